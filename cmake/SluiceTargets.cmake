@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# One place for what every target of the project shares: warnings, sanitizers, output folders, tests.
+include_guard(GLOBAL)
+
+option(SLUICE_WERROR "Treat warnings as errors" OFF)
+set(SLUICE_SANITIZE "" CACHE STRING "Value for -fsanitize= (for example address,undefined or thread)")
+
+find_program(SLUICE_CCACHE ccache)
+if(SLUICE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SLUICE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${SLUICE_CCACHE})
+endif()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+# Warnings and the include root (the repository: #include "scheduler/ledger/ledger.h").
+add_library(sluice_options INTERFACE)
+target_include_directories(sluice_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(sluice_options INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
+
+# Sanitizers are separate: the simulated driver and the interception library are loaded into programs
+# that are not instrumented.
+add_library(sluice_sanitized INTERFACE)
+if(SLUICE_SANITIZE)
+  target_compile_options(sluice_sanitized INTERFACE -fsanitize=${SLUICE_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(sluice_sanitized INTERFACE -fsanitize=${SLUICE_SANITIZE})
+endif()
+
+# sluice_library(NAME SOURCES a.cc ... [LINK t ...] [PUBLIC_LINK t ...]): a static library sluice::NAME.
+function(sluice_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
+  add_library(sluice_${name} STATIC ${ARG_SOURCES})
+  add_library(sluice::${name} ALIAS sluice_${name})
+  target_link_libraries(sluice_${name}
+    PUBLIC sluice_options sluice_sanitized ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
+endfunction()
+
+# sluice_program(NAME SOURCES a.cc ... LINK t ...): an executable in build/<preset>/bin.
+function(sluice_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE sluice_options sluice_sanitized ${ARG_LINK})
+endfunction()
+
+# sluice_test(SOURCES x_test.cc ... LINK t ... [TIMEOUT s] [ENVIRONMENT K=V ...] [NAME n] [SERIAL]
+#             [DEPENDS targets]): a GoogleTest program. The first source names it; its label is the
+# folder under tests/ that it stands in.
+function(sluice_test)
+  cmake_parse_arguments(ARG "SERIAL" "NAME;TIMEOUT" "SOURCES;LINK;ENVIRONMENT;DEPENDS" ${ARGN})
+  list(GET ARG_SOURCES 0 first)
+  file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${first})
+  string(REGEX REPLACE "/.*" "" label "${relative}")
+  if(NOT ARG_NAME)
+    string(REGEX REPLACE "\\.cc$" "" ARG_NAME "${relative}")
+    string(REPLACE "/" "." ARG_NAME "${ARG_NAME}")
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_link_libraries(${ARG_NAME} PRIVATE sluice_options sluice_sanitized ${ARG_LINK}
+    GTest::gtest GTest::gtest_main)
+  if(ARG_DEPENDS)
+    add_dependencies(${ARG_NAME} ${ARG_DEPENDS})
+  endif()
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
+  set_tests_properties(${ARG_NAME} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "${ARG_ENVIRONMENT}")
+  if(ARG_SERIAL)
+    set_tests_properties(${ARG_NAME} PROPERTIES RUN_SERIAL ON)
+  endif()
+  foreach(source IN LISTS ARG_SOURCES)
+    set_property(GLOBAL APPEND PROPERTY SLUICE_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endforeach()
+endfunction()

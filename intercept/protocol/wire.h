@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// The frames between the interception library and sluice-noded: one SOCK_SEQPACKET datagram per
+/// frame, native byte order (both ends are on one machine), fixed-width fields, no pointers. Both
+/// sides copy a frame before they look at it and treat every index and size in it as hostile.
+///
+/// Amounts of memory are in lease units, offsets count units from the start of the pool; the unit in
+/// bytes is in Welcome. Descriptors travel beside a frame (SCM_RIGHTS).
+///
+/// A client has at most one request (Lease or Gate) outstanding; Release, Mismatch and Bye have no
+/// answer. The daemon answers a request with zero or more Notice frames, then either Grant frames (the
+/// last one flagged kLastFrame; a client applies all of them at that point) or one Deny.
+namespace sluice::protocol {
+
+inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
+inline constexpr uint16_t kMajor = 1;  // differs: the session is refused
+inline constexpr uint16_t kMinor = 0;  // larger on one side: that side leaves the newer parts alone
+inline constexpr size_t kMaxFrameBytes = 8192;
+inline constexpr size_t kMaxFdsPerFrame = 128;
+inline constexpr size_t kMaxFenceTerms = 8;
+inline constexpr size_t kMaxExtentsPerFrame = 480;
+inline constexpr size_t kMaxTextBytes = 512;  // including the terminating zero
+inline constexpr uint32_t kStreamSlots = 256;
+
+enum class FrameType : uint16_t {
+  // client to daemon
+  kHello = 1,
+  kReady = 2,
+  kLease = 3,
+  kGate = 4,
+  kRelease = 5,
+  kMismatch = 6,
+  kBye = 7,
+  // daemon to client
+  kWelcome = 32,
+  kHandles = 33,
+  kGrant = 34,
+  kDeny = 35,
+  kNotice = 36,
+  kClose = 37,
+  // launcher (`sluice run`) and command line to daemon, on the daemon's own socket
+  kRegister = 64,
+  kRegistered = 65,
+  kStatus = 66,
+  kStatusReply = 67,
+};
+
+enum FrameFlags : uint16_t { kLastFrame = 1 };
+
+struct Header {
+  uint32_t magic;
+  uint16_t type;   // FrameType
+  uint16_t flags;  // FrameFlags
+  uint32_t bytes;  // the whole frame, this header included; equals the datagram's length
+  uint32_t seq;    // a request's number, repeated in its answers; 0 where there is none
+};
+
+struct Extent {
+  uint32_t offset;  // units
+  uint32_t length;  // units, never 0
+};
+
+/// One term of a fence: reached when the mark of `slot` is cyclically >= `value`.
+struct FenceTerm {
+  uint32_t slot;
+  uint32_t reserved;
+  uint64_t value;
+};
+
+struct Hello {
+  Header header;
+  uint16_t major;
+  uint16_t minor;
+  uint32_t client_page_bytes;  // sizeof(ClientPage), DaemonPage and MarkPage as this client knows them
+  uint32_t daemon_page_bytes;
+  uint32_t mark_page_bytes;
+  uint32_t device_ordinal;  // as the process sees its devices; 0 unless it uses several
+  uint8_t device_uuid[16];
+};
+
+/// Comes with exactly four descriptors, in this order: mark page (shared, sealed in size), client page
+/// (shared, sealed in size), daemon page (read-only for the client), write end of the liveness pipe.
+/// The client never writes to the pipe: that it stays open is the message. Forked children inherit it.
+struct Welcome {
+  Header header;
+  uint16_t major;
+  uint16_t minor;
+  uint32_t session;
+  uint64_t unit_bytes;
+  uint64_t handle_bytes;  // a multiple of unit_bytes
+  uint32_t handle_count;  // the pool is handle_count * handle_bytes
+  uint32_t reserved;
+  uint64_t limit_bytes;    // most this job may ever hold; 0: not decided yet (see DaemonPage::limit_units)
+  uint64_t request_bytes;  // 0: the profiled base
+};
+
+/// `count` descriptors, one per handle, in pool order starting with handle `first`. kLastFrame on the last.
+struct Handles {
+  Header header;
+  uint32_t first;
+  uint32_t count;
+};
+
+/// The arena is mapped and readable; before this the daemon grants nothing.
+struct Ready {
+  Header header;
+};
+
+/// More memory inside the claim (or, for a job without a profile, inside the limit).
+struct Lease {
+  Header header;
+  uint32_t units;       // wanted in all
+  uint32_t contiguous;  // at least one run of this many units; <= units
+};
+
+/// The client stands at gate `gate` (0: the trough; k: the k-th entry of DaemonPage::gates).
+struct Gate {
+  Header header;
+  uint32_t gate;
+  uint32_t profile;     // DaemonPage::profile_id the gate belongs to
+  uint64_t iteration;   // counted by the client from its first matched trough
+  uint32_t held_units;  // what the client holds leased, for a cross-check
+  uint32_t drained;     // 1: every mark of every stream has been reached
+};
+
+/// Gives extents back. They stay held until every term of the fence is reached. terms == 0: already done.
+struct Release {
+  Header header;
+  uint32_t terms;
+  uint32_t extents;
+  FenceTerm fence[kMaxFenceTerms];
+  Extent extent[kMaxExtentsPerFrame];  // only the first `extents` are sent
+};
+
+enum class MismatchReason : uint32_t { kSequence = 1, kOrder = 2, kOverflow = 3 };
+
+/// The launches no longer follow the published cycle: the job is without a profile from here on.
+struct Mismatch {
+  Header header;
+  uint32_t profile;
+  uint32_t reason;  // MismatchReason
+};
+
+struct Bye {
+  Header header;
+};
+
+struct Grant {
+  Header header;
+  uint32_t gate;     // the gate this answers, or kNoGate for a Lease
+  uint32_t profile;
+  uint64_t epoch;    // grows with every answer of this session; a repeated epoch is ignored
+  uint32_t claim_units;
+  uint32_t extents;
+  Extent extent[kMaxExtentsPerFrame];  // only the first `extents` are sent
+};
+inline constexpr uint32_t kNoGate = 0xffffffff;
+
+enum class DenyCode : uint32_t {
+  kOverLimit = 1,   // the job would hold more than its limit: out of memory at once
+  kExhausted = 2,   // waited as long as is allowed: out of memory
+  kRefused = 3,     // never admitted (no room for its request, a second process of the same job)
+  kShutdown = 4,
+};
+
+struct Deny {
+  Header header;
+  uint32_t code;  // DenyCode
+  uint32_t reserved;
+  char text[kMaxTextBytes];  // one line, zero-terminated: who holds what, and what is allowed
+};
+
+/// A line for the user's stderr (waiting for more than a second, limit lowered, ...).
+struct Notice {
+  Header header;
+  char text[kMaxTextBytes];
+};
+
+/// The daemon ends the session; `text` says why.
+struct Close {
+  Header header;
+  char text[kMaxTextBytes];
+};
+
+/// Registers a job before it starts. Limit and request come from here alone, never from the job.
+struct Register {
+  Header header;
+  uint64_t limit_bytes;    // 0: not given
+  uint64_t request_bytes;  // 0: not given
+  uint32_t gpu;            // ordinal
+  uint32_t reserved;
+  char name[128];  // for people: "train --model a"
+};
+
+/// status 0: `path` is the job's own socket; else `path` is the reason.
+struct Registered {
+  Header header;
+  uint32_t status;
+  uint32_t job;
+  char path[kMaxTextBytes];
+};
+
+/// Followed by a memfd with the JSON text.
+struct Status {
+  Header header;
+};
+struct StatusReply {
+  Header header;
+  uint64_t json_bytes;
+};
+
+static_assert(sizeof(Header) == 16 && sizeof(Extent) == 8 && sizeof(FenceTerm) == 16);
+static_assert(sizeof(Hello) == 52 && sizeof(Welcome) == 64 && sizeof(Handles) == 24);
+static_assert(sizeof(Lease) == 24 && sizeof(Gate) == 40 && sizeof(Mismatch) == 24);
+static_assert(sizeof(Release) == 24 + 16 * kMaxFenceTerms + 8 * kMaxExtentsPerFrame);
+static_assert(sizeof(Grant) == 40 + 8 * kMaxExtentsPerFrame);
+static_assert(sizeof(Release) <= kMaxFrameBytes && sizeof(Grant) <= kMaxFrameBytes);
+static_assert(sizeof(Deny) == 24 + kMaxTextBytes && sizeof(Notice) == 16 + kMaxTextBytes);
+static_assert(sizeof(Register) == 168 && sizeof(Registered) == 24 + kMaxTextBytes);
+
+}  // namespace sluice::protocol
