@@ -50,7 +50,13 @@ enum class FrameType : uint16_t {
   kStatusReply = 67,
 };
 
-enum FrameFlags : uint16_t { kLastFrame = 1 };
+enum FrameFlags : uint16_t {
+  kLastFrame = 1,
+  /// On a Grant: the job's lane is the high end of the pool. It should fill blocks from its highest
+  /// address down, so that the units nearest the middle become free first; without the flag, from the
+  /// lowest up. Holds until the next Grant.
+  kHighEnd = 2,
+};
 
 struct Header {
   uint32_t magic;
