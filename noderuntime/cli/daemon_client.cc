@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/daemon_client.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "intercept/protocol/wire.h"
+
+namespace sluice::cli {
+namespace {
+
+namespace wire = ::sluice::protocol;
+
+constexpr int kAnswerTimeoutMs = 10'000;
+// More than a status can hold; bounds what a broken daemon can make us read.
+constexpr uint64_t kMaxStatusBytes = 64u << 20;
+
+template <typename Frame>
+Frame MakeFrame(wire::FrameType type) {
+  Frame frame = {};
+  frame.header.magic = wire::kMagic;
+  frame.header.type = static_cast<uint16_t>(type);
+  frame.header.bytes = sizeof(Frame);
+  frame.header.seq = 1;
+  return frame;
+}
+
+Status Broken(const std::string& what) {
+  return Status(StatusCode::kUnavailable, "sluice-noded: " + what);
+}
+
+}  // namespace
+
+Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (socket_path.size() >= sizeof address.sun_path) {
+    return Status(StatusCode::kInvalidArgument, "runtime directory: the path of the socket, " +
+                                                    socket_path +
+                                                    ", is too long; allowed: up to 107 bytes");
+  }
+  std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return Status::FromErrno(errno, "socket");
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return Status::FromErrno(errno, socket_path);
+  }
+  return DaemonClient(std::move(fd));
+}
+
+Status DaemonClient::Send(const void* frame, size_t bytes) {
+  if (::send(socket_.get(), frame, bytes, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes)) {
+    return Status::FromErrno(errno, "sluice-noded: send");
+  }
+  return {};
+}
+
+Result<UniqueFd> DaemonClient::Receive(uint16_t type, void* frame, size_t bytes) {
+  pollfd readable = {socket_.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&readable, 1, kAnswerTimeoutMs);
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) return Broken("no answer within 10 s");
+
+  alignas(8) char buffer[wire::kMaxFrameBytes];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec part = {buffer, sizeof buffer};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  if (received < 0) return Status::FromErrno(errno, "sluice-noded: receive");
+  UniqueFd passed;
+  const cmsghdr* item = CMSG_FIRSTHDR(&message);
+  if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(item), sizeof fd);
+    passed.reset(fd);
+  }
+  if (received == 0) return Broken("closed the connection without an answer");
+
+  wire::Header header = {};
+  if (static_cast<size_t>(received) < sizeof header) return Broken("sent a truncated frame");
+  std::memcpy(&header, buffer, sizeof header);
+  if (header.magic != wire::kMagic || header.bytes != static_cast<uint32_t>(received)) {
+    return Broken("speaks another protocol");
+  }
+  if (header.type == static_cast<uint16_t>(wire::FrameType::kClose)) {
+    wire::Close close = {};
+    std::memcpy(&close, buffer, std::min(static_cast<size_t>(received), sizeof close));
+    close.text[sizeof close.text - 1] = '\0';
+    return Broken(close.text);
+  }
+  if (header.type != type || static_cast<size_t>(received) != bytes) {
+    return Broken("sent an unexpected frame of type " + std::to_string(header.type));
+  }
+  std::memcpy(frame, buffer, bytes);
+  return passed;
+}
+
+Result<JobGrant> DaemonClient::Register(const JobRequest& request) {
+  auto frame = MakeFrame<wire::Register>(wire::FrameType::kRegister);
+  frame.limit_bytes = request.limit_bytes;
+  frame.request_bytes = request.request_bytes;
+  frame.gpu = request.gpu;
+  std::memcpy(frame.name, request.name.data(),
+              std::min(request.name.size(), sizeof frame.name - 1));
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+
+  wire::Registered answer = {};
+  const auto received =
+      Receive(static_cast<uint16_t>(wire::FrameType::kRegistered), &answer, sizeof answer);
+  if (!received.ok()) return received.status();
+  answer.path[sizeof answer.path - 1] = '\0';
+  if (answer.status != 0) return Status(StatusCode::kResourceExhausted, answer.path);
+  return JobGrant{answer.job, answer.path};
+}
+
+Result<std::string> DaemonClient::FetchStatus() {
+  auto frame = MakeFrame<wire::Status>(wire::FrameType::kStatus);
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+
+  wire::StatusReply answer = {};
+  const auto memory =
+      Receive(static_cast<uint16_t>(wire::FrameType::kStatusReply), &answer, sizeof answer);
+  if (!memory.ok()) return memory.status();
+  if (!memory->valid() || answer.json_bytes > kMaxStatusBytes) {
+    return Broken("sent a status without its text");
+  }
+  std::string text(answer.json_bytes, '\0');
+  // Read, not map: a file that shrinks under a mapping would kill this process.
+  if (::pread(memory->get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return Broken("sent a truncated status");
+  }
+  return text;
+}
+
+std::string JobName(const std::string& program, const std::vector<std::string>& arguments) {
+  std::string name = program.substr(program.rfind('/') + 1);
+  for (const std::string& argument : arguments) name += ' ' + argument;
+  // One line in tables and messages, whatever the arguments hold.
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  constexpr size_t kMaxName = sizeof(wire::Register::name) - 1;
+  if (name.size() > kMaxName) name.resize(kMaxName);
+  return name;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+
+namespace sluice::cli {
+
+/// What a launcher asks for. 0 means "not given".
+struct JobRequest {
+  uint64_t limit_bytes = 0;
+  uint64_t request_bytes = 0;
+  uint32_t gpu = 0;
+  std::string name;  // for people; cut to what a frame carries
+};
+
+struct JobGrant {
+  uint32_t job = 0;
+  std::string socket;  // the job's own
+};
+
+/// The command line's end of the daemon's own socket.
+class DaemonClient {
+ public:
+  /// kNotFound or kUnavailable when no daemon answers there.
+  static Result<DaemonClient> Connect(const std::string& socket_path);
+
+  /// A refusal by the daemon is kResourceExhausted with its reason; anything else means that the
+  /// daemon could not be talked to.
+  Result<JobGrant> Register(const JobRequest& request);
+
+  /// The daemon's state as JSON text.
+  Result<std::string> FetchStatus();
+
+  /// Hands the connection over; the job lives as long as it stays open.
+  UniqueFd Release() && { return std::move(socket_); }
+
+ private:
+  explicit DaemonClient(UniqueFd socket) : socket_(std::move(socket)) {}
+  Status Send(const void* frame, size_t bytes);
+  /// One frame, and the descriptor beside it if any. The daemon has ten seconds.
+  Result<UniqueFd> Receive(uint16_t type, void* frame, size_t bytes);
+
+  UniqueFd socket_;
+};
+
+/// "train --model small-a": what people recognise a job by.
+std::string JobName(const std::string& program, const std::vector<std::string>& arguments);
+
+}  // namespace sluice::cli

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/launcher.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "noderuntime/cli/daemon_process.h"
+
+namespace sluice::cli {
+namespace {
+
+// High enough not to collide with what shells and test harnesses pass by number.
+constexpr int kFirstConnectionFd = 200;
+
+int Complain(int code, const std::string& text) {
+  std::fprintf(stderr, "sluice: %s\n", text.c_str());
+  return code;
+}
+
+/// 0 when `file` may be executed.
+int CheckFile(const std::string& file) {
+  struct stat info = {};
+  if (::stat(file.c_str(), &info) != 0) {
+    return errno == ENOENT || errno == ENOTDIR ? kExitNotFound : kExitCannotExecute;
+  }
+  return S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0 ? 0 : kExitCannotExecute;
+}
+
+/// The connection under a high number, kept open by exec: the job lives as long as its processes
+/// do.
+Result<int> KeepOverExec(UniqueFd connection) {
+  int kept = ::fcntl(connection.get(), F_DUPFD, kFirstConnectionFd);
+  // A low limit of open files leaves no high numbers.
+  if (kept < 0) kept = ::fcntl(connection.get(), F_DUPFD, 3);
+  if (kept < 0) return Status::FromErrno(errno, "connection to sluice-noded");
+  return kept;
+}
+
+}  // namespace
+
+Result<Environment> JobEnvironment(Environment environment, const Layout& layout,
+                                   const std::string& socket) {
+  if (layout.library.find_first_of(": ") != std::string::npos) {
+    return Status(
+        StatusCode::kFailedPrecondition,
+        "the path " + layout.library +
+            " holds a space or a colon, which LD_PRELOAD cannot express; allowed: a folder "
+            "without either");
+  }
+  environment.Set("SLUICE_SOCKET", socket);
+  environment.Prepend("LD_PRELOAD", layout.library);
+  return environment;
+}
+
+int CheckProgram(const std::string& program, const std::string& path) {
+  if (program.empty()) return kExitNotFound;
+  if (program.find('/') != std::string::npos) return CheckFile(program);
+  int worst = kExitNotFound;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t end = std::min(path.find(':', start), path.size());
+    const std::string folder = end == start ? "." : path.substr(start, end - start);
+    const int code = CheckFile(folder + '/' + program);
+    if (code == 0) return 0;
+    if (code == kExitCannotExecute) worst = code;
+    start = end + 1;
+  }
+  return worst;
+}
+
+int RunJob(const RunOptions& options, const Layout& layout) {
+  const Environment own = Environment::Current();
+  const std::string& program = options.command.front();
+  // Before anything is started or registered: a mistyped name has no other effect.
+  if (const int code = CheckProgram(program, own.Get("PATH").value_or("/usr/bin:/bin"));
+      code != 0) {
+    return Complain(
+        code, program + (code == kExitNotFound ? ": no such program" : ": cannot be executed"));
+  }
+  if (::access(layout.library.c_str(), R_OK) != 0) {
+    return Complain(kExitRefused, layout.library + ": " + std::strerror(errno) +
+                                      " (the interception library belongs beside the programs)");
+  }
+
+  Result<DaemonClient> client =
+      ConnectOrStart(layout, options.runtime_dir, options.daemon_flags, own);
+  if (!client.ok()) return Complain(kExitRefused, client.status().message());
+  JobRequest request = {options.limit_bytes, options.request_bytes, options.gpu, ""};
+  request.name = JobName(program, {options.command.begin() + 1, options.command.end()});
+  const Result<JobGrant> grant = client->Register(request);
+  if (!grant.ok()) {
+    const bool refused = grant.status().code() == StatusCode::kResourceExhausted;
+    return Complain(kExitRefused, (refused ? "refused: " : "") + grant.status().message());
+  }
+
+  const Result<Environment> environment = JobEnvironment(own, layout, grant->socket);
+  if (!environment.ok()) return Complain(kExitRefused, environment.status().message());
+  const Result<int> kept = KeepOverExec(std::move(*client).Release());
+  if (!kept.ok()) return Complain(kExitRefused, kept.status().message());
+  std::vector<std::string> argv_text = options.command;
+  std::vector<std::string> env_text = environment->Entries();
+  ::execvpe(program.c_str(), Pointers(argv_text).data(), Pointers(env_text).data());
+  const int error = errno;
+  return Complain(error == ENOENT ? kExitNotFound : kExitCannotExecute,
+                  program + ": " + std::strerror(error));
+}
+
+}  // namespace sluice::cli

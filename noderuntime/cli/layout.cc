@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/layout.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+
+namespace sluice::cli {
+
+Result<Layout> Layout::Find() {
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length < 0) return Status::FromErrno(errno, "/proc/self/exe");
+  const std::filesystem::path program(std::string(path, static_cast<size_t>(length)));
+  return At(program.parent_path().string());
+}
+
+Layout Layout::At(const std::string& bin) {
+  const std::filesystem::path root = std::filesystem::path(bin).parent_path();
+  return {bin, (root / "lib/libsluice.so").string(), (root / "simgpu").string()};
+}
+
+std::string RuntimeDir(const Environment& environment, unsigned uid) {
+  // An empty variable counts as absent: the folder would be relative to nowhere.
+  if (const auto own = environment.Get("SLUICE_RUNTIME_DIR"); own && !own->empty()) return *own;
+  if (const auto user = environment.Get("XDG_RUNTIME_DIR"); user && !user->empty()) {
+    return *user + "/sluice";
+  }
+  return "/tmp/sluice-" + std::to_string(uid);
+}
+
+Status MakeRuntimeDir(const std::string& dir) {
+  if (::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, "runtime directory " + dir);
+  }
+  struct stat info = {};
+  if (::lstat(dir.c_str(), &info) != 0) return Status::FromErrno(errno, "runtime directory " + dir);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+    return Status(
+        StatusCode::kPermissionDenied,
+        "runtime directory " + dir +
+            ": must be a directory of mode 0700 that belongs to you; name another one with "
+            "--runtime-dir or SLUICE_RUNTIME_DIR");
+  }
+  return {};
+}
+
+std::string DaemonSocket(const std::string& runtime_dir) { return runtime_dir + "/noded.sock"; }
+
+}  // namespace sluice::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <string>
+
+#include "common/status.h"
+#include "noderuntime/cli/environment.h"
+
+namespace sluice::cli {
+
+/// Where the parts of an installed or built Sluice lie, all relative to the running program: bin/
+/// with the programs, lib/ with the library, simgpu/ with the simulated driver (absent when not
+/// built).
+struct Layout {
+  std::string bin;
+  std::string library;  // lib/libsluice.so
+  std::string simgpu;
+
+  /// From the path of the running executable.
+  static Result<Layout> Find();
+  /// From the folder that holds the programs.
+  static Layout At(const std::string& bin);
+  std::string Program(const std::string& name) const { return bin + '/' + name; }
+};
+
+/// $SLUICE_RUNTIME_DIR, else $XDG_RUNTIME_DIR/sluice, else /tmp/sluice-<uid>.
+std::string RuntimeDir(const Environment& environment, unsigned uid);
+
+/// Makes `dir` (0700) unless it is there; refuses one that others own or may enter, because whoever
+/// holds this folder can pose as the daemon.
+Status MakeRuntimeDir(const std::string& dir);
+
+std::string DaemonSocket(const std::string& runtime_dir);
+
+}  // namespace sluice::cli

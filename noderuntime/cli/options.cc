@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+namespace sluice::cli {
+namespace {
+
+constexpr char kVersionText[] = "sluice 0.1.0\n";
+constexpr uint32_t kMaxGpu = 63;
+
+/// A check that answers in one form for every number: what was given and what is allowed.
+template <typename Number>
+CLI::Validator Between(Number low, Number high, const std::string& allowed) {
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        Number value{};
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        if (whole && value >= low && value <= high) return "";
+        return "'" + text + "'; allowed: " + allowed;
+      },
+      allowed);
+}
+
+CLI::Validator Integer(uint64_t low, uint64_t high) {
+  return Between<uint64_t>(
+      low, high, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+CLI::Validator OneOf(std::vector<std::string> names) {
+  std::string allowed;
+  for (const std::string& name : names) allowed += (allowed.empty() ? "" : ", ") + name;
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        if (std::find(names.begin(), names.end(), text) != names.end()) return "";
+        return "'" + text + "'; allowed: " + allowed;
+      },
+      allowed);
+}
+
+/// "--json, --jobs": what an unknown option could have been.
+std::string OptionNames(const CLI::App& app) {
+  std::string names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->nonpositional()) names += (names.empty() ? "" : ", ") + option->get_name();
+  }
+  return names;
+}
+
+/// One line for a person from what CLI11 found.
+std::string Explain(const CLI::ParseError& error, const CLI::App& app) {
+  const CLI::App* where = &app;
+  if (const auto chosen = app.get_subcommands(); !chosen.empty()) where = chosen.front();
+  const std::string command = where == &app ? "" : where->get_name() + ": ";
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const auto extra = app.remaining(true);
+    const std::string first = extra.empty() ? "an argument" : "'" + extra.front() + "'";
+    return where == &app ? first + " is not a command; allowed: run, status, check-log, demo"
+                         : command + first + " is not understood; allowed: " + OptionNames(*where);
+  }
+  if (where == &app) return "a command is needed; allowed: run, status, check-log, demo";
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return command + text;
+}
+
+}  // namespace
+
+Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
+                                    const Environment& environment) {
+  // What follows "--" belongs to the program and is none of our business.
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  std::vector<std::string> own(arguments.begin(), dashes);
+
+  std::string runtime_dir = RuntimeDir(environment, ::getuid());
+  std::string limit;
+  std::string request;
+  std::string policy;
+  std::string pool;
+  RunOptions run;
+  StatusOptions status;
+  CheckLogOptions check_log;
+  DemoOptions demo;
+
+  CLI::App app("Lends GPU memory between jobs while they run.", "sluice");
+  app.set_version_flag("--version", kVersionText);
+  app.require_subcommand(1);
+  const std::string dir_help = "Folder of the daemon's socket";
+
+  CLI::App* run_app =
+      app.add_subcommand("run", "Run a program as a job: sluice run [OPTIONS] -- PROGRAM ARGS");
+  run_app->add_option("--limit", limit, "Most memory the job may ever hold, for example 3GiB");
+  run_app->add_option("--request", request, "Memory the job is guaranteed, for example 1GiB");
+  run_app->add_option("--gpu", run.gpu, "Ordinal of the GPU")->check(Integer(0, kMaxGpu));
+  run_app->add_option("--runtime-dir", runtime_dir, dir_help);
+  run_app->add_option("--policy", policy, "Policy of the daemon, if this starts one")
+      ->check(OneOf({"flow", "temporal"}));
+  run_app->add_option("--pool", pool, "Size of the pool of the daemon, if this starts one");
+
+  CLI::App* status_app = app.add_subcommand("status", "Show jobs and who holds what");
+  status_app->add_flag("--json", status.json, "As JSON");
+  status_app->add_option("--runtime-dir", runtime_dir, dir_help);
+
+  CLI::App* check_app =
+      app.add_subcommand("check-log", "Replay an event log and check every promise");
+  check_app->add_option("FILE", check_log.file, "What sluice-noded --event-log wrote")->required();
+
+  CLI::App* demo_app =
+      app.add_subcommand("demo", "Two jobs that do not fit together, run together");
+  demo_app->add_flag("--json", demo.json, "Results as JSON");
+  demo_app->add_option("--jobs", demo.jobs, "Number of training jobs")
+      ->check(Integer(kMinDemoJobs, kMaxDemoJobs));
+  demo_app->add_option("--iterations", demo.iterations, "Iterations of every job")
+      ->check(Integer(kMinDemoIterations, kMaxDemoIterations));
+  demo_app->add_option("--pool-fraction", demo.pool_fraction, "Pool over the sum of the solo peaks")
+      ->check(Between(kMinPoolFraction, std::nextafter(kEndPoolFraction, 0.0),
+                      "a number from 0.3 to less than 0.65"));
+  demo_app->add_option("--seed", demo.seed, "Seed of the first job; the others count on")
+      ->check(Integer(0, UINT32_MAX));
+  demo_app->add_option("--keep", demo.keep, "Keep logs and events in this folder");
+  demo_app->add_flag("--real-gpu", demo.real_gpu,
+                     "Use this machine's driver, not the simulated one");
+  demo_app->add_option("--pool", pool, "Fixed size of the pool");
+
+  try {
+    std::reverse(own.begin(), own.end());  // CLI11 takes its vector from the back
+    app.parse(own);
+  } catch (const CLI::CallForHelp&) {
+    return Invocation(PrintText{app.help()});
+  } catch (const CLI::CallForVersion&) {
+    return Invocation(PrintText{kVersionText});
+  } catch (const CLI::ParseError& error) {
+    return Status(StatusCode::kInvalidArgument, Explain(error, app));
+  }
+
+  // Absolute, because a daemon started here may outlive this working directory.
+  runtime_dir = std::filesystem::absolute(runtime_dir).lexically_normal().string();
+  const auto bytes = [](const std::string& text, const char* field, uint64_t& value) -> Status {
+    if (text.empty()) return {};
+    const Result<uint64_t> parsed = ParseBytes(text, field);
+    if (parsed.ok()) value = *parsed;
+    return parsed.status();
+  };
+  if (*run_app) {
+    if (dashes == arguments.end() || dashes + 1 == arguments.end()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS");
+    }
+    run.command.assign(dashes + 1, arguments.end());
+    run.runtime_dir = runtime_dir;
+    if (Status s = bytes(limit, "--limit", run.limit_bytes); !s.ok()) return s;
+    if (Status s = bytes(request, "--request", run.request_bytes); !s.ok()) return s;
+    if (run.limit_bytes != 0 && run.request_bytes > run.limit_bytes) {
+      return Status(StatusCode::kInvalidArgument, "--request: " + request +
+                                                      " is more than --limit " + limit +
+                                                      "; allowed: at most the limit");
+    }
+    uint64_t pool_bytes = 0;
+    if (Status s = bytes(pool, "--pool", pool_bytes); !s.ok()) return s;
+    if (!policy.empty()) run.daemon_flags.insert(run.daemon_flags.end(), {"--policy", policy});
+    if (pool_bytes != 0) {
+      run.daemon_flags.insert(run.daemon_flags.end(), {"--pool", std::to_string(pool_bytes)});
+    }
+    return Invocation(std::move(run));
+  }
+  if (dashes != arguments.end()) {
+    return Status(StatusCode::kInvalidArgument, "'--' is understood only by sluice run");
+  }
+  if (*status_app) {
+    status.runtime_dir = runtime_dir;
+    return Invocation(std::move(status));
+  }
+  if (*check_app) return Invocation(std::move(check_log));
+  if (Status s = bytes(pool, "--pool", demo.pool_bytes); !s.ok()) return s;
+  if (demo.real_gpu && demo.pool_bytes == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--real-gpu: needs the size of the pool with --pool");
+  }
+  return Invocation(std::move(demo));
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/status.h"
+#include "noderuntime/cli/demo_plan.h"
+#include "noderuntime/cli/launcher.h"
+
+namespace sluice::cli {
+
+struct StatusOptions {
+  std::string runtime_dir;
+  bool json = false;
+};
+
+struct CheckLogOptions {
+  std::string file;
+};
+
+struct PrintText {
+  std::string text;  // --help, --version
+};
+
+using Invocation = std::variant<RunOptions, StatusOptions, CheckLogOptions, DemoOptions, PrintText>;
+
+/// Reads the command line (without the program's own name). An error is one line that names the
+/// option and what is allowed.
+Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
+                                    const Environment& environment);
+
+}  // namespace sluice::cli
