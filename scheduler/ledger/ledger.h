@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "scheduler/ledger/pool_map.h"
+#include "scheduler/ledger/types.h"
+
+namespace sluice::scheduler {
+
+/// What gate 0 was opened with; fixed until the next trough.
+struct GateTerms {
+  Units claim = 0;            // most the job may hold in this iteration
+  Units piece = kWholeClaim;  // longest run it may ask for at once (its largest block in units, with margin)
+  /// The client saw kPressure before this gate opened and will see it until its trough: it drains there and
+  /// gives back all but its base. False: it may arrive there with everything it has, and counts in I3 as
+  /// a job that gives nothing back.
+  bool returns = true;
+  End end = End::kLow;  // its lane
+};
+
+struct Job {
+  JobId id = kNoJob;
+  std::string name;
+  Phase phase = Phase::kWaiting;
+  Units request = 0;
+  Units limit = 0;
+  GateTerms terms;       // meaningful past the gate
+  bool settled = false;  // unprofiled, and nobody waits for a profile any more
+  bool drained = false;  // a base has been measured, and at the last trough the job was drained
+  Units leased = 0;
+  Units unfenced = 0;
+  Units spare = 0;
+  Units quarantined = 0;
+  Units peak = 0;  // most it ever held
+  /// Units that were held at the last two drained troughs. Only what lies outside counts as given back at the
+  /// next one: a tensor that is replaced in each iteration alternates between two places.
+  Extents base;
+  Extents last_trough;  // units held at the last drained trough alone
+
+  Units held() const { return leased + unfenced + spare + quarantined; }
+  bool past_gate() const { return phase == Phase::kRunning || phase == Phase::kUnprofiled; }
+  friend bool operator==(const Job&, const Job&) = default;
+};
+bool operator==(const GateTerms& a, const GateTerms& b);
+
+/// The truth about one pool. A value: copy it, try an operation on the copy, look. Every operation
+/// either succeeds or leaves the ledger as it was and says precisely why not. It enforces I0, I1, and
+/// h <= C <= L; whether an operation is *safe* (I3) is asked of scheduler/safety before it is made.
+class Ledger {
+ public:
+  /// `unit_bytes` is used in texts only.
+  Ledger(Units pool_units, uint64_t unit_bytes, Rules rules = {});
+
+  // --- registration -------------------------------------------------------------------------------
+  /// I0, or a refusal that names the holders. The job is waiting afterwards.
+  Status Admit(JobId job, std::string name, Units request, Units limit);
+  /// What Admit would take: the largest limit I0 allows a (new) job with this request. 0: not even the request fits.
+  Units LargestLimit(JobId job, Units request) const;
+  /// I0 again. A limit falls only to what the job holds and claims; an unprofiled job's claim falls with it.
+  Status SetLimit(JobId job, Units limit);
+  Status SetRequest(JobId job, Units request);
+
+  // --- the way past the gate ----------------------------------------------------------------------
+  Status StartUnprofiled(JobId job);                        // waiting or parked; claim = limit, gives nothing back
+  Status Settle(JobId job);                                 // unprofiled: others need not wait for its profile
+  Status OpenGate(JobId job, const GateTerms& terms);       // parked -> running
+  Status RaiseClaim(JobId job, Units claim);                // past its gate, up to its limit
+  Status LoseProfile(JobId job);                            // running -> unprofiled; keeps its claim
+  /// Back at the trough (also an unprofiled job that has a profile by now). Its spare units become free.
+  /// `drained`: every mark reached, everything wholly free released. Then nothing may be unfenced (its
+  /// fences are all reached: call Fenced first) and the base is what it holds. Else it keeps all it has.
+  Status ReachTrough(JobId job, bool drained);
+
+  // --- memory -------------------------------------------------------------------------------------
+  Status Grant(JobId job, const Extents& extents);  // free, or the job's own spare; held stays <= claim
+  Status Release(JobId job, const Extents& extents, ReleaseId release);  // leased -> unfenced
+  Status Fenced(JobId job, ReleaseId release);                           // unfenced -> spare (free when parked)
+  Status Reclaim(JobId job, const Extents& extents);                     // spare -> free
+
+  // --- the end ------------------------------------------------------------------------------------
+  Status Die(JobId job);             // everything it holds -> quarantined
+  Status LastHolderGone(JobId job);  // quarantined -> free; the job is removed
+  Status Leave(JobId job);           // a job that holds nothing is removed
+
+  // --- questions ----------------------------------------------------------------------------------
+  Units pool_units() const { return map_.units(); }
+  uint64_t unit_bytes() const { return unit_bytes_; }
+  const Rules& rules() const { return rules_; }
+  const PoolMap& map() const { return map_; }
+  Units free() const;
+  Units held(JobId job) const;          // 0 for a job it does not know
+  const std::vector<Job>& jobs() const { return jobs_; }  // by id
+  const Job* Find(JobId job) const;     // nullptr: unknown
+  /// Units of `job` that its completion would free: held and outside its base. 0 unless it returns them.
+  Extents GivesBack(JobId job) const;
+
+  /// "24.0 MiB" for a number of units.
+  std::string Bytes(Units units) const;
+  /// "job 1 'a' holds 12.0 MiB (limit 40.0 MiB), job 2 ..." of all but `except`, largest first.
+  std::string Holders(JobId except = kNoJob) const;
+
+  /// I0, I1, b <= h <= C <= L and the counters against the map. For tests.
+  Status CheckInvariants() const;
+  friend bool operator==(const Ledger& a, const Ledger& b);
+
+ private:
+  Job* FindMutable(JobId job);
+  Status CheckAdmission(JobId job, Units request, Units limit, const std::string& what) const;
+
+  PoolMap map_;
+  uint64_t unit_bytes_;
+  Rules rules_;
+  std::vector<Job> jobs_;
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <vector>
+
+#include "scheduler/ledger/types.h"
+
+namespace sluice::scheduler {
+
+/// Neighbouring units that are alike.
+struct Span {
+  Units offset = 0;
+  Units length = 0;
+  UnitState state = UnitState::kFree;
+  JobId holder = kNoJob;   // kNoJob exactly when free
+  ReleaseId release = 0;   // only while unfenced
+  Units end() const { return offset + length; }
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// Who holds which unit. Kept as sorted, merged spans that cover the pool, so that a copy and a walk cost
+/// by the number of pieces (tens) and not by the number of units (ten thousand).
+class PoolMap {
+ public:
+  explicit PoolMap(Units units);
+
+  Units units() const { return units_; }
+  const std::vector<Span>& spans() const { return spans_; }
+
+  /// Every unit of `extent` is in `state` and held by `holder`. False when it leaves the pool.
+  bool All(const Extent& extent, UnitState state, JobId holder) const;
+  /// Overwrites `extent`, which lies in the pool.
+  void Set(const Extent& extent, UnitState state, JobId holder, ReleaseId release = 0);
+
+  /// Runs of free units, by offset, merged.
+  Extents FreeRuns() const;
+  /// Runs of units of `holder` in `state`, by offset, merged over release ids.
+  Extents Held(JobId holder, UnitState state) const;
+  /// Everything `holder` holds, whatever the state.
+  Extents Held(JobId holder) const;
+  Units Count(UnitState state) const;
+  Units Count(JobId holder) const;
+  Units Count(JobId holder, UnitState state) const;
+
+  friend bool operator==(const PoolMap&, const PoolMap&) = default;
+
+ private:
+  Units units_;
+  std::vector<Span> spans_;
+};
+
+/// Set operations on sorted, merged extents; the results are sorted and merged.
+Extents Merge(Extents extents);  // any order in; empty pieces are dropped
+Extents Union(const Extents& a, const Extents& b);
+Extents Subtract(const Extents& a, const Extents& b);
+Extents Intersect(const Extents& a, const Extents& b);
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+/// Words that every room of the scheduling library shares. Everything here is a value: no clock, no
+/// thread, no lock, no I/O. Amounts and offsets count lease units of one pool.
+namespace sluice::scheduler {
+
+using Units = uint32_t;
+using JobId = uint32_t;
+using ReleaseId = uint64_t;  // unique per job among its releases that are not fenced yet
+
+inline constexpr JobId kNoJob = 0;
+/// No bound on the pieces a job may ask for: its whole remaining claim has to lie in one run.
+inline constexpr Units kWholeClaim = 0xffffffff;
+
+struct Extent {
+  Units offset = 0;
+  Units length = 0;
+  Units end() const { return offset + length; }
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+using Extents = std::vector<Extent>;
+
+inline Units TotalUnits(const Extents& extents) {
+  Units total = 0;
+  for (const Extent& extent : extents) total += extent.length;
+  return total;
+}
+
+/// Past its gate: kUnprofiled and kRunning.
+enum class Phase : uint8_t { kWaiting, kUnprofiled, kParked, kRunning, kDying };
+
+/// kSpare: given back and its fence reached, yet still counted as held by its job, because freeing it
+/// now could leave the job without the run it was promised (Ledger::Reclaim).
+enum class UnitState : uint8_t { kFree, kLeased, kUnfenced, kSpare, kQuarantined };
+
+/// The end of the pool from which a job takes its memory.
+enum class End : uint8_t { kLow, kHigh };
+
+/// Which rules are in force. All of them always are, except in the model check, which switches each one
+/// off to prove that it would notice.
+struct Rules {
+  bool count_unfenced = true;   // released units stay held until their fence is reached
+  bool check_safety = true;     // grants and gates leave I3 true
+  bool check_admission = true;  // I0
+  bool check_raise = true;      // a claim raise leaves I3 true
+  bool keep_spare = true;       // fenced units become free only if I3 stays true
+};
+
+const char* PhaseName(Phase phase);
+const char* UnitStateName(UnitState state);
+
+}  // namespace sluice::scheduler

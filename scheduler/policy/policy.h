@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/status.h"
+#include "scheduler/ledger/ledger.h"
+#include "scheduler/record/record.h"
+
+namespace sluice::scheduler {
+
+enum class RequestKind : uint8_t {
+  kNewcomer,  // a waiting job wants to begin without a profile (units may be 0)
+  kGate0,     // a parked job wants to open its gate
+  kGate,      // a running job stands at gate k and wants `units` more
+  kLease,     // a job past its gate wants `units` more
+};
+
+struct Request {
+  JobId job = kNoJob;
+  RequestKind kind = RequestKind::kLease;
+  uint32_t gate = 0;
+  Units units = 0;            // wanted in addition to what the job holds (its spare units not counted as held)
+  Units contiguous = 0;       // at least one run of this many
+  Units claim = 0;            // kGate0: the claim for the coming iteration
+  Units piece = kWholeClaim;  // kGate0: the longest run it will ask for
+  bool returns = true;        // kGate0: see GateTerms::returns
+  uint64_t ticket = 0;        // by arrival; a request keeps it while it waits
+  uint32_t overtaken = 0;     // gates 0 and newcomers that were let in before it although they came later
+};
+
+struct Config {
+  std::string policy = "flow";
+  uint32_t lanes = 2;          // flow: jobs past their gate at the same time
+  uint32_t max_overtakes = 4;
+};
+
+enum class DenyCode : uint8_t { kOverLimit, kExhausted, kRefused };
+
+struct Decision {
+  enum class Kind : uint8_t {
+    kGrant,    // requests[request] is answered: gate opened or newcomer started, claim raised, extents granted
+    kDeny,     // requests[request] is answered: no, and why
+    kReclaim,  // answers nobody: spare units of `job` become free
+  };
+  Kind kind = Kind::kGrant;
+  size_t request = 0;
+  JobId job = kNoJob;
+  Extents reclaim;  // spare units of the job that become free, before the rest is applied
+  Extents extents;  // granted
+  GateTerms terms;  // gate 0, newcomer: the terms; else only terms.claim (after the grant)
+  bool raises_claim = false;
+  /// The job is alone past its gate and its claim fits in number but not in runs: it may meet its own fragmentation.
+  bool sums_only = false;
+  DenyCode code = DenyCode::kExhausted;
+  std::string reason;  // one line for a person, names the holders
+};
+
+/// The next single decision, or nothing. The caller applies it (Apply), removes an answered request and asks again.
+/// `requests` holds at most one request per job, in any order. Deterministic: ties go to the lower ticket.
+std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests, const Config& config);
+
+/// Makes the decision's ledger operations. An error is a bug in the caller (a stale decision): the ledger is unchanged.
+Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger);
+
+/// The records of a decision, in order (t_ns and iteration are the caller's). Call it before Apply.
+std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests, const Ledger& ledger);
+
+/// After a grant to a gate 0 or newcomer: one more overtake for every other request with a lower ticket.
+void CountOvertaken(const Decision& decision, std::vector<Request>* requests);
+
+/// Whether `job` has to give back what it does not need and to drain at its trough (kPressure).
+bool PressureOn(const Ledger& ledger, JobId job, bool eager);
+
+/// Why a request waits: one line that names the holders.
+std::string WhyWaiting(const Ledger& ledger, const Request& request, const Config& config);
+
+/// The registered policies. A policy only says whether one more gate may open now; I3 is asked in any case.
+struct PolicyEntry {
+  std::string_view name;
+  std::string_view about;
+  bool (*may_open)(const Ledger& ledger, JobId job, const Config& config);
+};
+const std::vector<PolicyEntry>& Policies();
+const PolicyEntry* FindPolicy(std::string_view name);  // nullptr: unknown
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/ledger/types.h"
+#include "scheduler/profile/profile.h"
+
+namespace sluice::scheduler {
+
+/// A place of the cycle where the client may have to wait, and what the group behind it needs.
+struct GatePlan {
+  uint32_t launch = 0;    // after this many launches of the cycle were issued; 0: the trough
+  Units need_units = 0;   // most the job holds until the next gate, rounded up with a margin
+  Units contiguous = 0;   // its largest block in units: the longest run it asks for there
+};
+
+struct CyclePlan {
+  std::vector<GatePlan> gates;  // gate 0 first
+  Units peak_units = 0;         // the largest need_units
+  Units piece_units = 0;        // the largest contiguous
+  uint64_t credit_ns = 0;       // GPU time that the CPU may run ahead
+};
+
+/// Cuts the cycle into groups of about a tenth of what is allocated in it, growing or falling.
+CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_gates = 128);
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scheduler/ledger/types.h"
+
+/// The schema of the event log (docs/design/runtime.md, section 5): one record per ledger transition. The
+/// ledger's user writes it, scheduler/audit replays it. Text (JSON) is the business of the programs; the
+/// key of each field in the text is its name here.
+namespace sluice::scheduler {
+
+enum class EventKind : uint8_t {
+  kPool,     // units, unit_bytes, policy; always first
+  kAdmit,    // request, limit, name
+  kLimit,    // limit, request
+  kGate,     // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the first group, may be empty)
+  kGrant,    // gate k or lease: extents, claim (after it; larger than before: a claim raise)
+  kRelease,  // extents, release
+  kFenced,   // release
+  kReclaim,  // extents: fenced units of the job that become free
+  kTrough,   // drained, iteration
+  kClaim,    // claim: raised or lowered outside of a grant
+  kBase,     // units: the base as measured (for people; replay derives it)
+  kMismatch,  // the job lost its profile: gives nothing back
+  kSettle,   // unprofiled, and not waited for any more
+  kWait,     // units, contiguous, text: a request has begun to wait
+  kDeny,     // units, text
+  kDeath,    // everything is quarantined
+  kFree,     // last holder gone; the job is removed
+  kLeave,    // removed, held nothing
+};
+
+struct Record {
+  uint64_t t_ns = 0;
+  EventKind event = EventKind::kPool;
+  JobId job = kNoJob;
+  std::string name;
+  std::string policy;
+  std::string text;
+  uint64_t unit_bytes = 0;
+  Units units = 0;
+  Units contiguous = 0;
+  Units request = 0;
+  Units limit = 0;
+  Units claim = 0;
+  Units piece = kWholeClaim;
+  uint32_t gate = 0;
+  uint64_t iteration = 0;
+  ReleaseId release = 0;
+  bool returns = false;
+  bool profiled = false;
+  bool drained = false;
+  bool sums_only = false;
+  Extents extents;
+};
+
+/// "grant", "fenced", ...: the value of the key `event`.
+std::string_view EventName(EventKind kind);
+std::optional<EventKind> ParseEventName(std::string_view name);
+
+}  // namespace sluice::scheduler
