@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,7 +104,8 @@ std::string ExitStatus::Describe() const {
 Result<Child> Child::Spawn(const SpawnOptions& options) {
   const Result<pid_t> pid = Fork(options);
   if (!pid.ok()) return pid.status();
-  UniqueFd pidfd(::pidfd_open(*pid, 0));
+  // By number: the declaration of glibc 2.36 lacks C linkage.
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   if (!pidfd.valid()) {
     const Status status = Status::FromErrno(errno, "pidfd_open");
     ::kill(*pid, SIGKILL);

@@ -14,6 +14,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr char kVersionText[] = "sluice 0.1.0\n";
+constexpr char kCommands[] = "run, status, check-log, demo";
 constexpr uint32_t kMaxGpu = 63;
 
 /// A check that answers in one form for every number: what was given and what is allowed.
@@ -60,13 +61,14 @@ std::string Explain(const CLI::ParseError& error, const CLI::App& app) {
   const CLI::App* where = &app;
   if (const auto chosen = app.get_subcommands(); !chosen.empty()) where = chosen.front();
   const std::string command = where == &app ? "" : where->get_name() + ": ";
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const auto extra = app.remaining(true);
-    const std::string first = extra.empty() ? "an argument" : "'" + extra.front() + "'";
-    return where == &app ? first + " is not a command; allowed: run, status, check-log, demo"
+  // CLI11 complains of the missing command first, even when a mistyped one is there.
+  const auto extra = app.remaining(true);
+  if (!extra.empty()) {
+    const std::string first = "'" + extra.front() + "'";
+    return where == &app ? first + " is not a command; allowed: " + kCommands
                          : command + first + " is not understood; allowed: " + OptionNames(*where);
   }
-  if (where == &app) return "a command is needed; allowed: run, status, check-log, demo";
+  if (where == &app) return std::string("a command is needed; allowed: ") + kCommands;
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
   return command + text;

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/options.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::cli {
+namespace {
+
+Result<Invocation> Parse(std::vector<std::string> arguments) {
+  Environment environment;
+  environment.Set("SLUICE_RUNTIME_DIR", "/run/mine");
+  return ParseCommandLine(arguments, environment);
+}
+
+std::string ErrorOf(std::vector<std::string> arguments) {
+  const auto parsed = Parse(std::move(arguments));
+  return parsed.ok() ? "accepted" : parsed.status().message();
+}
+
+TEST(Options, RunTakesEverythingBehindTheDashes) {
+  const auto parsed = Parse({"run", "--limit", "3GiB", "--request=1GiB", "--gpu", "1", "--",
+                             "python", "--limit", "--", "x y"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const auto& run = std::get<RunOptions>(*parsed);
+  EXPECT_EQ(run.limit_bytes, 3u << 30);
+  EXPECT_EQ(run.request_bytes, 1u << 30);
+  EXPECT_EQ(run.gpu, 1u);
+  EXPECT_EQ(run.runtime_dir, "/run/mine");
+  EXPECT_EQ(run.command, (std::vector<std::string>{"python", "--limit", "--", "x y"}));
+  EXPECT_TRUE(run.daemon_flags.empty());
+}
+
+TEST(Options, RunPassesTheDaemonsOptionsOn) {
+  const auto parsed = Parse({"run", "--policy", "temporal", "--pool", "1MiB", "--", "true"});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(std::get<RunOptions>(*parsed).daemon_flags,
+            (std::vector<std::string>{"--policy", "temporal", "--pool", "1048576"}));
+}
+
+TEST(Options, DemoHasDefaults) {
+  const auto parsed = Parse({"demo"});
+  ASSERT_TRUE(parsed.ok());
+  const auto& demo = std::get<DemoOptions>(*parsed);
+  EXPECT_EQ(demo.jobs, 2u);
+  EXPECT_EQ(demo.iterations, 200u);
+  EXPECT_DOUBLE_EQ(demo.pool_fraction, 0.6);
+  EXPECT_FALSE(demo.json);
+}
+
+TEST(Options, DemoTakesItsOptions) {
+  const auto parsed = Parse({"demo", "--json", "--jobs", "4", "--iterations", "50",
+                             "--pool-fraction", "0.5", "--seed", "9"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const auto& demo = std::get<DemoOptions>(*parsed);
+  EXPECT_TRUE(demo.json);
+  EXPECT_EQ(demo.jobs, 4u);
+  EXPECT_EQ(demo.iterations, 50u);
+  EXPECT_DOUBLE_EQ(demo.pool_fraction, 0.5);
+  EXPECT_EQ(demo.seed, 9u);
+}
+
+struct BadLine {
+  std::vector<std::string> arguments;
+  std::string error;
+};
+
+class BadOptions : public testing::TestWithParam<BadLine> {};
+
+TEST_P(BadOptions, OneLineNamesTheOptionAndWhatIsAllowed) {
+  EXPECT_EQ(ErrorOf(GetParam().arguments), GetParam().error);
+}
+
+const char kSizeRule[] =
+    "' is not an amount of memory; allowed: a positive number and k, M, G, T, Ki, Mi, Gi or Ti "
+    "with an "
+    "optional B, for example 3GiB";
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, BadOptions,
+    testing::Values(
+        BadLine{{}, "a command is needed; allowed: run, status, check-log, demo"},
+        BadLine{{"walk"}, "'walk' is not a command; allowed: run, status, check-log, demo"},
+        BadLine{{"run", "--limit", "3XB", "--", "true"}, std::string("--limit: '3XB") + kSizeRule},
+        BadLine{{"run", "--request", "-1", "--", "true"},
+                std::string("--request: '-1") + kSizeRule},
+        BadLine{{"run", "--limit", "1GiB", "--request", "2GiB", "--", "true"},
+                "--request: 2GiB is more than --limit 1GiB; allowed: at most the limit"},
+        BadLine{{"run", "--gpu", "x", "--", "true"},
+                "run: --gpu: 'x'; allowed: a whole number from 0 to 63"},
+        BadLine{{"run", "--policy", "fair", "--", "true"},
+                "run: --policy: 'fair'; allowed: flow, temporal"},
+        BadLine{{"run", "true"},
+                "run: 'true' is not understood; allowed: --help, --limit, --request, "
+                "--gpu, --runtime-dir, --policy, --pool"},
+        BadLine{{"run", "--limit", "1GiB"},
+                "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS"},
+        BadLine{{"run", "--"},
+                "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS"},
+        BadLine{{"status", "--yaml"},
+                "status: '--yaml' is not understood; allowed: --help, --json, --runtime-dir"},
+        BadLine{{"status", "--", "x"}, "'--' is understood only by sluice run"},
+        BadLine{{"check-log"}, "check-log: FILE is required"},
+        BadLine{{"demo", "--jobs", "1"}, "demo: --jobs: '1'; allowed: a whole number from 2 to 6"},
+        BadLine{{"demo", "--jobs", "2x"},
+                "demo: --jobs: '2x'; allowed: a whole number from 2 to 6"},
+        BadLine{{"demo", "--iterations", "5"},
+                "demo: --iterations: '5'; allowed: a whole number from 10 to 100000"},
+        BadLine{{"demo", "--pool-fraction", "0.65"},
+                "demo: --pool-fraction: '0.65'; allowed: a number from 0.3 to less than 0.65"},
+        BadLine{{"demo", "--pool-fraction", "nan"},
+                "demo: --pool-fraction: 'nan'; allowed: a number from 0.3 to less than 0.65"},
+        BadLine{{"demo", "--seed", "-1"},
+                "demo: --seed: '-1'; allowed: a whole number from 0 to 4294967295"},
+        BadLine{{"demo", "--real-gpu"}, "--real-gpu: needs the size of the pool with --pool"}));
+
+TEST(Options, HelpOfACommandNamesItsOptions) {
+  const auto parsed = Parse({"demo", "--help"});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_NE(std::get<PrintText>(*parsed).text.find("--pool-fraction"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::cli
