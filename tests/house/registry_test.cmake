@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The Sluice authors
+# The comparison of registered tests with the disk must find both kinds of difference.
+# Usage: cmake -D SOURCE_DIR=<repository> -D WORK_DIR=<scratch> -P registry_test.cmake
+cmake_policy(VERSION 3.25)
+include(${SOURCE_DIR}/cmake/TestRegistry.cmake)
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+file(WRITE "${WORK_DIR}/tests/unit/a/one_test.cc" "")
+file(WRITE "${WORK_DIR}/tests/unit/a/two_test.cc" "")
+file(WRITE "${WORK_DIR}/tests/unit/a/helper.cc" "")
+
+function(expect listed expected)
+  list(TRANSFORM listed PREPEND "${WORK_DIR}/tests/unit/a/")
+  list(JOIN listed "\n" text)
+  file(WRITE "${WORK_DIR}/listed.txt" "${text}\n")
+  sluice_test_registry_errors("${WORK_DIR}" "${WORK_DIR}/listed.txt" errors)
+  list(TRANSFORM errors REPLACE "^.*/" "")
+  if(NOT "${errors}" STREQUAL "${expected}")
+    message(SEND_ERROR "listed ${listed}: expected '${expected}', got '${errors}'")
+  endif()
+endfunction()
+expect("one_test.cc;two_test.cc" "")
+expect("one_test.cc" "two_test.cc: not registered with sluice_test()")
+expect("one_test.cc;two_test.cc;gone_test.cc" "gone_test.cc: registered, but not on disk")
