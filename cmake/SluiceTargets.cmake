@@ -69,6 +69,11 @@ function(sluice_test)
   if(ARG_DEPENDS)
     add_dependencies(${ARG_NAME} ${ARG_DEPENDS})
   endif()
+  # One target per label builds all its tests (scripts/check builds only what it runs).
+  if(NOT TARGET tests_${label})
+    add_custom_target(tests_${label})
+  endif()
+  add_dependencies(tests_${label} ${ARG_NAME})
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
   set_tests_properties(${ARG_NAME} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "${ARG_ENVIRONMENT}")
