@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "tests/support/driver.h"
+#include "tests/support/pattern_kernels.h"
+#include "tests/support/workload_options.h"
+
+/// A client of the CUDA driver with a cyclic need for memory: blocks are allocated on the way up and
+/// freed on the way down, a launch or more for each. It knows nothing of Sluice. See WorkloadUsage().
+namespace sluice::testing {
+namespace {
+
+enum ExitCode {
+  kWell = 0,
+  kUsage = 2,
+  kDriverFailed = 3,
+  kOutOfMemory = 4,
+  kWrongBytes = 5,
+  kOverLimitGranted = 6
+};
+
+/// One write each, unbuffered: a test that counts system calls or waits for a line sees it at once.
+void Say(const std::string& line) {
+  const std::string text = line + "\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+}
+
+bool InputEnded(int timeout_ms) {
+  char bytes[64];
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  while (::poll(&input, 1, timeout_ms) > 0) {
+    if (::read(STDIN_FILENO, bytes, sizeof bytes) <= 0) return true;
+  }
+  return false;
+}
+
+class Workload {
+ public:
+  explicit Workload(const WorkloadOptions& options) : options_(options) {
+    driver_.KillAt(options.kill_self_at_op);
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    SLUICE_CU(driver_, cuInit, 0u);
+    SLUICE_CU(driver_, cuDeviceGet, &device, 0);
+    SLUICE_CU(driver_, cuDevicePrimaryCtxRetain, &context, device);
+    SLUICE_CU(driver_, cuCtxSetCurrent, context);
+    streams_.resize(options.stream_count);
+    for (CUstream& stream : streams_) {
+      SLUICE_CU(driver_, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    }
+    for (CUevent& event : marks_) SLUICE_CU(driver_, cuEventCreate, &event, CU_EVENT_DEFAULT);
+  }
+
+  int Run() {
+    if (options_.over_limit_bytes != 0 && !RefusesOverLimit()) return kOverLimitGranted;
+    kernels_.emplace_back(driver_).set_rounds(static_cast<uint32_t>(options_.rounds));
+    if (options_.one_shot) {
+      OneShot();
+    } else {
+      Cycle();
+    }
+    const PatternCounts counts = kernels_.front().Read();
+    Report(counts);
+    return counts.mismatches == 0 ? kWell : kWrongBytes;
+  }
+
+ private:
+  struct Block {
+    CUdeviceptr address = 0;
+    uint64_t bytes = 0;
+    uint64_t seed = 0;
+    CUstream stream = nullptr;
+  };
+
+  bool RefusesOverLimit() {
+    const auto before = std::chrono::steady_clock::now();
+    CUdeviceptr address = 0;
+    const CUresult result =
+        driver_.Try(&DriverTable::cuMemAlloc_v2, &address, options_.over_limit_bytes);
+    const auto took = std::chrono::steady_clock::now() - before;
+    if (result == CUDA_SUCCESS) return false;
+    Say("over_limit=" + ResultName(result));
+    Say("over_limit_us=" +
+        std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+    return true;
+  }
+
+  Block Allocate(uint64_t bytes, uint64_t seed, CUstream stream) {
+    Block block = {0, bytes, seed, stream};
+    const auto before = std::chrono::steady_clock::now();
+    if (options_.sync_alloc) {
+      SLUICE_CU(driver_, cuMemAlloc_v2, &block.address, bytes);
+    } else {
+      SLUICE_CU(driver_, cuMemAllocAsync, &block.address, bytes, stream);
+    }
+    slowest_alloc_ = std::max(slowest_alloc_, std::chrono::steady_clock::now() - before);
+    live_bytes_ += bytes;
+    peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+    BeforeLaunch();
+    kernels_.front().Fill(block.address, bytes, seed, stream);
+    return block;
+  }
+
+  void Touch(Block& block, uint64_t seed) {
+    BeforeLaunch();
+    kernels_.front().Touch(block.address, block.bytes, block.seed, seed, block.stream);
+    block.seed = seed;
+  }
+
+  void Free(const Block& block) {
+    if (!options_.use_after_free) Check(block);
+    if (options_.sync_alloc) {
+      SLUICE_CU(driver_, cuMemFree_v2, block.address);
+    } else {
+      SLUICE_CU(driver_, cuMemFreeAsync, block.address, block.stream);
+    }
+    if (options_.use_after_free) Check(block);
+    live_bytes_ -= block.bytes;
+  }
+
+  void Check(const Block& block) {
+    BeforeLaunch();
+    kernels_.front().Check(block.address, block.bytes, block.seed, block.stream);
+  }
+
+  void BeforeLaunch() {
+    ++launches_;
+    if (launches_ == options_.fork_at_launch) Fork(false);
+    if (launches_ == options_.use_in_child) Fork(true);
+  }
+
+  void Fork(bool use_driver) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (use_driver) {
+        // What CUDA allows in a forked child is nothing; that it answers at all is what counts here.
+        CUdeviceptr address = 0;
+        const CUresult result = driver_.Try(&DriverTable::cuMemAllocAsync, &address,
+                                            options_.block_bytes, streams_.front());
+        Say("child_alloc=" + ResultName(result));
+      }
+      InputEnded(-1);
+      ::_exit(0);
+    }
+    Say("forked=" + std::to_string(child));
+  }
+
+  uint64_t Seed(uint64_t iteration, uint64_t block, uint64_t step) const {
+    return Mix(Mix(Mix(options_.seed + 1) + iteration) + block * 4096 + step);
+  }
+
+  void OneShot() {
+    Block block = Allocate(options_.block_bytes, Seed(0, 0, 0), streams_.front());
+    SLUICE_CU(driver_, cuStreamSynchronize, block.stream);
+    HoldIfAsked();
+    Free(block);
+  }
+
+  void HoldIfAsked() {
+    if (!options_.hold) return;
+    Say("holding");
+    InputEnded(-1);
+  }
+
+  void Cycle() {
+    constexpr uint64_t kBase = ~uint64_t{0} >> 16;
+    Block base = Allocate(options_.base_bytes, Seed(0, kBase, 0), streams_.front());
+    uint64_t iteration = 0;
+    // Timed over the second half, when whoever watches has learned the cycle.
+    const uint64_t first_timed = options_.iterations / 2;
+    for (; iteration < options_.iterations || (options_.until_eof && !InputEnded(0)); ++iteration) {
+      if (options_.progress) Say("iteration " + std::to_string(iteration));
+      if (iteration == first_timed) Mark(0);
+      launches_per_iteration_ = launches_;
+      Touch(base, Seed(iteration + 1, kBase, 0));
+      Triangle(iteration);
+      launches_per_iteration_ = launches_ - launches_per_iteration_;
+      if (iteration + 1 == options_.iterations) Mark(1);
+      if (options_.sync_iteration) {
+        for (CUstream stream : streams_) SLUICE_CU(driver_, cuStreamSynchronize, stream);
+      }
+    }
+    Say("iterations=" + std::to_string(iteration));
+    HoldIfAsked();
+    Free(base);
+    timed_iterations_ = options_.iterations - first_timed;
+  }
+
+  void Triangle(uint64_t iteration) {
+    std::vector<Block> blocks;
+    for (uint64_t b = 0; b < options_.blocks; ++b) {
+      blocks.push_back(Allocate(options_.block_bytes, Seed(iteration, b, 0), StreamOf(b)));
+      for (uint64_t step = 1; step < options_.launches_per_block; ++step) {
+        Touch(blocks.back(), Seed(iteration, b, step));
+      }
+    }
+    if (options_.grow_bytes != 0 && iteration == options_.grow_iteration) {
+      const uint64_t extra = options_.blocks;
+      Free(Allocate(options_.grow_bytes, Seed(iteration, extra, 0), streams_.front()));
+    }
+    for (uint64_t b = options_.blocks; b-- > 0;) {
+      for (uint64_t step = 1; step < options_.launches_per_block; ++step) {
+        Touch(blocks[b], Seed(iteration, b, 2048 + step));
+      }
+      Free(blocks[b]);
+    }
+  }
+
+  CUstream StreamOf(uint64_t block) const { return streams_[block % streams_.size()]; }
+
+  void Mark(size_t index) {
+    SLUICE_CU(driver_, cuEventRecord, marks_[index], streams_.front());
+  }
+
+  void Report(const PatternCounts& counts) {
+    if (timed_iterations_ != 0) {
+      float ms = 0;
+      SLUICE_CU(driver_, cuEventElapsedTime, &ms, marks_[0], marks_[1]);
+      char text[64];
+      std::snprintf(text, sizeof text, "iteration_us=%.3f",
+                    1e3 * static_cast<double>(ms) / static_cast<double>(timed_iterations_));
+      Say(text);
+    }
+    const auto slowest = std::chrono::duration_cast<std::chrono::microseconds>(slowest_alloc_);
+    Say("slowest_alloc_us=" + std::to_string(slowest.count()));
+    Say("peak_bytes=" + std::to_string(peak_bytes_));
+    Say("launches=" + std::to_string(launches_));
+    Say("launches_per_iteration=" + std::to_string(launches_per_iteration_));
+    Say("operations=" + std::to_string(driver_.operations()));
+    Say("words=" + std::to_string(counts.words));
+    Say("mismatches=" + std::to_string(counts.mismatches));
+    char digest[32];
+    std::snprintf(digest, sizeof digest, "digest=%016llx",
+                  static_cast<unsigned long long>(counts.digest));
+    Say(digest);
+  }
+
+  const WorkloadOptions options_;
+  Driver driver_;
+  std::vector<PatternKernels> kernels_;
+  std::vector<CUstream> streams_;
+  CUevent marks_[2] = {};
+  uint64_t launches_ = 0;
+  uint64_t launches_per_iteration_ = 0;
+  uint64_t timed_iterations_ = 0;
+  uint64_t live_bytes_ = 0;
+  uint64_t peak_bytes_ = 0;
+  std::chrono::steady_clock::duration slowest_alloc_ = {};
+};
+
+int Main(const std::vector<std::string>& arguments) {
+  if (arguments == std::vector<std::string>{"--help"}) {
+    std::fputs(WorkloadUsage().c_str(), stdout);
+    return kWell;
+  }
+  const Result<WorkloadOptions> options = ParseWorkloadOptions(arguments);
+  if (!options.ok()) {
+    std::fprintf(stderr, "workload: %s\n", options.status().message().c_str());
+    return kUsage;
+  }
+  try {
+    return Workload(*options).Run();
+  } catch (const DriverError& error) {
+    std::fprintf(stderr, "workload: %s\n", error.what());
+    return error.result() == CUDA_ERROR_OUT_OF_MEMORY ? kOutOfMemory : kDriverFailed;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "workload: %s\n", error.what());
+    return kDriverFailed;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::testing
+
+int main(int argc, char** argv) { return sluice::testing::Main({argv + 1, argv + argc}); }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+
+namespace sluice::testing {
+
+/// What the program `workload` does; every field has a flag of the same name.
+struct WorkloadOptions {
+  uint64_t iterations = 10;
+  uint64_t blocks = 16;
+  uint64_t block_bytes = 256 * 1024;
+  uint64_t base_bytes = 256 * 1024;
+  uint64_t launches_per_block = 1;  // on the way up, and as many on the way down
+  uint64_t stream_count = 1;
+  uint64_t seed = 1;
+  uint64_t rounds = 0;  // extra work per word, for a real GPU
+  bool sync_iteration = false;
+  bool sync_alloc = false;  // cuMemAlloc and cuMemFree instead of the stream-ordered calls
+  uint64_t grow_iteration = 0;
+  uint64_t grow_bytes = 0;  // 0: no deviation
+  uint64_t over_limit_bytes = 0;
+  uint64_t fork_at_launch = 0;
+  uint64_t use_in_child = 0;
+  uint64_t kill_self_at_op = 0;
+  bool one_shot = false;
+  bool hold = false;
+  bool until_eof = false;
+  bool progress = false;
+  bool use_after_free = false;
+};
+
+/// An error is one line that names the flag and what is allowed.
+Result<WorkloadOptions> ParseWorkloadOptions(const std::vector<std::string>& arguments);
+
+/// What --help prints.
+std::string WorkloadUsage();
+
+}  // namespace sluice::testing
