@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct GateTerms {
   /// a job that gives nothing back.
   bool returns = true;
   End end = End::kLow;  // its lane
+  friend bool operator==(const GateTerms&, const GateTerms&) = default;
 };
 
 struct Job {
@@ -43,9 +45,10 @@ struct Job {
 
   Units held() const { return leased + unfenced + spare + quarantined; }
   bool past_gate() const { return phase == Phase::kRunning || phase == Phase::kUnprofiled; }
+  /// "job 2 'b'"
+  std::string Title() const;
   friend bool operator==(const Job&, const Job&) = default;
 };
-bool operator==(const GateTerms& a, const GateTerms& b);
 
 /// The truth about one pool. A value: copy it, try an operation on the copy, look. Every operation
 /// either succeeds or leaves the ledger as it was and says precisely why not. It enforces I0, I1, and
@@ -66,13 +69,16 @@ class Ledger {
 
   // --- the way past the gate ----------------------------------------------------------------------
   Status StartUnprofiled(JobId job);                        // waiting or parked; claim = limit, gives nothing back
-  Status Settle(JobId job);                                 // unprofiled: others need not wait for its profile
+  /// Unprofiled, and nobody waits for its profile any more: it is taken to hold up to `limit` for good, so its
+  /// request becomes its limit (I0 is asked) and its claim falls with it.
+  Status Settle(JobId job, Units limit);
   Status OpenGate(JobId job, const GateTerms& terms);       // parked -> running
   Status RaiseClaim(JobId job, Units claim);                // past its gate, up to its limit
   Status LoseProfile(JobId job);                            // running -> unprofiled; keeps its claim
   /// Back at the trough (also an unprofiled job that has a profile by now). Its spare units become free.
   /// `drained`: every mark reached, everything wholly free released. Then nothing may be unfenced (its
-  /// fences are all reached: call Fenced first) and the base is what it holds. Else it keeps all it has.
+  /// fences are all reached: call Fenced first) and the base is what it holds. Else it keeps all it has,
+  /// which a job whose terms say `returns` must not.
   Status ReachTrough(JobId job, bool drained);
 
   // --- memory -------------------------------------------------------------------------------------
@@ -105,11 +111,16 @@ class Ledger {
 
   /// I0, I1, b <= h <= C <= L and the counters against the map. For tests.
   Status CheckInvariants() const;
-  friend bool operator==(const Ledger& a, const Ledger& b);
+  friend bool operator==(const Ledger& a, const Ledger& b) { return a.map_ == b.map_ && a.jobs_ == b.jobs_; }
 
  private:
   Job* FindMutable(JobId job);
-  Status CheckAdmission(JobId job, Units request, Units limit, const std::string& what) const;
+  Result<Job*> Expect(JobId job, std::initializer_list<Phase> phases, const char* operation);
+  Status CheckAdmission(JobId job, const std::string& who, Units request, Units limit) const;
+  /// Each extent in `state` of `holder`, none twice.
+  Status CheckExtents(const Extents& extents, UnitState state, const Job& job, const char* operation) const;
+  void Move(Job* job, const Extents& extents, UnitState to, ReleaseId release);
+  void Remove(JobId job);
 
   PoolMap map_;
   uint64_t unit_bytes_;

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/ledger/ledger.h"
+
+#include <algorithm>
+
+#include "common/bytes.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+Status Invalid(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+Status Precondition(const std::string& text) {
+  return Status(StatusCode::kFailedPrecondition, text);
+}
+Status Exhausted(const std::string& text) { return Status(StatusCode::kResourceExhausted, text); }
+
+std::string Text(const Extent& extent) {
+  return "[" + std::to_string(extent.offset) + ", +" + std::to_string(extent.length) + ")";
+}
+
+Units* Counter(Job* job, UnitState state) {
+  switch (state) {
+    case UnitState::kLeased: return &job->leased;
+    case UnitState::kUnfenced: return &job->unfenced;
+    case UnitState::kSpare: return &job->spare;
+    case UnitState::kQuarantined: return &job->quarantined;
+    case UnitState::kFree: break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string Job::Title() const { return "job " + std::to_string(id) + " '" + name + "'"; }
+
+Ledger::Ledger(Units pool_units, uint64_t unit_bytes, Rules rules)
+    : map_(pool_units), unit_bytes_(unit_bytes), rules_(rules) {}
+
+const Job* Ledger::Find(JobId job) const {
+  for (const Job& known : jobs_) {
+    if (known.id == job) return &known;
+  }
+  return nullptr;
+}
+
+Job* Ledger::FindMutable(JobId job) { return const_cast<Job*>(Find(job)); }
+
+Units Ledger::free() const { return map_.Count(UnitState::kFree); }
+
+Units Ledger::held(JobId job) const {
+  const Job* known = Find(job);
+  return known == nullptr ? 0 : known->held();
+}
+
+Extents Ledger::GivesBack(JobId job) const {
+  const Job* known = Find(job);
+  if (known == nullptr || known->phase != Phase::kRunning || !known->terms.returns) return {};
+  return Subtract(map_.Held(job), known->base);
+}
+
+std::string Ledger::Bytes(Units units) const { return FormatBytes(unit_bytes_ * units); }
+
+std::string Ledger::Holders(JobId except) const {
+  std::vector<const Job*> holders;
+  for (const Job& job : jobs_) {
+    if (job.id != except && job.held() > 0) holders.push_back(&job);
+  }
+  std::stable_sort(holders.begin(), holders.end(),
+                   [](const Job* a, const Job* b) { return a->held() > b->held(); });
+  std::string text;
+  for (const Job* job : holders) {
+    if (!text.empty()) text += ", ";
+    text += job->Title() + " holds " + Bytes(job->held()) + " (limit " + Bytes(job->limit) +
+            (job->phase == Phase::kDying ? ", its process ended" : "") + ")";
+  }
+  return text.empty() ? "no other job holds memory" : text;
+}
+
+Result<Job*> Ledger::Expect(JobId job, std::initializer_list<Phase> phases,
+                            const char* operation) {
+  Job* known = FindMutable(job);
+  if (known == nullptr) {
+    return Status(StatusCode::kNotFound,
+                  std::string(operation) + ": there is no job " + std::to_string(job));
+  }
+  for (const Phase phase : phases) {
+    if (known->phase == phase) return known;
+  }
+  return Precondition(std::string(operation) + ": " + known->Title() + " is " +
+                      PhaseName(known->phase));
+}
+
+Units Ledger::LargestLimit(JobId job, Units request) const {
+  const uint64_t pool = map_.units();
+  uint64_t requests = request;
+  for (const Job& other : jobs_) {
+    if (other.id != job && other.phase != Phase::kDying) requests += other.request;
+  }
+  for (const Job& other : jobs_) {
+    if (other.id == job || other.phase == Phase::kDying) continue;
+    if (other.limit + requests - other.request > pool) return 0;
+  }
+  return requests > pool ? 0 : static_cast<Units>(pool - (requests - request));
+}
+
+Status Ledger::CheckAdmission(JobId job, const std::string& who, Units request,
+                              Units limit) const {
+  if (limit == 0) return Invalid(who + ": a limit of 0 allows no memory at all");
+  if (request > limit) {
+    return Invalid(who + ": its request " + Bytes(request) + " is above its limit " +
+                   Bytes(limit));
+  }
+  if (!rules_.check_admission) return Status();
+  const std::string pool = "the pool of " + Bytes(map_.units());
+  uint64_t others = 0;
+  std::string names;
+  for (const Job& other : jobs_) {
+    // What a dying job holds comes back by itself, and nobody promised it anything.
+    if (other.id == job || other.phase == Phase::kDying) continue;
+    others += other.request;
+    names += (names.empty() ? "" : ", ") + other.Title() + " requests " + Bytes(other.request) +
+             " (limit " + Bytes(other.limit) + ", holds " + Bytes(other.held()) + ")";
+  }
+  if (others + limit > map_.units()) {
+    return Exhausted(who + ": its limit " + Bytes(limit) + " and the requests of the others do not fit in " +
+                     pool + (names.empty() ? "" : ": " + names));
+  }
+  for (const Job& other : jobs_) {
+    if (other.id == job || other.phase == Phase::kDying) continue;
+    if (other.limit + others - other.request + request > map_.units()) {
+      return Exhausted(who + ": its request " + Bytes(request) + " does not fit beside the limit of " +
+                       other.Title() + " in " + pool + ": " + names);
+    }
+  }
+  return Status();
+}
+
+Status Ledger::Admit(JobId job, std::string name, Units request, Units limit) {
+  if (job == kNoJob) return Invalid("admit: job 0 means nobody");
+  if (Find(job) != nullptr) {
+    return Precondition("admit: job " + std::to_string(job) + " is known already");
+  }
+  Job fresh;
+  fresh.id = job;
+  fresh.name = std::move(name);
+  fresh.request = request;
+  fresh.limit = limit;
+  const Status status = CheckAdmission(job, fresh.Title(), request, limit);
+  if (!status.ok()) return status;
+  const auto at = std::find_if(jobs_.begin(), jobs_.end(),
+                               [job](const Job& known) { return known.id > job; });
+  jobs_.insert(at, std::move(fresh));
+  return Status();
+}
+
+Status Ledger::SetLimit(JobId job, Units limit) {
+  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
+                      "limit");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  const bool running = j->phase == Phase::kRunning;
+  const Units least = running ? std::max(j->terms.claim, j->held()) : j->held();
+  if (limit < least) {
+    return Precondition("limit: " + j->Title() + (running ? " was promised " : " holds ") +
+                        Bytes(least) + ", a limit of " + Bytes(limit) + " is below that");
+  }
+  const Status status = CheckAdmission(job, j->Title(), j->request, limit);
+  if (!status.ok()) return status;
+  j->limit = limit;
+  if (j->phase == Phase::kUnprofiled) j->terms.claim = std::min(j->terms.claim, limit);
+  return Status();
+}
+
+Status Ledger::SetRequest(JobId job, Units request) {
+  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
+                      "request");
+  if (!known.ok()) return known.status();
+  const Status status = CheckAdmission(job, (*known)->Title(), request, (*known)->limit);
+  if (!status.ok()) return status;
+  (*known)->request = request;
+  return Status();
+}
+
+Status Ledger::StartUnprofiled(JobId job) {
+  auto known = Expect(job, {Phase::kWaiting, Phase::kParked}, "start");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  j->phase = Phase::kUnprofiled;
+  j->settled = false;
+  j->drained = false;
+  j->terms = GateTerms{j->limit, kWholeClaim, false, End::kLow};
+  return Status();
+}
+
+Status Ledger::Settle(JobId job, Units limit) {
+  auto known = Expect(job, {Phase::kUnprofiled}, "settle");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (limit < j->held()) {
+    return Precondition("settle: " + j->Title() + " holds " + Bytes(j->held()) + ", a limit of " +
+                        Bytes(limit) + " is below that");
+  }
+  // It gives nothing back, so whoever comes later has to fit beside all that it may hold.
+  const Status status = CheckAdmission(job, j->Title(), limit, limit);
+  if (!status.ok()) return status;
+  j->limit = limit;
+  j->request = limit;
+  j->terms.claim = std::min(j->terms.claim, limit);
+  j->settled = true;
+  return Status();
+}
+
+Status Ledger::OpenGate(JobId job, const GateTerms& terms) {
+  auto known = Expect(job, {Phase::kParked}, "gate");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (terms.claim < j->held() || terms.claim > j->limit) {
+    return Invalid("gate: " + j->Title() + " claims " + Bytes(terms.claim) +
+                   "; allowed: from what it holds, " + Bytes(j->held()) + ", to its limit, " +
+                   Bytes(j->limit));
+  }
+  if (terms.piece == 0) return Invalid("gate: " + j->Title() + ": a piece of 0 units");
+  j->phase = Phase::kRunning;
+  j->terms = terms;
+  return Status();
+}
+
+Status Ledger::RaiseClaim(JobId job, Units claim) {
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "claim");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (claim < j->terms.claim || claim > j->limit) {
+    return Invalid("claim: " + j->Title() + " asks for " + Bytes(claim) + "; allowed: from its claim, " +
+                   Bytes(j->terms.claim) + ", to its limit, " + Bytes(j->limit));
+  }
+  j->terms.claim = claim;
+  return Status();
+}
+
+Status Ledger::LoseProfile(JobId job) {
+  auto known = Expect(job, {Phase::kRunning}, "mismatch");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  j->phase = Phase::kUnprofiled;
+  j->terms.returns = false;
+  j->terms.piece = kWholeClaim;
+  j->settled = false;
+  j->drained = false;
+  return Status();
+}
+
+Status Ledger::ReachTrough(JobId job, bool drained) {
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "trough");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (drained && j->unfenced > 0) {
+    return Precondition("trough: " + j->Title() + " says it is drained, but " +
+                        Bytes(j->unfenced) + " of its releases are not fenced");
+  }
+  if (!drained && j->phase == Phase::kRunning && j->terms.returns) {
+    return Precondition("trough: " + j->Title() +
+                        " was to drain and give back all but its base, but says it is not drained");
+  }
+  Move(j, map_.Held(job, UnitState::kSpare), UnitState::kFree, 0);
+  j->phase = Phase::kParked;
+  j->settled = false;
+  j->drained = drained;
+  if (drained) {
+    Extents now = map_.Held(job);
+    j->base = Union(j->last_trough, now);
+    j->last_trough = std::move(now);
+  }
+  return Status();
+}
+
+Status Ledger::CheckExtents(const Extents& extents, UnitState state, const Job& job,
+                            const char* operation) const {
+  const JobId holder = state == UnitState::kFree ? kNoJob : job.id;
+  uint64_t sum = 0;
+  for (const Extent& extent : extents) {
+    if (!map_.All(extent, state, holder)) {
+      return Invalid(std::string(operation) + ": " + job.Title() + ": not all of " + Text(extent) +
+                     " is " + UnitStateName(state) + (holder == kNoJob ? "" : " and its own"));
+    }
+    sum += extent.length;
+  }
+  if (sum != TotalUnits(Merge(extents))) {
+    return Invalid(std::string(operation) + ": " + job.Title() + ": the extents overlap");
+  }
+  return Status();
+}
+
+void Ledger::Move(Job* job, const Extents& extents, UnitState to, ReleaseId release) {
+  for (const Extent& extent : extents) {
+    for (const Span& span : map_.spans()) {
+      if (span.holder != job->id) continue;
+      const Units from = std::max(span.offset, extent.offset);
+      const Units end = std::min(span.end(), extent.end());
+      if (from < end) *Counter(job, span.state) -= end - from;
+    }
+    map_.Set(extent, to, to == UnitState::kFree ? kNoJob : job->id, release);
+    if (Units* counter = Counter(job, to)) *counter += extent.length;
+  }
+  job->peak = std::max(job->peak, job->held());
+}
+
+Status Ledger::Grant(JobId job, const Extents& extents) {
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "grant");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  const Extents own = Intersect(Merge(extents), map_.Held(job, UnitState::kSpare));
+  const Extents fresh = Subtract(Merge(extents), own);
+  if (TotalUnits(own) + TotalUnits(fresh) != TotalUnits(extents)) {
+    return Invalid("grant: " + j->Title() + ": the extents overlap");
+  }
+  const Status status = CheckExtents(fresh, UnitState::kFree, *j, "grant");
+  if (!status.ok()) return status;
+  if (j->held() + TotalUnits(fresh) > j->terms.claim) {
+    return Exhausted("grant: " + j->Title() + " would hold " +
+                     Bytes(j->held() + TotalUnits(fresh)) + ", its claim is " +
+                     Bytes(j->terms.claim));
+  }
+  Move(j, own, UnitState::kLeased, 0);
+  Move(j, fresh, UnitState::kLeased, 0);
+  return Status();
+}
+
+Status Ledger::Release(JobId job, const Extents& extents, ReleaseId release) {
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "release");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  for (const Span& span : map_.spans()) {
+    if (span.holder == job && span.state == UnitState::kUnfenced && span.release == release) {
+      return Invalid("release: " + j->Title() + ": release " + std::to_string(release) +
+                     " is not fenced yet, its number is taken");
+    }
+  }
+  const Status status = CheckExtents(extents, UnitState::kLeased, *j, "release");
+  if (!status.ok()) return status;
+  Move(j, Merge(extents), rules_.count_unfenced ? UnitState::kUnfenced : UnitState::kFree, release);
+  return Status();
+}
+
+Status Ledger::Fenced(JobId job, ReleaseId release) {
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "fenced");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  Extents done;
+  for (const Span& span : map_.spans()) {
+    if (span.holder == job && span.state == UnitState::kUnfenced && span.release == release) {
+      done.push_back({span.offset, span.length});
+    }
+  }
+  if (done.empty() && rules_.count_unfenced) {
+    return Status(StatusCode::kNotFound, "fenced: " + j->Title() + " has no release " + std::to_string(release));
+  }
+  const bool spare = j->past_gate() && rules_.keep_spare;
+  Move(j, done, spare ? UnitState::kSpare : UnitState::kFree, 0);
+  return Status();
+}
+
+Status Ledger::Reclaim(JobId job, const Extents& extents) {
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "reclaim");
+  if (!known.ok()) return known.status();
+  const Status status = CheckExtents(extents, UnitState::kSpare, **known, "reclaim");
+  if (!status.ok()) return status;
+  Move(*known, extents, UnitState::kFree, 0);
+  return Status();
+}
+
+Status Ledger::Die(JobId job) {
+  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
+                      "death");
+  if (!known.ok()) return known.status();
+  Move(*known, map_.Held(job), UnitState::kQuarantined, 0);
+  (*known)->phase = Phase::kDying;
+  return Status();
+}
+
+Status Ledger::LastHolderGone(JobId job) {
+  auto known = Expect(job, {Phase::kDying}, "free");
+  if (!known.ok()) return known.status();
+  Move(*known, map_.Held(job), UnitState::kFree, 0);
+  Remove(job);
+  return Status();
+}
+
+Status Ledger::Leave(JobId job) {
+  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
+                      "leave");
+  if (!known.ok()) return known.status();
+  if ((*known)->held() > 0) {
+    return Precondition("leave: " + (*known)->Title() + " still holds " + Bytes((*known)->held()));
+  }
+  Remove(job);
+  return Status();
+}
+
+void Ledger::Remove(JobId job) {
+  std::erase_if(jobs_, [job](const Job& known) { return known.id == job; });
+}
+
+Status Ledger::CheckInvariants() const {
+  auto broken = [](const std::string& text) { return Status(StatusCode::kInternal, text); };
+  Units at = 0;
+  for (const Span& span : map_.spans()) {
+    if (span.offset != at || span.length == 0) return broken("I1: the map has a gap at " + std::to_string(at));
+    if ((span.holder == kNoJob) != (span.state == UnitState::kFree)) {
+      return broken("I1: a unit is free and held at once at " + std::to_string(at));
+    }
+    if (span.holder != kNoJob && Find(span.holder) == nullptr) {
+      return broken("I1: an unknown job holds the unit " + std::to_string(at));
+    }
+    at = span.end();
+  }
+  if (at != map_.units()) return broken("I1: the map ends at " + std::to_string(at));
+  uint64_t sum = free();
+  uint64_t requests = 0;
+  for (const Job& job : jobs_) {
+    if (job.leased != map_.Count(job.id, UnitState::kLeased) ||
+        job.unfenced != map_.Count(job.id, UnitState::kUnfenced) ||
+        job.spare != map_.Count(job.id, UnitState::kSpare) ||
+        job.quarantined != map_.Count(job.id, UnitState::kQuarantined)) {
+      return broken("I1: the counters of " + job.Title() + " do not match the map");
+    }
+    sum += job.held();
+    if (job.phase == Phase::kWaiting && job.held() > 0) return broken(job.Title() + " holds memory before it began");
+    if (job.quarantined > 0 && job.phase != Phase::kDying) return broken(job.Title() + " lives, but is quarantined");
+    if (job.phase == Phase::kDying && job.held() != job.quarantined) return broken(job.Title() + " is dead, but not quarantined");
+    if (job.spare > 0 && !job.past_gate()) return broken(job.Title() + " has spare units outside its iteration");
+    if (job.past_gate() && job.held() > job.terms.claim) return broken(job.Title() + " is above its claim");
+    if (job.past_gate() && job.terms.claim > job.limit) return broken(job.Title() + " claims more than its limit");
+    if (job.held() > job.limit) return broken(job.Title() + " is above its limit");
+    if (job.phase != Phase::kDying) requests += job.request;
+  }
+  if (sum != map_.units()) return broken("I1: held and free add up to " + std::to_string(sum));
+  if (!rules_.check_admission) return Status();
+  for (const Job& job : jobs_) {
+    if (job.phase != Phase::kDying && job.limit + requests - job.request > map_.units()) {
+      return broken("I0: the limit of " + job.Title() + " does not fit beside the requests of the others");
+    }
+  }
+  return Status();
+}
+
+}  // namespace sluice::scheduler

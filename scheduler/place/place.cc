@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/place/place.h"
+
+#include <algorithm>
+
+namespace sluice::scheduler {
+
+namespace {
+
+Extent Cut(const Extent& run, End end, Units units) {
+  return end == End::kLow ? Extent{run.offset, units} : Extent{run.end() - units, units};
+}
+
+Extents FromEnd(const Extents& runs, End end) {
+  Extents ordered = runs;
+  if (end == End::kHigh) std::reverse(ordered.begin(), ordered.end());
+  return ordered;
+}
+
+/// The side of `run` that faces `end` touches one of `near`.
+bool Touches(const Extent& run, End end, const Extents& near) {
+  for (const Extent& held : near) {
+    if (end == End::kLow ? held.end() == run.offset : held.offset == run.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Extents> Place(const Extents& runs, End end, Units units, Units contiguous,
+                             const Extents& near) {
+  if (units == 0) return Extents{};
+  contiguous = std::clamp<Units>(contiguous, 1, units);
+  const Extents ordered = FromEnd(runs, end);
+  const Extent* whole = nullptr;
+  const Extent* piece = nullptr;
+  uint64_t sum = 0;
+  for (const Extent& run : ordered) {
+    sum += run.length;
+    if (run.length >= units) {
+      if (Touches(run, end, near)) return Extents{Cut(run, end, units)};
+      if (whole == nullptr) whole = &run;
+    }
+    if (piece == nullptr && run.length >= contiguous) piece = &run;
+  }
+  if (whole != nullptr) return Extents{Cut(*whole, end, units)};
+  if (piece == nullptr || sum < units) return std::nullopt;
+
+  // No run has room for all. The piece's run is used up first: fewer extents, and no second cut in it.
+  Extents result{*piece};
+  Units left = units - piece->length;
+  for (const Extent& run : ordered) {
+    if (left == 0) break;
+    if (&run == piece) continue;
+    const Units take = std::min(left, run.length);
+    result.push_back(Cut(run, end, take));
+    left -= take;
+  }
+  return Merge(std::move(result));
+}
+
+std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, Units contiguous,
+                                     const Extents& near, size_t most) {
+  std::vector<Extents> result;
+  auto add = [&result, most](Extents extents) {
+    if (result.size() < most && std::find(result.begin(), result.end(), extents) == result.end()) {
+      result.push_back(std::move(extents));
+    }
+  };
+  const End other = end == End::kLow ? End::kHigh : End::kLow;
+  for (const End side : {end, other}) {
+    if (auto placed = Place(runs, side, units, contiguous, near)) add(std::move(*placed));
+  }
+  if (units == 0) return result;
+  for (const Extent& run : FromEnd(runs, end)) {
+    if (run.length < units) continue;
+    add({Cut(run, end, units)});
+    add({Cut(run, other, units)});
+  }
+  return result;
+}
+
+}  // namespace sluice::scheduler

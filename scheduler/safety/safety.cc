@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/safety/safety.h"
+
+#include <algorithm>
+
+namespace sluice::scheduler {
+
+namespace {
+
+struct Party {
+  JobId job = kNoJob;
+  Units need = 0;
+  Units piece = kWholeClaim;
+  Extents gives_back;
+};
+
+std::vector<Units> Longest(const Extents& runs) {
+  std::vector<Units> lengths;
+  lengths.reserve(runs.size());
+  for (const Extent& run : runs) lengths.push_back(run.length);
+  std::sort(lengths.rbegin(), lengths.rend());
+  return lengths;
+}
+
+/// How many of the longest runs serve `need`; 0: not even all of them.
+size_t RunsNeeded(const std::vector<Units>& lengths, Units need, Units piece) {
+  const uint64_t waste = std::min(piece, need) - 1;
+  uint64_t sum = 0;
+  for (size_t k = 0; k < lengths.size(); ++k) {
+    sum += lengths[k];
+    if (sum >= need + k * waste) return k + 1;
+  }
+  return 0;
+}
+
+/// Sets aside what serves `party` for good. False when nothing does.
+bool Reserve(const Party& party, Extents* available) {
+  if (party.need == 0) return true;
+  const size_t k = RunsNeeded(Longest(*available), party.need, party.piece);
+  if (k == 0) return false;
+  if (k == 1) {  // the shortest run that is long enough
+    Extent* best = nullptr;
+    for (Extent& run : *available) {
+      if (run.length >= party.need && (best == nullptr || run.length < best->length)) best = &run;
+    }
+    best->offset += party.need;
+    best->length -= party.need;
+    *available = Merge(*available);
+    return true;
+  }
+  std::stable_sort(available->begin(), available->end(),
+                   [](const Extent& a, const Extent& b) { return a.length > b.length; });
+  available->erase(available->begin(), available->begin() + static_cast<std::ptrdiff_t>(k));
+  *available = Merge(*available);
+  return true;
+}
+
+}  // namespace
+
+bool Fits(const Extents& runs, Units need, Units piece) {
+  return need == 0 || RunsNeeded(Longest(runs), need, piece) > 0;
+}
+
+/// Greedy is exhaustive. Let A be the available units. A job that returns its memory takes what it needs out of
+/// A, completes, and leaves A plus what it gives back: A only grows, and Fits never turns false when A grows
+/// (a longer or a merged run serves all that the shorter ones served). So whoever fits now still fits after
+/// any other job has completed, and taking it first excludes no order: if any order completes a set
+/// of jobs, the greedy one completes that set. Jobs that give nothing back help nobody and are not
+/// helped by waiting for each other: they come last, each with units set aside for itself alone. (Among
+/// several of those the packing is first fit by need and may refuse what a perfect packing allows.)
+Order FindOrder(const Ledger& ledger, Measure measure, Dying dying) {
+  Extents available = ledger.map().FreeRuns();
+  std::vector<Party> returning;
+  std::vector<Party> keeping;
+  for (const Job& job : ledger.jobs()) {
+    if (job.phase == Phase::kDying && dying == Dying::kComesBack) {
+      available = Union(available, ledger.map().Held(job.id));
+    }
+    if (!job.past_gate()) continue;
+    Party party;
+    party.job = job.id;
+    party.need = job.terms.claim - std::min(job.terms.claim, job.held());
+    party.piece = measure == Measure::kSums ? 1 : job.terms.piece;
+    if (job.phase == Phase::kRunning && job.terms.returns) {
+      party.gives_back = ledger.GivesBack(job.id);
+      returning.push_back(std::move(party));
+    } else {
+      keeping.push_back(std::move(party));
+    }
+  }
+
+  Order result;
+  for (bool found = true; found && !returning.empty();) {
+    found = false;
+    for (size_t i = 0; i < returning.size(); ++i) {
+      if (!Fits(available, returning[i].need, returning[i].piece)) continue;
+      available = Union(available, returning[i].gives_back);
+      result.order.push_back(returning[i].job);
+      returning.erase(returning.begin() + static_cast<std::ptrdiff_t>(i));
+      found = true;
+      break;
+    }
+  }
+  for (const Party& party : returning) result.stuck.push_back(party.job);
+
+  std::stable_sort(keeping.begin(), keeping.end(),
+                   [](const Party& a, const Party& b) { return a.need > b.need; });
+  for (const Party& party : keeping) {
+    (Reserve(party, &available) ? result.order : result.stuck).push_back(party.job);
+  }
+  std::sort(result.stuck.begin(), result.stuck.end());
+  return result;
+}
+
+bool IsSafe(const Ledger& ledger, Measure measure, Dying dying) {
+  return FindOrder(ledger, measure, dying).safe();
+}
+
+bool NoWorse(const Ledger& before, const Ledger& after) {
+  for (const Measure measure : {Measure::kExtents, Measure::kSums}) {
+    for (const Dying dying : {Dying::kComesBack, Dying::kIsGone}) {
+      const Order now = FindOrder(after, measure, dying);
+      if (now.safe()) continue;
+      const Order then = FindOrder(before, measure, dying);
+      if (!std::includes(then.stuck.begin(), then.stuck.end(), now.stuck.begin(),
+                         now.stuck.end())) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace sluice::scheduler
