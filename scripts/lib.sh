@@ -74,11 +74,15 @@ count_results() {
     else
       case $state in
         run) passed=$((passed + 1)) ;;
-        notrun | disabled) skipped=$((skipped + 1)) ;;
+        disabled | skipped) skipped=$((skipped + 1)) ;;
+        # "notrun" without a reason to skip: the program is missing.
         *) failed=$((failed + 1)) ;;
       esac
     fi
-  done < <(sed -nE 's/.*<testcase name="([^"]*)".* status="([a-z]+)".*/\2 \1/p' "$results/ctest.junit")
+  done < <(awk -F'"' '
+    /<testcase name="/ { name = $2; state = $(NF - 1) }
+    /<skipped message="SKIP/ { state = "skipped" }
+    /<\/testcase>/ { print state, name }' "$results/ctest.junit")
   echo "$passed $failed $skipped"
 }
 
