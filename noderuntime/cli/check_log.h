@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "noderuntime/cli/memory_chart.h"
+#include "scheduler/audit/audit.h"
+
+namespace sluice::cli {
+
+/// What `sluice check-log` prints about a log that could be read.
+std::string DescribeAudit(const std::string& file, const scheduler::AuditReport& report);
+
+/// Replays `file`. 0: every promise was kept; 1: not, or the log cannot be read. `out` and `err`
+/// are the texts for the two streams.
+int CheckLog(const std::string& file, std::string& out, std::string& err);
+
+/// Everything for the picture, in bytes: what every job held, and when its gate 0 opened.
+MemoryHistory HistoryOf(const std::vector<scheduler::Record>& records,
+                        const scheduler::AuditReport& report);
+
+}  // namespace sluice::cli

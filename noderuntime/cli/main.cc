@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "noderuntime/cli/check_log.h"
+#include "noderuntime/cli/daemon_client.h"
+#include "noderuntime/cli/demo_console.h"
+#include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/options.h"
+#include "noderuntime/cli/status_table.h"
+
+namespace sluice::cli {
+namespace {
+
+int Complain(const std::string& text, int code) {
+  std::fprintf(stderr, "sluice: %s\n", text.c_str());
+  return code;
+}
+
+int ShowStatus(const StatusOptions& options) {
+  Result<DaemonClient> client = DaemonClient::Connect(DaemonSocket(options.runtime_dir));
+  if (!client.ok()) {
+    const StatusCode code = client.status().code();
+    const bool absent = code == StatusCode::kNotFound || code == StatusCode::kUnavailable;
+    return Complain(absent
+                        ? "no daemon runs in " + options.runtime_dir +
+                              "; 'sluice run' starts one, or name another folder with --runtime-dir"
+                        : client.status().message(),
+                    1);
+  }
+  const Result<std::string> json = client->FetchStatus();
+  if (!json.ok()) return Complain(json.status().message(), 1);
+  const Result<std::string> text = options.json ? json : RenderStatus(*json);
+  if (!text.ok()) return Complain(text.status().message(), 1);
+  std::fputs(text->c_str(), stdout);
+  if (options.json && !text->ends_with('\n')) std::fputc('\n', stdout);
+  return 0;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const Result<Invocation> parsed = ParseCommandLine(arguments, Environment::Current());
+  if (!parsed.ok()) return Complain(parsed.status().message(), kExitUsage);
+  if (const auto* print = std::get_if<PrintText>(&*parsed)) {
+    std::fputs(print->text.c_str(), stdout);
+    return 0;
+  }
+  if (const auto* status = std::get_if<StatusOptions>(&*parsed)) return ShowStatus(*status);
+  if (const auto* check = std::get_if<CheckLogOptions>(&*parsed)) {
+    std::string out;
+    std::string err;
+    const int code = CheckLog(check->file, out, err);
+    std::fputs(out.c_str(), stdout);
+    std::fputs(err.c_str(), stderr);
+    return code;
+  }
+  const Result<Layout> layout = Layout::Find();
+  if (!layout.ok()) return Complain(layout.status().message(), 1);
+  if (const auto* run = std::get_if<RunOptions>(&*parsed)) return RunJob(*run, *layout);
+  return RunDemo(std::get<DemoOptions>(*parsed), *layout);
+}
+
+}  // namespace
+}  // namespace sluice::cli
+
+int main(int argc, char** argv) { return sluice::cli::Main({argv + 1, argv + argc}); }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/status.h"
+#include "noderuntime/cli/environment.h"
+#include "noderuntime/cli/layout.h"
+
+namespace sluice::cli {
+
+struct GpuStats {
+  uint64_t span_ns = 0;  // of the device clock, from the first operation to the end of the last
+  uint64_t oracle_violations = 0;
+};
+
+/// A simulated GPU of this process, taken down with this object. It is reached through the control
+/// program only: nothing links the simulated driver.
+class SimulatedGpu {
+ public:
+  /// `dir` must not exist.
+  static Result<SimulatedGpu> Up(const Layout& layout, const std::string& dir,
+                                 uint64_t memory_bytes);
+  SimulatedGpu(SimulatedGpu&& other) noexcept;
+  SimulatedGpu& operator=(SimulatedGpu&&) = delete;
+  ~SimulatedGpu();
+
+  /// The environment of a program that is to use this GPU.
+  Environment Select(Environment environment) const;
+  Result<GpuStats> Stats() const;
+
+ private:
+  SimulatedGpu(Layout layout, std::string dir) : layout_(std::move(layout)), dir_(std::move(dir)) {}
+
+  Layout layout_;
+  std::string dir_;
+};
+
+}  // namespace sluice::cli
