@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
+
+#include "scheduler/policy/policy.h"
+
+namespace sluice::scheduler {
+
+Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger) {
+  if (decision.kind == Decision::Kind::kDeny) return Status();
+  Ledger next = *ledger;
+  Status status;
+  if (!decision.reclaim.empty()) status = next.Reclaim(decision.job, decision.reclaim);
+  if (decision.kind == Decision::Kind::kGrant) {
+    const RequestKind kind = requests[decision.request].kind;
+    if (status.ok() && kind == RequestKind::kNewcomer) status = next.StartUnprofiled(decision.job);
+    if (status.ok() && kind == RequestKind::kGate0) {
+      status = next.OpenGate(decision.job, decision.terms);
+    }
+    if (status.ok() && decision.raises_claim) {
+      status = next.RaiseClaim(decision.job, decision.terms.claim);
+    }
+    if (status.ok() && !decision.extents.empty()) {
+      status = next.Grant(decision.job, decision.extents);
+    }
+  }
+  if (status.ok()) *ledger = std::move(next);
+  return status;
+}
+
+std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests,
+                              const Ledger& ledger) {
+  std::vector<Record> records;
+  if (!decision.reclaim.empty()) {
+    Record record;
+    record.event = EventKind::kReclaim;
+    record.job = decision.job;
+    record.extents = decision.reclaim;
+    records.push_back(std::move(record));
+  }
+  if (decision.kind == Decision::Kind::kReclaim) return records;
+  const Request& request = requests[decision.request];
+  Record record;
+  record.job = decision.job;
+  record.gate = request.gate;
+  record.units = request.units;
+  record.contiguous = request.contiguous;
+  if (decision.kind == Decision::Kind::kDeny) {
+    record.event = EventKind::kDeny;
+    record.text = decision.reason;
+  } else {
+    const bool opens = request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
+    record.event = opens ? EventKind::kGate : EventKind::kGrant;
+    record.claim = decision.terms.claim;
+    record.extents = decision.extents;
+    if (opens) {
+      record.gate = 0;
+      record.piece = decision.terms.piece;
+      record.returns = decision.terms.returns;
+      record.profiled = request.kind == RequestKind::kGate0;
+      record.sums_only = decision.sums_only;
+    } else if (const Job* job = ledger.Find(decision.job)) {
+      record.profiled = job->phase == Phase::kRunning;
+    }
+  }
+  records.push_back(std::move(record));
+  return records;
+}
+
+void CountOvertaken(const Decision& decision, std::vector<Request>* requests) {
+  if (decision.kind != Decision::Kind::kGrant) return;
+  const Request& granted = (*requests)[decision.request];
+  if (granted.kind != RequestKind::kNewcomer && granted.kind != RequestKind::kGate0) return;
+  const uint64_t ticket = granted.ticket;
+  for (Request& request : *requests) {
+    if (request.ticket < ticket) ++request.overtaken;
+  }
+}
+
+bool PressureOn(const Ledger& ledger, JobId job, bool eager) {
+  const Job* known = ledger.Find(job);
+  if (known == nullptr) return false;
+  if (eager || known->last_trough.empty()) return true;
+  // With a second job admitted, every iteration ends drained: a job that came to its trough with all it had
+  // would hold what another one, already past its gate, was promised.
+  return std::any_of(ledger.jobs().begin(), ledger.jobs().end(), [job](const Job& other) {
+    return other.id != job && other.phase != Phase::kDying;
+  });
+}
+
+std::string WhyWaiting(const Ledger& ledger, const Request& request, const Config& config) {
+  const Job* job = ledger.Find(request.job);
+  if (job == nullptr) return "the job is not registered";
+  std::string text = job->Title() + " waits";
+  switch (request.kind) {
+    case RequestKind::kNewcomer: text += " to begin"; break;
+    case RequestKind::kGate0: text += " for its next iteration"; break;
+    case RequestKind::kGate:
+    case RequestKind::kLease: text += " for " + ledger.Bytes(request.units); break;
+  }
+  for (const Job& other : ledger.jobs()) {
+    const bool opens = request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
+    if (opens && other.id != job->id && other.phase == Phase::kUnprofiled && !other.settled) {
+      return text + " while " + other.Title() + " is measured: " + ledger.Holders(job->id);
+    }
+  }
+  return text + " (policy " + config.policy + ", free " + ledger.Bytes(ledger.free()) + " of " +
+         ledger.Bytes(ledger.pool_units()) + "): " + ledger.Holders(job->id);
+}
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/policy/policy.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "scheduler/place/place.h"
+#include "scheduler/safety/safety.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+constexpr size_t kMaxPlacements = 16;  // tried per request; each costs a search for an order
+
+bool AsksPastGate(const Request& request) {
+  return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
+}
+
+/// What the job would hold with the request granted and its own spare units used or freed.
+uint64_t HeldAfter(const Job& job, const Request& request) {
+  return uint64_t{job.held()} - job.spare + request.units;
+}
+
+/// I3 promises exactly this much: more needs a claim raise or meets the job's own fragmentation.
+bool Promised(const Job& job, const Request& request) {
+  const Units left = job.terms.claim - std::min(job.terms.claim, job.held());
+  return request.units <= left && request.contiguous <= job.terms.piece;
+}
+
+bool LongestRunBelow(const Extents& runs, Units length) {
+  return std::none_of(runs.begin(), runs.end(),
+                      [length](const Extent& run) { return run.length >= length; });
+}
+
+/// One round of decisions about a fixed ledger.
+class Round {
+ public:
+  Round(const Ledger& ledger, const std::vector<Request>& requests, const Config& config)
+      : ledger_(ledger), requests_(requests), config_(config), policy_(FindPolicy(config.policy)) {
+    by_ticket_.resize(requests.size());
+    std::iota(by_ticket_.begin(), by_ticket_.end(), size_t{0});
+    std::stable_sort(by_ticket_.begin(), by_ticket_.end(), [&requests](size_t a, size_t b) {
+      return requests[a].ticket < requests[b].ticket;
+    });
+  }
+
+  std::optional<Decision> Decide() const {
+    if (auto decision = Reclaim()) return decision;
+    for (const size_t i : by_ticket_) {
+      if (auto decision = DenyAtOnce(i)) return decision;
+    }
+    for (const size_t i : by_ticket_) {
+      if (!AsksPastGate(requests_[i])) continue;
+      if (auto decision = TryGrant(i)) return decision;
+    }
+    if (auto decision = OpenByTicket()) return decision;
+    if (SomethingMoves()) return std::nullopt;
+    if (auto decision = OpenAtRest()) return decision;
+    return DenyAtRest();
+  }
+
+ private:
+  // --- spare units ----------------------------------------------------------------------------------
+
+  /// A freed unit raises the job's remaining claim by one and has to be of use to it. Where it is not
+  /// (a hole that no promised run reaches) it stays with the job, which may be granted it again.
+  std::optional<Decision> Reclaim() const {
+    for (const Job& job : ledger_.jobs()) {
+      if (job.spare == 0) continue;
+      const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
+      if (auto decision = TryReclaim(job, spare)) return decision;
+      if (spare.size() < 2) continue;
+      for (const Extent& extent : spare) {
+        if (auto decision = TryReclaim(job, {extent})) return decision;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Decision> TryReclaim(const Job& job, const Extents& extents) const {
+    Ledger trial = ledger_;
+    if (!trial.Reclaim(job.id, extents).ok() || !NoWorse(ledger_, trial)) return std::nullopt;
+    Decision decision;
+    decision.kind = Decision::Kind::kReclaim;
+    decision.job = job.id;
+    decision.reclaim = extents;
+    decision.terms = job.terms;
+    return decision;
+  }
+
+  // --- jobs past their gate ---------------------------------------------------------------------------
+
+  std::optional<Decision> DenyAtOnce(size_t i) const {
+    const Request& request = requests_[i];
+    const Job* job = ledger_.Find(request.job);
+    if (job == nullptr) return Deny(i, DenyCode::kRefused, "the job is not registered");
+    const Phase needed = request.kind == RequestKind::kNewcomer ? Phase::kWaiting : Phase::kParked;
+    if (AsksPastGate(request) ? !job->past_gate() : job->phase != needed) {
+      return Deny(i, DenyCode::kRefused,
+                  job->Title() + " is " + PhaseName(job->phase) + " and cannot ask for this");
+    }
+    if (HeldAfter(*job, request) <= job->limit) return std::nullopt;
+    return Deny(i, DenyCode::kOverLimit,
+                job->Title() + " asks for " + ledger_.Bytes(request.units) + ", holds " +
+                    ledger_.Bytes(job->held() - job->spare) + ", and its limit is " +
+                    ledger_.Bytes(job->limit));
+  }
+
+  std::optional<Decision> TryGrant(size_t i) const {
+    const Request& request = requests_[i];
+    const Job& job = *ledger_.Find(request.job);
+    const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
+    const Extents runs = Union(ledger_.map().FreeRuns(), spare);
+    const Extents near = ledger_.map().Held(job.id, UnitState::kLeased);
+    const bool raises = HeldAfter(job, request) > job.terms.claim;
+    for (const Extents& extents :
+         PlaceCandidates(runs, job.terms.end, request.units, request.contiguous, near, kMaxPlacements)) {
+      // The spare units that are of no use to this request stay with the job, or, when the claim has no room
+      // for both, become free with it.
+      const Extents unused = Subtract(spare, extents);
+      for (const bool free_unused : {false, true}) {
+        if (free_unused && unused.empty()) continue;
+        if (raises && !free_unused && !unused.empty()) continue;
+        Decision decision;
+        decision.kind = Decision::Kind::kGrant;
+        decision.request = i;
+        decision.job = job.id;
+        decision.extents = extents;
+        if (free_unused) decision.reclaim = unused;
+        decision.terms = job.terms;
+        decision.raises_claim = raises;
+        if (raises) decision.terms.claim = static_cast<Units>(HeldAfter(job, request));
+        Ledger trial = ledger_;
+        if (!Apply(decision, requests_, &trial).ok()) continue;
+        const Rules& rules = ledger_.rules();
+        const bool ask = rules.check_safety && (!raises || rules.check_raise);
+        if (!ask || NoWorse(ledger_, trial)) return decision;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // --- gates 0 and newcomers --------------------------------------------------------------------------
+
+  std::optional<Decision> OpenByTicket() const {
+    for (const Request& request : requests_) {
+      if (AsksPastGate(request) && HoldsGatesShut(request)) return std::nullopt;
+    }
+    for (const size_t i : by_ticket_) {
+      if (AsksPastGate(requests_[i])) continue;
+      if (auto decision = TryOpen(i, Measure::kExtents)) return decision;
+      // Nobody passes this one any more: what the others give back is collected until it can open.
+      if (requests_[i].overtaken >= config_.max_overtakes) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  /// A job past its gate waits, and a further gate would only take away what it waits for.
+  bool HoldsGatesShut(const Request& request) const {
+    if (request.overtaken >= config_.max_overtakes) return true;
+    const Extents runs =
+        Union(ledger_.map().FreeRuns(), ledger_.map().Held(request.job, UnitState::kSpare));
+    return TotalUnits(runs) >= request.units && LongestRunBelow(runs, request.contiguous);
+  }
+
+  std::optional<Decision> TryOpen(size_t i, Measure measure) const {
+    const Request& request = requests_[i];
+    const Job& job = *ledger_.Find(request.job);
+    if (policy_ == nullptr || !policy_->may_open(ledger_, job.id, config_)) return std::nullopt;
+    for (const Job& other : ledger_.jobs()) {
+      // I7: its demand is unknown and being measured; it has the others at their troughs.
+      if (other.id != job.id && other.phase == Phase::kUnprofiled && !other.settled) return std::nullopt;
+    }
+    Decision decision;
+    decision.kind = Decision::Kind::kGrant;
+    decision.request = i;
+    decision.job = job.id;
+    decision.sums_only = measure == Measure::kSums;
+    if (request.kind == RequestKind::kNewcomer) {
+      decision.terms = GateTerms{job.limit, kWholeClaim, false, End::kLow};
+    } else {
+      const uint64_t least = std::max<uint64_t>(request.claim, HeldAfter(job, request));
+      decision.terms.claim = static_cast<Units>(std::min<uint64_t>(least, job.limit));
+      decision.terms.piece = std::max<Units>(1, request.piece);
+      decision.terms.returns = request.returns;
+      decision.terms.end = FreeLane(job.id);
+    }
+    const Extents near = ledger_.map().Held(job.id);
+    for (Extents& extents : PlaceCandidates(ledger_.map().FreeRuns(), decision.terms.end, request.units,
+                                            request.contiguous, near, kMaxPlacements)) {
+      decision.extents = std::move(extents);
+      Ledger trial = ledger_;
+      if (!Apply(decision, requests_, &trial).ok()) continue;
+      if (!ledger_.rules().check_safety) return decision;
+      // Stricter than for a grant: while anybody is stuck, nobody new comes in.
+      if (IsSafe(trial, measure) && (measure == Measure::kSums || NoWorse(ledger_, trial))) return decision;
+    }
+    return std::nullopt;
+  }
+
+  /// The end of the pool with fewer jobs on it; the low one when they are equal.
+  End FreeLane(JobId job) const {
+    int low = 0;
+    int high = 0;
+    for (const Job& other : ledger_.jobs()) {
+      if (other.id == job || !other.past_gate()) continue;
+      ++(other.terms.end == End::kLow ? low : high);
+    }
+    return high < low ? End::kHigh : End::kLow;
+  }
+
+  // --- nothing moves ----------------------------------------------------------------------------------
+
+  bool Asks(JobId job) const {
+    return std::any_of(requests_.begin(), requests_.end(),
+                       [job](const Request& request) { return request.job == job; });
+  }
+
+  /// Memory may still come back without a decision: a job past its gate runs, a fence is on its way, a
+  /// dead job's last holder will go. A settled job without a profile runs too, but promises nothing.
+  bool SomethingMoves() const {
+    for (const Job& job : ledger_.jobs()) {
+      if (job.unfenced > 0 || job.phase == Phase::kDying) return true;
+      if (job.past_gate() && !job.settled && !Asks(job.id)) return true;
+    }
+    return false;
+  }
+
+  bool SomebodyToReturn() const {
+    return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(),
+                       [](const Job& job) { return job.past_gate() && !job.settled; });
+  }
+
+  std::optional<Decision> OpenAtRest() const {
+    // A job that came to its trough with all it had can give it back only by going on, whoever is before it.
+    for (const size_t i : by_ticket_) {
+      if (requests_[i].kind != RequestKind::kGate0) continue;
+      const Job& job = *ledger_.Find(requests_[i].job);
+      if (job.drained || job.held() == 0) continue;
+      if (auto decision = TryOpen(i, Measure::kExtents)) return decision;
+    }
+    // Bases may lie so that no run has room for a claim although the units suffice (I0). One job at a
+    // time may go on all the same: it takes nothing from anybody, and it may meet only its own fragmentation.
+    if (SomebodyToReturn()) return std::nullopt;
+    for (const size_t i : by_ticket_) {
+      if (AsksPastGate(requests_[i])) continue;
+      if (auto decision = TryOpen(i, Measure::kSums)) return decision;
+    }
+    return std::nullopt;
+  }
+
+  /// Everybody waits for everybody. Out of memory to the one that grew: first whoever asks for more than it was
+  /// promised. In a safe state there always is one (the first in the order could be served).
+  std::optional<Decision> DenyAtRest() const {
+    std::optional<size_t> victim;
+    int worst = 0;
+    for (const size_t i : by_ticket_) {
+      const int rank = Blame(requests_[i]);
+      if (rank > worst) {
+        worst = rank;
+        victim = i;
+      }
+    }
+    if (!victim) return std::nullopt;
+    const Request& request = requests_[*victim];
+    const Job& job = *ledger_.Find(request.job);
+    return Deny(*victim, AsksPastGate(request) ? DenyCode::kExhausted : DenyCode::kRefused,
+                job.Title() + " waits for " + ledger_.Bytes(request.units) + " (holds " +
+                    ledger_.Bytes(job.held()) + ", claim " + ledger_.Bytes(job.terms.claim) +
+                    ") and nothing can come back: " + ledger_.Holders(job.id));
+  }
+
+  int Blame(const Request& request) const {
+    const Job& job = *ledger_.Find(request.job);
+    if (AsksPastGate(request)) {
+      if (HeldAfter(job, request) > job.terms.claim) return 6;  // grew
+      if (!Promised(job, request)) return 5;                    // fragmented by itself
+      return job.phase == Phase::kUnprofiled ? 4 : 3;
+    }
+    if (SomebodyToReturn()) return 0;  // that one is decided first, then this one can open
+    return job.held() > job.request ? 2 : 1;  // it keeps more at its trough than it asked for
+  }
+
+  Decision Deny(size_t i, DenyCode code, std::string reason) const {
+    Decision decision;
+    decision.kind = Decision::Kind::kDeny;
+    decision.request = i;
+    decision.job = requests_[i].job;
+    decision.code = code;
+    decision.reason = std::move(reason);
+    return decision;
+  }
+
+  const Ledger& ledger_;
+  const std::vector<Request>& requests_;
+  const Config& config_;
+  const PolicyEntry* policy_;
+  std::vector<size_t> by_ticket_;
+};
+
+}  // namespace
+
+std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
+                             const Config& config) {
+  return Round(ledger, requests, config).Decide();
+}
+
+}  // namespace sluice::scheduler
