@@ -52,6 +52,10 @@ void CheckShared(const SharedResult& run, std::vector<std::string>& failed) {
   if (run.over_budget_moments != 0) {
     failed.push_back(name + std::to_string(run.over_budget_moments) + " moments over the budget");
   }
+  if (run.over_limit_moments != 0) {
+    failed.push_back(name + std::to_string(run.over_limit_moments) +
+                     " moments over a claim or limit");
+  }
   if (run.oracle_violations != 0) {
     failed.push_back(name + std::to_string(run.oracle_violations) +
                      " kernels touched memory that their job did not hold");
