@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "bench/lease_client.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <vector>
+
+#include "common/bytes.h"
+#include "intercept/protocol/pages.h"
+#include "noderuntime/cli/daemon_client.h"
+#include "noderuntime/cli/layout.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr uint64_t kGpuBytes = 64 * kMiB;
+const std::vector<std::string> kDaemonFlags = {"--pool",       "48MiB",    "--lease-unit",
+                                               "256KiB",       "--handle", "2MiB"};
+
+}  // namespace
+
+std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
+  const auto fail = [error](const Status& status) {
+    *error = status.message();
+    return nullptr;
+  };
+  Result<cli::Layout> layout = cli::Layout::Find();
+  if (!layout.ok()) return fail(layout.status());
+  Result<cli::WorkDir> work = cli::WorkDir::Create("");
+  if (!work.ok()) return fail(work.status());
+  Result<cli::SimulatedGpu> gpu = cli::SimulatedGpu::Up(*layout, work->File("gpu"), kGpuBytes);
+  if (!gpu.ok()) return fail(gpu.status());
+
+  cli::DaemonOptions options;
+  options.program = layout->Program("sluice-noded");
+  options.runtime_dir = work->File("run");
+  options.flags = kDaemonFlags;
+  options.log_file = work->File("noded.log");
+  if (const Status made = cli::MakeRuntimeDir(options.runtime_dir); !made.ok()) return fail(made);
+  Result<cli::DaemonProcess> daemon =
+      cli::DaemonProcess::Start(options, gpu->Select(cli::Environment::Current()));
+  if (!daemon.ok()) return fail(daemon.status());
+
+  std::unique_ptr<LeaseClient> client(
+      new LeaseClient(std::move(*work), std::move(*gpu), std::move(*daemon)));
+  if (!client->Connect(options.runtime_dir)) {
+    *error = client->error();
+    return nullptr;
+  }
+  return client;
+}
+
+bool LeaseClient::Connect(const std::string& runtime_dir) {
+  Result<cli::DaemonClient> launcher = cli::DaemonClient::Connect(cli::DaemonSocket(runtime_dir));
+  if (!launcher.ok()) return Fail(launcher.status().message());
+  Result<cli::JobGrant> grant = launcher->Register({.name = "bench"});
+  if (!grant.ok()) return Fail(grant.status().message());
+  registration_ = std::move(*launcher).Release();
+  return Handshake(grant->socket);
+}
+
+bool LeaseClient::Handshake(const std::string& socket_path) {
+  socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket_path.size() >= sizeof(address.sun_path)) return Fail("the socket's path is too long");
+  ::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
+  if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    return Fail(std::string("connect: ") + ::strerror(errno));
+  }
+  protocol::Hello hello{};
+  hello.major = protocol::kMajor;
+  hello.minor = protocol::kMinor;
+  hello.client_page_bytes = sizeof(protocol::ClientPage);
+  hello.daemon_page_bytes = sizeof(protocol::DaemonPage);
+  hello.mark_page_bytes = sizeof(protocol::MarkPage);
+  if (!Send(hello, protocol::FrameType::kHello, sizeof(hello))) return false;
+  // Welcome, then the handles, of which this client wants none.
+  for (;;) {
+    if (!Receive()) return false;
+    const auto type = static_cast<protocol::FrameType>(header().type);
+    if (type == protocol::FrameType::kHandles && (header().flags & protocol::kLastFrame)) break;
+    if (type != protocol::FrameType::kWelcome && type != protocol::FrameType::kHandles) {
+      return Fail("the daemon refused the session");
+    }
+  }
+  protocol::Ready ready{};
+  return Send(ready, protocol::FrameType::kReady, sizeof(ready));
+}
+
+bool LeaseClient::Ask() {
+  protocol::Lease lease{};
+  lease.units = 1;
+  lease.contiguous = 1;
+  lease.header.seq = ++seq_;
+  if (!Send(lease, protocol::FrameType::kLease, sizeof(lease)) || !Receive()) return false;
+  if (static_cast<protocol::FrameType>(header().type) != protocol::FrameType::kGrant) {
+    return Fail("the daemon did not grant the lease");
+  }
+  const auto& grant = *reinterpret_cast<const protocol::Grant*>(frame_);
+  if (grant.extents != 1) return Fail("the grant has not one extent");
+  granted_ = grant.extent[0];
+  return true;
+}
+
+bool LeaseClient::GiveBack() {
+  protocol::Release release{};
+  release.extents = 1;
+  release.extent[0] = granted_;
+  return Send(release, protocol::FrameType::kRelease,
+              offsetof(protocol::Release, extent) + sizeof(protocol::Extent));
+}
+
+template <typename T>
+bool LeaseClient::Send(T& frame, protocol::FrameType type, size_t bytes) {
+  frame.header.magic = protocol::kMagic;
+  frame.header.type = static_cast<uint16_t>(type);
+  frame.header.bytes = static_cast<uint32_t>(bytes);
+  if (::send(socket_.get(), &frame, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes)) {
+    return true;
+  }
+  return Fail(std::string("send: ") + ::strerror(errno));
+}
+
+bool LeaseClient::Receive() {
+  for (;;) {
+    // No room for control data: the kernel closes the descriptors that came along.
+    const ssize_t bytes = ::recv(socket_.get(), frame_, sizeof(frame_), 0);
+    if (bytes < static_cast<ssize_t>(sizeof(protocol::Header))) {
+      return Fail("the daemon closed the session");
+    }
+    if (static_cast<protocol::FrameType>(header().type) == protocol::FrameType::kClose) {
+      return Fail(std::string("the daemon closed the session: ") +
+                  reinterpret_cast<const protocol::Close*>(frame_)->text);
+    }
+    if (static_cast<protocol::FrameType>(header().type) != protocol::FrameType::kNotice) return true;
+  }
+}
+
+bool LeaseClient::Fail(const std::string& reason) {
+  if (error_.empty()) error_ = reason;
+  return false;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "bench/report.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <iomanip>
+#include <sstream>
+#include <thread>
+
+namespace sluice::bench {
+namespace {
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::string Rounded(double value) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(value < 100 ? 2 : 0) << value;
+  return text.str();
+}
+
+// The measured side, the other one, and the result of their comparison.
+struct Outcome {
+  std::optional<double> measured_ns;
+  std::optional<double> baseline_ns;
+  std::optional<double> result;
+  std::string verdict;  // "ok", "missed", "", or why there is no result
+};
+
+Outcome Evaluate(const Comparison& comparison, const CollectingReporter& reporter) {
+  Outcome outcome;
+  outcome.measured_ns = reporter.MedianNs(comparison.measured);
+  if (comparison.how != Compare::kValueNs) {
+    outcome.baseline_ns = reporter.MedianNs(comparison.baseline);
+  }
+  const bool complete = outcome.measured_ns && (comparison.how == Compare::kValueNs ||
+                                                (outcome.baseline_ns && *outcome.baseline_ns > 0));
+  if (!complete) {
+    outcome.verdict = "not measured";
+    for (const std::string& name : {comparison.measured, comparison.baseline}) {
+      const auto error = reporter.errors().find(name);
+      if (error != reporter.errors().end()) outcome.verdict += ": " + error->second;
+    }
+    return outcome;
+  }
+  switch (comparison.how) {
+    case Compare::kRatio:
+      outcome.result = *outcome.measured_ns / *outcome.baseline_ns;
+      break;
+    case Compare::kDifferenceNs:
+      outcome.result = *outcome.measured_ns - *outcome.baseline_ns;
+      break;
+    case Compare::kValueNs:
+      outcome.result = *outcome.measured_ns;
+      break;
+  }
+  if (comparison.goal) outcome.verdict = *outcome.result <= *comparison.goal ? "ok" : "missed";
+  return outcome;
+}
+
+std::string Unit(const Comparison& comparison) {
+  return comparison.how == Compare::kRatio ? "x" : " ns";
+}
+
+std::string CpuModel() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
+  }
+  return "unknown";
+}
+
+nlohmann::json OrNull(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+}  // namespace
+
+const std::vector<Comparison>& Comparisons() {
+  static const std::vector<Comparison> comparisons = {
+      {"block allocate + free, resnet50 / mimalloc", Compare::kRatio, "blocks/sluice/resnet50",
+       "blocks/mimalloc/resnet50", 2.0},
+      {"block allocate + free, bert-base / mimalloc", Compare::kRatio, "blocks/sluice/bert-base",
+       "blocks/mimalloc/bert-base", 2.0},
+      {"lease round trip p50 / bare ping-pong", Compare::kRatio, "round_trip/lease",
+       "round_trip/ping_pong", 1.5},
+      {"the daemon's own share of a lease", Compare::kDifferenceNs, "round_trip/lease",
+       "round_trip/ping_pong", 3000.0},
+      {"launch hook", Compare::kDifferenceNs, "launch/with_sluice", "launch/without", std::nullopt},
+  };
+  return comparisons;
+}
+
+void CollectingReporter::ReportRuns(const std::vector<Run>& runs) {
+  std::vector<Run> shown;
+  for (const Run& run : runs) {
+    if (run.run_type != Run::RT_Iteration) {
+      if (run.aggregate_name == "median") shown.push_back(run);
+      continue;
+    }
+    if (run.repetitions == 1) shown.push_back(run);
+    const std::string& name = run.run_name.function_name;
+    if (run.error_occurred) {
+      errors_[name] = run.error_message;
+      continue;
+    }
+    const auto counter = run.counters.find(kMedianCounter);
+    const double ns = counter != run.counters.end()
+                          ? static_cast<double>(counter->second)
+                          : run.real_accumulated_time * 1e9 / static_cast<double>(run.iterations);
+    runs_[name].push_back(ns);
+  }
+  ConsoleReporter::ReportRuns(shown);
+}
+
+std::optional<double> CollectingReporter::MedianNs(const std::string& benchmark) const {
+  const auto run = runs_.find(benchmark);
+  if (run == runs_.end() || run->second.empty()) return std::nullopt;
+  return Median(run->second);
+}
+
+nlohmann::json DescribeMachine() {
+  utsname system{};
+  ::uname(&system);
+  char date[32] = "";
+  const time_t now = ::time(nullptr);
+  tm utc{};
+  ::gmtime_r(&now, &utc);
+  ::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return {{"date", date},
+          {"processor", CpuModel()},
+          {"cores", std::thread::hardware_concurrency()},
+          {"kernel", std::string(system.sysname) + ' ' + system.release},
+          {"compiler", "g++ " __VERSION__},
+          {"build", SLUICE_BUILD_TYPE},
+          {"gpu", "simulated"}};
+}
+
+std::string RatioTable(const CollectingReporter& reporter) {
+  std::ostringstream text;
+  const nlohmann::json machine = DescribeMachine();
+  text << "\nMeasured on " << machine["cores"] << " x " << machine["processor"].get<std::string>()
+       << ", " << machine["kernel"].get<std::string>() << ", "
+       << machine["compiler"].get<std::string>() << ", " << machine["build"].get<std::string>()
+       << "\n\n"
+       << std::left << std::setw(46) << "" << std::right << std::setw(13) << "measured ns"
+       << std::setw(13) << "baseline ns" << std::setw(12) << "result" << std::setw(12) << "goal"
+       << "\n";
+  for (const Comparison& comparison : Comparisons()) {
+    const Outcome outcome = Evaluate(comparison, reporter);
+    text << std::left << std::setw(46) << comparison.name << std::right;
+    text << std::setw(13) << (outcome.measured_ns ? Rounded(*outcome.measured_ns) : "-");
+    text << std::setw(13) << (outcome.baseline_ns ? Rounded(*outcome.baseline_ns) : "-");
+    text << std::setw(12) << (outcome.result ? Rounded(*outcome.result) + Unit(comparison) : "-");
+    text << std::setw(12)
+         << (comparison.goal ? "<= " + Rounded(*comparison.goal) + Unit(comparison) : "");
+    text << "  " << outcome.verdict << "\n";
+  }
+  return text.str();
+}
+
+nlohmann::json RatioJson(const CollectingReporter& reporter) {
+  nlohmann::json comparisons = nlohmann::json::array();
+  for (const Comparison& comparison : Comparisons()) {
+    const Outcome outcome = Evaluate(comparison, reporter);
+    comparisons.push_back({{"name", comparison.name},
+                           {"unit", comparison.how == Compare::kRatio ? "ratio" : "ns"},
+                           {"measured_ns", OrNull(outcome.measured_ns)},
+                           {"baseline_ns", OrNull(outcome.baseline_ns)},
+                           {"result", OrNull(outcome.result)},
+                           {"goal", OrNull(comparison.goal)},
+                           {"verdict", outcome.verdict}});
+  }
+  return {{"machine", DescribeMachine()},
+          {"comparisons", comparisons},
+          {"repetitions_ns", reporter.runs()}};
+}
+
+}  // namespace sluice::bench

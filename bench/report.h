@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::bench {
+
+/// The counter in which a benchmark reports the median of single operations; without it the time per
+/// iteration counts.
+inline constexpr const char* kMedianCounter = "p50_ns";
+
+enum class Compare { kRatio, kDifferenceNs, kValueNs };
+
+/// One line of the table: what, measured how, against which goal.
+struct Comparison {
+  std::string name;
+  Compare how;
+  std::string measured;  // benchmark names
+  std::string baseline;  // empty with kValueNs
+  std::optional<double> goal;  // at most; absent: only reported
+};
+
+const std::vector<Comparison>& Comparisons();
+
+/// Prints google-benchmark's medians and keeps the nanoseconds of every repetition.
+class CollectingReporter : public benchmark::ConsoleReporter {
+ public:
+  CollectingReporter() : ConsoleReporter(OO_Tabular) {}
+  void ReportRuns(const std::vector<Run>& runs) override;
+
+  /// The median over the repetitions; empty when the benchmark did not run or failed.
+  std::optional<double> MedianNs(const std::string& benchmark) const;
+  const std::map<std::string, std::vector<double>>& runs() const { return runs_; }
+  const std::map<std::string, std::string>& errors() const { return errors_; }
+
+ private:
+  std::map<std::string, std::vector<double>> runs_;
+  std::map<std::string, std::string> errors_;
+};
+
+/// What the figures were measured on: processor, cores, kernel, compiler, build.
+nlohmann::json DescribeMachine();
+
+/// The table as text, and the same with every repetition as JSON.
+std::string RatioTable(const CollectingReporter& reporter);
+nlohmann::json RatioJson(const CollectingReporter& reporter);
+
+}  // namespace sluice::bench
