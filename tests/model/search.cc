@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/model/search.h"
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "tests/model/world.h"
+
+namespace sluice::scheduler::model {
+
+const char* FindingName(Finding finding) {
+  switch (finding) {
+    case Finding::kInvariant: return "broken invariant";
+    case Finding::kOverBudget: return "over budget";
+    case Finding::kUnsafe: return "unsafe";
+    case Finding::kConformingDenied: return "conforming job denied";
+    case Finding::kNoWayOn: return "no way on";
+  }
+  return "unknown";
+}
+
+namespace {
+
+struct Node {
+  uint32_t parent = 0;
+  std::string label;
+  std::vector<uint32_t> helpful_from;  // states with a step to this one that is no death
+  uint32_t got_on = 0;                 // bit per client
+};
+
+}  // namespace
+
+SearchResult Search(const ModelConfig& config) {
+  SearchResult result;
+  std::vector<Node> nodes;
+  std::unordered_map<std::string, uint32_t> index;
+  std::deque<std::pair<uint32_t, World>> frontier;
+
+  auto path = [&nodes](uint32_t at) {
+    std::vector<std::string> labels;
+    for (; at != 0; at = nodes[at].parent) labels.push_back(nodes[at].label);
+    std::string text;
+    for (auto label = labels.rbegin(); label != labels.rend(); ++label) text += "\n    " + *label;
+    return text;
+  };
+  auto find = [&result, &path](Finding finding, const std::string& text, uint32_t at) {
+    if (result.counts[finding]++ == 0) result.first[finding] = text + path(at);
+  };
+  auto intern = [&](World&& world, uint32_t parent, const std::string& label) {
+    const auto [entry, fresh] = index.emplace(world.Key(), static_cast<uint32_t>(nodes.size()));
+    if (!fresh) return entry->second;
+    Node node;
+    node.parent = parent;
+    node.label = label + "  =>" + world.Describe();
+    for (JobId job = 1; job <= config.clients.size(); ++job) {
+      if (GotOn(world, job)) node.got_on |= 1u << job;
+    }
+    for (const Job& job : world.ledger.jobs()) {
+      if (job.spare > 0) {
+        ++result.spare_kept;
+        break;
+      }
+    }
+    nodes.push_back(std::move(node));
+    frontier.emplace_back(entry->second, std::move(world));
+    return entry->second;
+  };
+
+  intern(World(config), 0, "start");
+  while (!frontier.empty()) {
+    if (nodes.size() > config.max_states) return result;
+    const auto [at, world] = std::move(frontier.front());
+    frontier.pop_front();
+    for (Step& step : NextSteps(config, world)) {
+      ++result.edges;
+      result.denials += step.denials;
+      result.sums_only += step.sums_only;
+      result.lent += step.lent;
+      const uint32_t to = intern(std::move(step.world), at, step.label);
+      if (step.helps) nodes[to].helpful_from.push_back(at);
+      for (const auto& [finding, text] : step.findings) find(finding, text, to);
+    }
+  }
+  result.states = nodes.size();
+  result.complete = true;
+
+  // For each client: from which states can it get on? Backwards from those where it has.
+  for (JobId job = 1; job <= config.clients.size(); ++job) {
+    std::vector<bool> can(nodes.size(), false);
+    std::deque<uint32_t> reached;
+    for (uint32_t at = 0; at < nodes.size(); ++at) {
+      if ((nodes[at].got_on >> job & 1u) == 0) continue;
+      can[at] = true;
+      reached.push_back(at);
+    }
+    while (!reached.empty()) {
+      const uint32_t at = reached.front();
+      reached.pop_front();
+      for (const uint32_t from : nodes[at].helpful_from) {
+        if (can[from]) continue;
+        can[from] = true;
+        reached.push_back(from);
+      }
+    }
+    for (uint32_t at = 0; at < nodes.size(); ++at) {
+      if (!can[at]) find(Finding::kNoWayOn, "job " + std::to_string(job) + " never gets to its trough", at);
+    }
+  }
+  return result;
+}
+
+}  // namespace sluice::scheduler::model

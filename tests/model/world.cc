@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/model/world.h"
+
+#include <algorithm>
+
+#include "scheduler/safety/safety.h"
+
+namespace sluice::scheduler::model {
+
+namespace {
+
+constexpr ReleaseId kRelease = 1;  // one release per client is in flight at a time
+
+ClientState Left(Stage stage) {
+  ClientState client;
+  client.stage = stage;
+  return client;
+}
+
+JobId IdOf(size_t client) { return static_cast<JobId>(client + 1); }
+
+/// Collects the actions that lead out of one world.
+class Actions {
+ public:
+  Actions(const ModelConfig& config, const World& world) : config_(config), world_(world) {}
+
+  std::vector<Step> All() {
+    for (size_t i = 0; i < config_.clients.size(); ++i) OfClient(i);
+    return std::move(steps_);
+  }
+
+ private:
+  void OfClient(size_t i) {
+    const ClientState& client = world_.clients[i];
+    const JobId id = IdOf(i);
+    switch (client.stage) {
+      case Stage::kGone: return;
+      case Stage::kAbsent: Arrive(i); return;
+      case Stage::kDying: {
+        Step step = Begin(i, "last holder gone");
+        Must(step, step.world.ledger.LastHolderGone(id));
+        step.world.clients[i] = Left(Stage::kGone);
+        End(std::move(step));
+        return;
+      }
+      case Stage::kLiving: break;
+    }
+    if (!client.on_gpu.empty()) Fence(i);
+    if (world_.deaths < config_.deaths) DieNow(i);
+    if (world_.Waits(id)) return;  // blocked: it frees nothing
+    const Job& job = *world_.ledger.Find(id);
+    if (job.phase == Phase::kParked) AskGate(i);
+    if (!job.past_gate()) return;
+    AskLease(i, job);
+    ReleaseOne(i, job);
+    Trough(i, job, false);
+    if (config_.clients[i].drifts) Trough(i, job, true);
+    if (config_.clients[i].mismatches && job.phase == Phase::kRunning && !client.deviated) Mismatch(i);
+  }
+
+  void Arrive(size_t i) {
+    const ClientModel& model = config_.clients[i];
+    Step step = Begin(i, "arrives");
+    if (!step.world.ledger.Admit(IdOf(i), std::string(1, static_cast<char>('a' + i)), model.request, model.limit).ok()) {
+      step.world.clients[i].stage = Stage::kGone;  // refused, and told so
+    } else {
+      step.world.clients[i].stage = Stage::kLiving;
+      Ask(&step.world, i, RequestKind::kNewcomer, 0, 0);
+    }
+    End(std::move(step));
+  }
+
+  void Fence(size_t i) {
+    Step step = Begin(i, "fence reached");
+    Must(step, step.world.ledger.Fenced(IdOf(i), kRelease));
+    step.world.clients[i].on_gpu.clear();
+    End(std::move(step));
+  }
+
+  void DieNow(size_t i) {
+    Step step = Begin(i, "dies");
+    Must(step, step.world.ledger.Die(IdOf(i)));
+    std::erase_if(step.world.waiting, [id = IdOf(i)](const Request& r) { return r.job == id; });
+    step.world.clients[i] = Left(Stage::kDying);
+    ++step.world.deaths;
+    step.helps = false;
+    End(std::move(step));
+  }
+
+  void AskGate(size_t i) {
+    const Units room = config_.clients[i].claim - std::min(config_.clients[i].claim, world_.ledger.held(IdOf(i)));
+    for (Units units = 0; units <= std::min(room, config_.ask_at_gate ? 1u : 0u); ++units) {
+      Step step = Begin(i, "asks for gate 0 with " + std::to_string(units));
+      Ask(&step.world, i, RequestKind::kGate0, units, units);
+      End(std::move(step));
+    }
+  }
+
+  void AskLease(size_t i, const Job& job) {
+    const ClientModel& model = config_.clients[i];
+    const Units bound = model.grows ? job.limit : job.terms.claim;
+    const Units knows = job.leased + job.unfenced;
+    if (knows >= bound) return;
+    for (Units units = 1; units <= std::min(bound - knows, config_.most_asked); ++units) {
+      const Units longest = std::min(units, job.terms.piece);
+      for (const Units contiguous : {Units{1}, longest}) {
+        Step step = Begin(i, "asks for " + std::to_string(units) + " with a run of " + std::to_string(contiguous));
+        Ask(&step.world, i, RequestKind::kLease, units, contiguous);
+        if (knows + units > job.terms.claim) step.world.clients[i].deviated = true;
+        End(std::move(step));
+        if (longest == 1) break;
+      }
+    }
+  }
+
+  void ReleaseOne(size_t i, const Job& job) {
+    if (!world_.clients[i].on_gpu.empty()) return;
+    const Extents loose = Subtract(world_.ledger.map().Held(job.id, UnitState::kLeased), job.base);
+    for (const Extent& extent : loose) {
+      for (Units unit = extent.offset; unit < extent.end(); ++unit) {
+        Step step = Begin(i, "releases unit " + std::to_string(unit));
+        GiveBack(&step, i, {{unit, 1}});
+        End(std::move(step));
+      }
+    }
+  }
+
+  /// Drained: it keeps as much as it requested, in units where it has had its base before; the rest is
+  /// released and fenced in one go. A client that drifts keeps its lowest transient unit instead of one of those.
+  void Trough(size_t i, const Job& job, bool drift) {
+    const Extents leased = world_.ledger.map().Held(job.id, UnitState::kLeased);
+    const Units request = config_.clients[i].request;
+    // At a newcomer's first trough that is the lowest it holds.
+    Extents keep = First(world_.clients[i].measured ? Intersect(leased, job.base) : leased, request);
+    if (drift) {
+      const Extents loose = First(Subtract(leased, job.base), 1);
+      if (loose.empty() || keep.empty()) return;
+      keep = Union(First(keep, request - 1), loose);
+    }
+    Step step = Begin(i, drift ? "is at its trough, drifted" : "is at its trough");
+    if (!world_.clients[i].on_gpu.empty()) {
+      Must(step, step.world.ledger.Fenced(IdOf(i), kRelease));
+      step.world.clients[i].on_gpu.clear();
+    }
+    const Extents rest = Subtract(leased, keep);
+    if (!rest.empty()) {
+      GiveBack(&step, i, rest);
+      Must(step, step.world.ledger.Fenced(IdOf(i), kRelease));
+      step.world.clients[i].on_gpu.clear();
+    }
+    Must(step, step.world.ledger.ReachTrough(IdOf(i), true));
+    ClientState& client = step.world.clients[i];
+    client.sums_only = client.deviated = false;
+    client.measured = true;
+    client.released.clear();
+    if (drift) step.world.promises_broken = true;
+    End(std::move(step));
+  }
+
+  void Mismatch(size_t i) {
+    Step step = Begin(i, "loses its profile");
+    Must(step, step.world.ledger.LoseProfile(IdOf(i)));
+    step.world.clients[i].deviated = true;
+    step.world.promises_broken = true;
+    End(std::move(step));
+  }
+
+  // --- the parts of an action -------------------------------------------------------------------------
+
+  Step Begin(size_t i, const std::string& what) {
+    return Step{world_, std::string(1, static_cast<char>('a' + i)) + " " + what, true, {}, 0, 0, 0};
+  }
+
+  void Ask(World* world, size_t i, RequestKind kind, Units units, Units contiguous) {
+    Request request;
+    request.job = IdOf(i);
+    request.kind = kind;
+    request.units = units;
+    request.contiguous = contiguous;
+    request.claim = config_.clients[i].claim;
+    request.piece = config_.clients[i].piece;
+    request.returns = config_.clients[i].returns;
+    request.ticket = world->waiting.size();
+    world->waiting.push_back(request);
+  }
+
+  void GiveBack(Step* step, size_t i, const Extents& extents) {
+    Must(*step, step->world.ledger.Release(IdOf(i), extents, kRelease));
+    ClientState& client = step->world.clients[i];
+    client.on_gpu = extents;
+    client.released = Union(client.released, extents);
+  }
+
+  static Extents First(const Extents& extents, Units units) {
+    Extents result;
+    for (const Extent& extent : extents) {
+      const Units take = std::min(units, extent.length);
+      if (take > 0) result.push_back({extent.offset, take});
+      units -= take;
+    }
+    return result;
+  }
+
+  void Must(Step& step, const Status& status) {
+    if (!status.ok()) step.findings.emplace_back(Finding::kInvariant, "refused: " + status.message());
+  }
+
+  /// The policy decides all it can, then the state is judged and kept.
+  void End(Step step) {
+    World& world = step.world;
+    while (const auto decision = Next(world.ledger, world.waiting, config_.policy)) {
+      if (!config_.deny_at_rest && decision->kind == Decision::Kind::kDeny && decision->code != DenyCode::kOverLimit) break;
+      step.label += Decided(&step, *decision);
+    }
+    std::sort(world.waiting.begin(), world.waiting.end(),
+              [](const Request& a, const Request& b) { return a.ticket < b.ticket; });
+    for (size_t i = 0; i < world.waiting.size(); ++i) {
+      world.waiting[i].ticket = i;
+      world.waiting[i].overtaken = std::min(world.waiting[i].overtaken, config_.policy.max_overtakes);
+    }
+    Judge(&step);
+    steps_.push_back(std::move(step));
+  }
+
+  std::string Decided(Step* step, const Decision& decision) {
+    World& world = step->world;
+    const size_t i = decision.job - 1;
+    ClientState& client = world.clients[i];
+    const std::string who(1, static_cast<char>('a' + i));
+    if (decision.kind == Decision::Kind::kDeny) {
+      ++step->denials;
+      const Request request = world.waiting[decision.request];
+      world.waiting.erase(world.waiting.begin() + static_cast<std::ptrdiff_t>(decision.request));
+      const Job& job = *world.ledger.Find(decision.job);
+      const bool past = request.kind == RequestKind::kLease;
+      // What it was promised: so many units, in such runs. More needs a raise or meets its own fragmentation.
+      const bool promised = !past || (request.units + job.held() <= job.terms.claim &&
+                                      request.contiguous <= job.terms.piece);
+      if (promised && !client.deviated && !client.sums_only) {
+        step->findings.emplace_back(Finding::kConformingDenied, decision.reason);
+      }
+      if (past) return "; " + who + " is denied";  // the program lives with it or dies later
+      Must(*step, world.ledger.Die(decision.job));
+      client = Left(Stage::kDying);
+      return "; " + who + " is refused";
+    }
+    CountOvertaken(decision, &world.waiting);
+    Must(*step, Apply(decision, world.waiting, &world.ledger));
+    if (decision.kind == Decision::Kind::kReclaim) return "; " + who + "'s spare is freed";
+    if (decision.sums_only) {
+      client.sums_only = true;
+      ++step->sums_only;
+    }
+    for (size_t other = 0; other < world.clients.size(); ++other) {
+      if (other == i) continue;
+      ClientState& lender = world.clients[other];
+      const Extents taken = Intersect(lender.released, decision.extents);
+      if (!taken.empty()) ++step->lent;
+      lender.released = Subtract(lender.released, taken);
+    }
+    world.waiting.erase(world.waiting.begin() + static_cast<std::ptrdiff_t>(decision.request));
+    return "; " + who + " is granted";
+  }
+
+  void Judge(Step* step) {
+    const World& world = step->world;
+    const Status status = world.ledger.CheckInvariants();
+    if (!status.ok()) step->findings.emplace_back(Finding::kInvariant, status.message());
+    bool sums_only = false;
+    for (size_t i = 0; i < world.clients.size(); ++i) {
+      sums_only |= world.clients[i].sums_only;
+      for (size_t other = 0; other < world.clients.size(); ++other) {
+        if (other == i) continue;
+        if (!Intersect(world.clients[i].on_gpu, world.ledger.map().Held(IdOf(other))).empty()) {
+          step->findings.emplace_back(Finding::kOverBudget, "two jobs use one unit");
+        }
+      }
+    }
+    if (!world.promises_broken && !IsSafe(world.ledger, sums_only ? Measure::kSums : Measure::kExtents)) {
+      step->findings.emplace_back(Finding::kUnsafe, "no order completes everybody");
+    }
+  }
+
+  const ModelConfig& config_;
+  const World& world_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+World::World(const ModelConfig& config) : ledger(config.pool, 1, config.rules) {
+  clients.resize(config.clients.size());
+  for (size_t i = 0; i < clients.size(); ++i) {
+    const ClientModel& model = config.clients[i];
+    if (model.newcomer) continue;
+    Status status = ledger.Admit(IdOf(i), std::string(1, static_cast<char>('a' + i)), model.request, model.limit);
+    if (status.ok()) status = ledger.StartUnprofiled(IdOf(i));
+    if (status.ok() && !model.base.empty()) status = ledger.Grant(IdOf(i), model.base);
+    if (status.ok()) status = ledger.ReachTrough(IdOf(i), true);
+    if (!status.ok()) continue;
+    clients[i].stage = Stage::kLiving;
+    clients[i].measured = true;
+  }
+}
+
+bool World::Waits(JobId job) const {
+  return std::any_of(waiting.begin(), waiting.end(), [job](const Request& r) { return r.job == job; });
+}
+
+std::string World::Key() const {
+  std::string key;
+  auto put = [&key](Units value) { key.push_back(static_cast<char>(value & 0xff)); };
+  auto put_extents = [&put](const Extents& extents) {
+    put(static_cast<Units>(extents.size()));
+    for (const Extent& extent : extents) {
+      put(extent.offset);
+      put(extent.length);
+    }
+  };
+  for (const Span& span : ledger.map().spans()) {
+    put(span.length);
+    put(static_cast<Units>(span.state));
+    put(span.holder);
+  }
+  put(0xfe);
+  for (const Job& job : ledger.jobs()) {
+    put(job.id);
+    put(static_cast<Units>(job.phase));
+    put(job.past_gate() ? job.terms.claim : 0);
+    put(job.past_gate() ? static_cast<Units>(job.terms.end) : 0);
+    put(job.past_gate() ? std::min<Units>(job.terms.piece, 0xff) : 0);
+    put((job.drained ? 1u : 0u) | (job.past_gate() && job.terms.returns ? 2u : 0u));
+    put_extents(job.base);
+    put_extents(job.last_trough);
+  }
+  put(0xfd);
+  for (const ClientState& client : clients) {
+    put(static_cast<Units>(client.stage) | (client.sums_only ? 8u : 0u) | (client.deviated ? 16u : 0u) | (client.measured ? 32u : 0u));
+    put_extents(client.on_gpu);
+  }
+  for (const Request& request : waiting) {
+    put(request.job);
+    put(static_cast<Units>(request.kind));
+    put(request.units);
+    put(request.contiguous);
+    put(request.overtaken);
+  }
+  put(static_cast<Units>(deaths) | (promises_broken ? 16u : 0u));
+  return key;
+}
+
+std::string World::Describe() const {
+  std::string text;
+  for (const Span& span : ledger.map().spans()) {
+    static constexpr char kLetters[] = {'.', 'l', 'u', 's', 'q'};
+    for (Units u = 0; u < span.length; ++u) {
+      text += span.holder == kNoJob ? std::string(" .") : std::string(" ") + static_cast<char>('a' + span.holder - 1) + kLetters[static_cast<size_t>(span.state)];
+    }
+  }
+  for (const Job& job : ledger.jobs()) {
+    text += std::string(" | ") + static_cast<char>('a' + job.id - 1) + " " + PhaseName(job.phase) +
+            (job.past_gate() ? " C" + std::to_string(job.terms.claim) : "");
+  }
+  for (const Request& request : waiting) {
+    text += std::string(" | ") + static_cast<char>('a' + request.job - 1) + " waits for " +
+            std::to_string(request.units) + "/" + std::to_string(request.contiguous);
+  }
+  return text;
+}
+
+std::vector<Step> NextSteps(const ModelConfig& config, const World& world) {
+  return Actions(config, world).All();
+}
+
+bool GotOn(const World& world, JobId job) {
+  if (world.clients[job - 1].stage != Stage::kLiving) return true;
+  const Job* known = world.ledger.Find(job);
+  return known != nullptr && known->phase == Phase::kParked && !world.Waits(job);
+}
+
+}  // namespace sluice::scheduler::model
