@@ -42,7 +42,8 @@ class Lookup {
   template <typename Function>
   void Find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(::dlsym(library_, name));
-    if (function == nullptr) throw std::runtime_error(std::string(name) + " is not in libcuda.so.1");
+    if (function == nullptr)
+      throw std::runtime_error(std::string(name) + " is not in libcuda.so.1");
   }
 
   LookupRoute route_;
@@ -83,11 +84,10 @@ DriverError::DriverError(const std::string& call, CUresult result)
 
 Driver::Driver(LookupRoute route) {
   const Lookup lookup(route);
-  // The version asked for is the one that introduced the variant, as the CUDA runtime does it; asking
-  // for today's would give newer variants with other parameters.
+  // The version asked for is the one that introduced the variant, as the CUDA runtime does it;
+  // asking for today's would give newer variants with other parameters.
 #define CU_FUNCTION(symbol, base, version, per_thread, params, names) \
-  table_.symbol =                                                     \
-      reinterpret_cast<PFN_##symbol>(lookup.Get(#symbol, #base, version, per_thread));
+  table_.symbol = reinterpret_cast<PFN_##symbol>(lookup.Get(#symbol, #base, version, per_thread));
 #include "common/cuda/functions.def"
 #undef CU_FUNCTION
 }

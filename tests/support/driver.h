@@ -38,8 +38,8 @@ enum class LookupRoute {
 /// "CUDA_ERROR_OUT_OF_MEMORY", or the number for what this project does not name.
 std::string ResultName(CUresult result);
 
-/// The driver as a client program sees it, with every call numbered, so that a test can name a moment
-/// in a program's life by its ordinal.
+/// The driver as a client program sees it, with every call numbered, so that a test can name a
+/// moment in a program's life by its ordinal.
 class Driver {
  public:
   /// Loads libcuda.so.1 by name. Throws std::runtime_error when there is none.
@@ -52,14 +52,14 @@ class Driver {
 
   /// Calls one function and returns what it says.
   template <typename... Params, typename... Args>
-  CUresult Try(CUresult (*DriverTable::* function)(Params...), Args... args) {
+  CUresult Try(CUresult (*DriverTable::*function)(Params...), Args... args) {
     Count();
     auto entry = table_.*function;
     return entry == nullptr ? CUDA_ERROR_NOT_FOUND : entry(std::forward<Args>(args)...);
   }
   /// The same; throws DriverError unless it succeeds.
   template <typename... Params, typename... Args>
-  void Must(const char* name, CUresult (*DriverTable::* function)(Params...), Args... args) {
+  void Must(const char* name, CUresult (*DriverTable::*function)(Params...), Args... args) {
     const CUresult result = Try(function, std::forward<Args>(args)...);
     if (result != CUDA_SUCCESS) throw DriverError(name, result);
   }

@@ -51,8 +51,7 @@ std::string CompileForCurrentDevice(Driver& driver, const char* source, const ch
   const char* options[] = {arch.c_str()};
 
   nvrtcProgram program = nullptr;
-  nvrtcResult result =
-      nvrtc.nvrtcCreateProgram(&program, source, name, 0, nullptr, nullptr);
+  nvrtcResult result = nvrtc.nvrtcCreateProgram(&program, source, name, 0, nullptr, nullptr);
   if (result == NVRTC_SUCCESS) result = nvrtc.nvrtcCompileProgram(program, 1, options);
   if (result != NVRTC_SUCCESS) {
     size_t bytes = 0;

@@ -8,8 +8,9 @@
 
 namespace sluice::testing {
 
-/// CUDA C to a module image for the device of the current context, by the machine's own NVRTC. Throws
-/// std::runtime_error with one line: no NVRTC found, or the first line of the compiler's log.
+/// CUDA C to a module image for the device of the current context, by the machine's own NVRTC.
+/// Throws std::runtime_error with one line: no NVRTC found, or the first line of the compiler's
+/// log.
 std::string CompileForCurrentDevice(Driver& driver, const char* source, const char* name);
 
 }  // namespace sluice::testing

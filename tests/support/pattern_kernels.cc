@@ -9,8 +9,8 @@
 namespace sluice::testing {
 namespace {
 
-// A thread takes 64 neighbouring words, so that it adds to the counts once; integer sums do not depend
-// on the order of the threads.
+// A thread takes 64 neighbouring words, so that it adds to the counts once; integer sums do not
+// depend on the order of the threads.
 constexpr unsigned kWordsPerThread = 64;
 constexpr unsigned kThreads = 64;
 

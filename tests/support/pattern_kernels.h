@@ -26,7 +26,8 @@ class PatternKernels {
   /// std::runtime_error with the compiler's message.
   explicit PatternKernels(Driver& driver);
 
-  /// Each word is turned over `rounds` times more than needed: makes the kernels slower on a real GPU.
+  /// Each word is turned over `rounds` times more than needed: makes the kernels slower on a real
+  /// GPU.
   void set_rounds(uint32_t rounds) { rounds_ = rounds; }
 
   void Fill(CUdeviceptr block, uint64_t bytes, uint64_t seed, CUstream stream);

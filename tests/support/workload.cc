@@ -13,8 +13,9 @@
 #include "tests/support/pattern_kernels.h"
 #include "tests/support/workload_options.h"
 
-/// A client of the CUDA driver with a cyclic need for memory: blocks are allocated on the way up and
-/// freed on the way down, a launch or more for each. It knows nothing of Sluice. See WorkloadUsage().
+/// A client of the CUDA driver with a cyclic need for memory: blocks are allocated on the way up
+/// and freed on the way down, a launch or more for each. It knows nothing of Sluice. See
+/// WorkloadUsage().
 namespace sluice::testing {
 namespace {
 
@@ -138,19 +139,28 @@ class Workload {
   }
 
   void Fork(bool use_driver) {
+    int answer[2];
+    if (::pipe(answer) != 0) throw std::runtime_error("pipe");
     const pid_t child = ::fork();
     if (child == 0) {
+      // CUDA allows nothing in a forked child; what counts is that it gets an answer and does no
+      // harm.
+      CUdeviceptr address = 0;
+      CUresult result = CUDA_SUCCESS;
       if (use_driver) {
-        // What CUDA allows in a forked child is nothing; that it answers at all is what counts here.
-        CUdeviceptr address = 0;
-        const CUresult result = driver_.Try(&DriverTable::cuMemAllocAsync, &address,
-                                            options_.block_bytes, streams_.front());
-        Say("child_alloc=" + ResultName(result));
+        result = driver_.Try(&DriverTable::cuMemAllocAsync, &address, options_.block_bytes,
+                             streams_.front());
       }
+      if (::write(answer[1], &result, sizeof result) < 0) ::_exit(1);
       InputEnded(-1);
       ::_exit(0);
     }
+    ::close(answer[1]);
+    CUresult result = CUDA_ERROR_UNKNOWN;
+    if (::read(answer[0], &result, sizeof result) < 0) throw std::runtime_error("pipe");
+    ::close(answer[0]);
     Say("forked=" + std::to_string(child));
+    if (use_driver) Say("child_alloc=" + ResultName(result));
   }
 
   uint64_t Seed(uint64_t iteration, uint64_t block, uint64_t step) const {
@@ -216,9 +226,7 @@ class Workload {
 
   CUstream StreamOf(uint64_t block) const { return streams_[block % streams_.size()]; }
 
-  void Mark(size_t index) {
-    SLUICE_CU(driver_, cuEventRecord, marks_[index], streams_.front());
-  }
+  void Mark(size_t index) { SLUICE_CU(driver_, cuEventRecord, marks_[index], streams_.front()); }
 
   void Report(const PatternCounts& counts) {
     if (timed_iterations_ != 0) {

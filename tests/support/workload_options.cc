@@ -56,8 +56,7 @@ constexpr SwitchFlag kSwitches[] = {
 };
 
 Status Bad(const std::string& flag, const std::string& value, const std::string& allowed) {
-  return Status(StatusCode::kInvalidArgument,
-                flag + ": '" + value + "'; allowed: " + allowed);
+  return Status(StatusCode::kInvalidArgument, flag + ": '" + value + "'; allowed: " + allowed);
 }
 
 Result<uint64_t> Number(const NumberFlag& flag, const std::string& text) {
@@ -132,7 +131,8 @@ Result<WorkloadOptions> ParseWorkloadOptions(const std::vector<std::string>& arg
 std::string WorkloadUsage() {
   std::string text =
       "workload: allocates, uses and frees GPU memory in a cycle; the GPU checks every byte.\n"
-      "Exit codes: 0 well, 2 bad arguments, 3 a driver call failed, 4 out of memory, 5 wrong bytes,\n"
+      "Exit codes: 0 well, 2 bad arguments, 3 a driver call failed, 4 out of memory, 5 wrong "
+      "bytes,\n"
       "6 what --over-limit asks for was granted.\n\n"
       "  --sync none|iteration  synchronise after each iteration\n"
       "  --grow-at I:BYTES  one more block of BYTES at the peak of iteration I\n";

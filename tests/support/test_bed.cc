@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/support/test_bed.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <stdexcept>
+
+namespace sluice::testing {
+namespace {
+
+template <typename T>
+T Must(Result<T> result, const std::string& what) {
+  if (!result.ok()) throw std::runtime_error(what + ": " + result.status().message());
+  return std::move(*result);
+}
+
+}  // namespace
+
+std::string Program(const std::string& variable) {
+  const char* value = ::getenv(("SLUICE_TEST_" + variable).c_str());
+  if (value == nullptr || *value == '\0') {
+    throw std::runtime_error("SLUICE_TEST_" + variable + " is not set; run this test with ctest");
+  }
+  return value;
+}
+
+SimGpu::SimGpu(const cli::WorkDir& work, const std::string& memory, const std::string& machine)
+    : layout_(cli::Layout::At(Program("BIN"))), dir_(work.File("gpu")) {
+  std::vector<std::string> arguments = {"up", dir_, "--memory", memory};
+  if (!machine.empty()) {
+    const std::string file = work.File("machine");
+    std::ofstream(file) << machine;
+    arguments.insert(arguments.end(), {"--machine", file});
+  }
+  const cli::CommandOutput output = Control(arguments);
+  if (!output.status.ok()) throw std::runtime_error("simgpu-ctl up: " + output.err + output.out);
+}
+
+SimGpu::~SimGpu() {
+  try {
+    Control({"down", dir_});
+  } catch (const std::exception&) {
+    // The folder that holds it is removed with the test bed.
+  }
+}
+
+cli::CommandOutput SimGpu::Control(std::vector<std::string> arguments) const {
+  cli::SpawnOptions options;
+  options.argv = {layout_.Program("simgpu-ctl")};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.environment = cli::Environment::Current();
+  return Must(cli::RunCommand(std::move(options)), "simgpu-ctl");
+}
+
+cli::Environment SimGpu::Apply(cli::Environment environment) const {
+  environment.Set("SLUICE_SIMGPU", dir_);
+  environment.Prepend("LD_LIBRARY_PATH", layout_.simgpu);
+  return environment;
+}
+
+nlohmann::json SimGpu::Stats() const {
+  const cli::CommandOutput output = Control({"stats", dir_, "--json"});
+  if (!output.status.ok()) throw std::runtime_error("simgpu-ctl stats: " + output.err);
+  return nlohmann::json::parse(output.out);
+}
+
+TestBed::TestBed(const BedOptions& options)
+    : work_(Must(cli::WorkDir::Create(""), "test bed")),
+      layout_(cli::Layout::At(Program("BIN"))),
+      oracle_(options.oracle) {
+  gpu_ = std::make_unique<SimGpu>(work_, options.gpu_memory, options.machine);
+  ::mkdir(runtime_dir().c_str(), 0700);
+  if (!options.start_noded) return;
+
+  log_ = std::make_unique<EventLog>(work_.File("events.jsonl"));
+  cli::DaemonOptions daemon;
+  daemon.program = options.noded.empty() ? layout_.Program("sluice-noded") : options.noded;
+  daemon.runtime_dir = runtime_dir();
+  daemon.log_file = daemon_log();
+  daemon.flags = {"--pool",   options.pool,   "--lease-unit", options.unit,
+                  "--handle", options.handle, "--event-log",  log_->path()};
+  if (oracle_) daemon.flags.insert(daemon.flags.end(), {"--oracle", "--poison"});
+  daemon.flags.insert(daemon.flags.end(), options.noded_flags.begin(), options.noded_flags.end());
+  daemon_ = Must(cli::DaemonProcess::Start(daemon, environment()), "noded");
+}
+
+cli::Environment TestBed::environment() const {
+  cli::Environment environment = gpu_->Apply(cli::Environment::Current());
+  environment.Set("SLUICE_RUNTIME_DIR", runtime_dir());
+  environment.Unset("LD_PRELOAD");
+  if (oracle_) environment.Set("SLUICE_ORACLE", work_.File("oracle"));
+  return environment;
+}
+
+cli::JobProcess TestBed::Start(const JobSpec& spec) const {
+  cli::SpawnOptions options;
+  options.environment = environment();
+  options.input = spec.input;
+  if (spec.under_sluice) {
+    options.argv = {layout_.Program("sluice"), "run", "--runtime-dir", runtime_dir()};
+    options.argv.insert(options.argv.end(), spec.run_flags.begin(), spec.run_flags.end());
+    options.argv.push_back("--");
+  } else {
+    // What noded says about holders does not bind a program that it does not know.
+    options.environment.Unset("SLUICE_ORACLE");
+  }
+  options.argv.insert(options.argv.end(), spec.command.begin(), spec.command.end());
+  for (const auto& [name, value] : spec.environment) options.environment.Set(name, value);
+  return Must(cli::JobProcess::Start(spec.label, std::move(options)), spec.label);
+}
+
+cli::JobProcess TestBed::Run(const JobSpec& spec, int timeout_ms) const {
+  cli::JobProcess job = Start(spec);
+  Finish(job, timeout_ms);
+  return job;
+}
+
+cli::CommandOutput TestBed::Sluice(std::vector<std::string> arguments) const {
+  cli::SpawnOptions options;
+  options.argv = {layout_.Program("sluice")};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.environment = environment();
+  return Must(cli::RunCommand(std::move(options)), "sluice");
+}
+
+nlohmann::json TestBed::Status() const {
+  cli::DaemonClient client =
+      Must(cli::DaemonClient::Connect(cli::DaemonSocket(runtime_dir())), "status");
+  return nlohmann::json::parse(Must(client.FetchStatus(), "status"));
+}
+
+void TestBed::StopDaemon() {
+  const ::sluice::Status stopped = daemon_->Stop();
+  daemon_.reset();
+  EXPECT_TRUE(stopped.ok()) << stopped.message();
+}
+
+void Finish(cli::JobGroup& jobs, int timeout_ms, const cli::JobGroup::Observer& observer) {
+  const ::sluice::Status done = jobs.Run(observer, -1, timeout_ms);
+  if (done.ok()) return;
+  std::string text;
+  for (const cli::JobProcess& job : jobs.jobs()) text += Describe(job);
+  ADD_FAILURE() << done.message() << "\n" << text;
+}
+
+void Finish(cli::JobProcess& job, int timeout_ms) {
+  cli::JobGroup group;
+  group.Add(std::move(job));
+  Finish(group, timeout_ms);
+  job = std::move(group.jobs().front());
+}
+
+std::string Value(const std::vector<std::string>& lines, const std::string& key) {
+  for (const std::string& line : lines) {
+    if (line.starts_with(key + "=")) return line.substr(key.size() + 1);
+  }
+  return "";
+}
+
+uint64_t Number(const std::vector<std::string>& lines, const std::string& key) {
+  const std::string value = Value(lines, key);
+  if (value.empty()) throw std::runtime_error("the program printed no " + key);
+  return std::stoull(value);
+}
+
+std::string Describe(const cli::JobProcess& job) {
+  std::string text =
+      job.label() + ": " + (job.ended() ? job.status().Describe() : std::string("runs")) + "\n";
+  for (const std::string& line : job.out()) text += "  | " + line + "\n";
+  for (const std::string& line : job.err()) text += "  ! " + line + "\n";
+  return text;
+}
+
+InputPipe MakeInputPipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+}  // namespace sluice::testing

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noderuntime/cli/daemon_process.h"
+#include "noderuntime/cli/environment.h"
+#include "noderuntime/cli/job_process.h"
+#include "noderuntime/cli/layout.h"
+#include "noderuntime/cli/work_dir.h"
+#include "tests/support/event_log.h"
+
+namespace sluice::testing {
+
+/// A path that CMake passed to the test, for example Program("WORKLOAD"). Throws when it is not
+/// set: tests never search for what they run.
+std::string Program(const std::string& variable);
+
+/// A simulated GPU of its own, gone with this object.
+class SimGpu {
+ public:
+  /// `machine` is the text of a machine file; empty: the defaults.
+  SimGpu(const cli::WorkDir& work, const std::string& memory, const std::string& machine);
+  SimGpu(const SimGpu&) = delete;
+  SimGpu& operator=(const SimGpu&) = delete;
+  ~SimGpu();
+
+  /// `environment` with the simulated driver in place of the machine's.
+  cli::Environment Apply(cli::Environment environment) const;
+  /// What `simgpu-ctl stats --json` says.
+  nlohmann::json Stats() const;
+
+ private:
+  cli::CommandOutput Control(std::vector<std::string> arguments) const;
+
+  cli::Layout layout_;
+  std::string dir_;
+};
+
+struct BedOptions {
+  std::string gpu_memory = "64MiB";
+  std::string machine;
+  std::string pool = "48MiB";
+  std::string unit = "256KiB";
+  std::string handle = "2MiB";
+  std::vector<std::string> noded_flags;  // beyond pool, lease unit, handle, event log, oracle
+  std::string noded;                     // another program in the place of sluice-noded
+  bool start_noded = true;
+  bool oracle = true;  // and poison
+};
+
+struct JobSpec {
+  std::string label = {};
+  std::vector<std::string> command = {};
+  std::vector<std::string> run_flags = {};  // of `sluice run`
+  std::vector<std::pair<std::string, std::string>> environment = {};
+  bool under_sluice = true;
+  int input = -1;  // standard input; -1: /dev/null
+};
+
+/// A simulated GPU, a daemon and jobs, in a folder of their own that is removed afterwards. What
+/// fails while it is built up throws std::runtime_error, which fails the test.
+class TestBed {
+ public:
+  explicit TestBed(const BedOptions& options = {});
+
+  cli::JobProcess Start(const JobSpec& spec) const;
+  /// Runs one job to its end.
+  cli::JobProcess Run(const JobSpec& spec, int timeout_ms = 60'000) const;
+  /// Runs `sluice` with these arguments and --runtime-dir.
+  cli::CommandOutput Sluice(std::vector<std::string> arguments) const;
+
+  nlohmann::json Status() const;
+  /// Ends the daemon in an orderly way; the event log is complete afterwards.
+  void StopDaemon();
+
+  EventLog& log() { return *log_; }
+  SimGpu& gpu() { return *gpu_; }
+  const cli::WorkDir& work() const { return work_; }
+  std::string runtime_dir() const { return work_.File("run"); }
+  std::string daemon_log() const { return work_.File("noded.log"); }
+  cli::Environment environment() const;
+  pid_t daemon_pid() const { return daemon_->pid(); }
+
+ private:
+  cli::WorkDir work_;
+  cli::Layout layout_;
+  bool oracle_;
+  std::unique_ptr<SimGpu> gpu_;
+  std::unique_ptr<EventLog> log_;
+  std::optional<cli::DaemonProcess> daemon_;
+};
+
+/// Runs jobs that were started to their ends. Fails the test when they take too long.
+void Finish(cli::JobGroup& jobs, int timeout_ms = 120'000,
+            const cli::JobGroup::Observer& observer = nullptr);
+void Finish(cli::JobProcess& job, int timeout_ms = 120'000);
+
+/// Of the line "key=value"; empty when there is none.
+std::string Value(const std::vector<std::string>& lines, const std::string& key);
+uint64_t Number(const std::vector<std::string>& lines, const std::string& key);
+
+/// A job's whole output, for the message of a failing test.
+std::string Describe(const cli::JobProcess& job);
+
+/// A pipe: the read end as a job's standard input, the write end kept until the job may end.
+struct InputPipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+InputPipe MakeInputPipe();
+
+}  // namespace sluice::testing
