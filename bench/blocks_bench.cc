@@ -11,7 +11,8 @@
 #include "intercept/blocks/arena.h"
 
 /// What a block costs in the client against what a small object costs in a fast allocator: the same
-/// sequence of sizes, divided by 1024 there so that both manage as many objects in cache-sized books.
+/// sequence of sizes, divided by 1024 there so that both manage as many objects in cache-sized
+/// books.
 namespace sluice::bench {
 namespace {
 
@@ -35,8 +36,7 @@ void RunIteration(const BlockSequence& sequence, Books& books, std::vector<uint3
   Arena& arena = books.arena;
   for (const BlockStep& step : sequence.steps) {
     if (step.alloc) {
-      const auto granules =
-          static_cast<uint32_t>((step.bytes + kGranuleBytes - 1) / kGranuleBytes);
+      const auto granules = static_cast<uint32_t>((step.bytes + kGranuleBytes - 1) / kGranuleBytes);
       const uint32_t id = arena.Allocate(granules, kSlot, books.marks);
       if (id == kNoBlock) {
         state.SkipWithError("the pool is too small for the sequence");

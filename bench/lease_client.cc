@@ -7,55 +7,28 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <vector>
-
-#include "common/bytes.h"
 #include "intercept/protocol/pages.h"
 #include "noderuntime/cli/daemon_client.h"
 #include "noderuntime/cli/layout.h"
 
 namespace sluice::bench {
-namespace {
-
-constexpr uint64_t kGpuBytes = 64 * kMiB;
-const std::vector<std::string> kDaemonFlags = {"--pool",       "48MiB",    "--lease-unit",
-                                               "256KiB",       "--handle", "2MiB"};
-
-}  // namespace
-
 std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
-  const auto fail = [error](const Status& status) {
-    *error = status.message();
+  Result<std::unique_ptr<Bed>> bed = Bed::Start();
+  if (!bed.ok()) {
+    *error = bed.status().message();
     return nullptr;
-  };
-  Result<cli::Layout> layout = cli::Layout::Find();
-  if (!layout.ok()) return fail(layout.status());
-  Result<cli::WorkDir> work = cli::WorkDir::Create("");
-  if (!work.ok()) return fail(work.status());
-  Result<cli::SimulatedGpu> gpu = cli::SimulatedGpu::Up(*layout, work->File("gpu"), kGpuBytes);
-  if (!gpu.ok()) return fail(gpu.status());
-
-  cli::DaemonOptions options;
-  options.program = layout->Program("sluice-noded");
-  options.runtime_dir = work->File("run");
-  options.flags = kDaemonFlags;
-  options.log_file = work->File("noded.log");
-  if (const Status made = cli::MakeRuntimeDir(options.runtime_dir); !made.ok()) return fail(made);
-  Result<cli::DaemonProcess> daemon =
-      cli::DaemonProcess::Start(options, gpu->Select(cli::Environment::Current()));
-  if (!daemon.ok()) return fail(daemon.status());
-
-  std::unique_ptr<LeaseClient> client(
-      new LeaseClient(std::move(*work), std::move(*gpu), std::move(*daemon)));
-  if (!client->Connect(options.runtime_dir)) {
+  }
+  std::unique_ptr<LeaseClient> client(new LeaseClient(std::move(*bed)));
+  if (!client->Connect()) {
     *error = client->error();
     return nullptr;
   }
   return client;
 }
 
-bool LeaseClient::Connect(const std::string& runtime_dir) {
-  Result<cli::DaemonClient> launcher = cli::DaemonClient::Connect(cli::DaemonSocket(runtime_dir));
+bool LeaseClient::Connect() {
+  Result<cli::DaemonClient> launcher =
+      cli::DaemonClient::Connect(cli::DaemonSocket(bed_->runtime_dir()));
   if (!launcher.ok()) return Fail(launcher.status().message());
   Result<cli::JobGrant> grant = launcher->Register({.name = "bench"});
   if (!grant.ok()) return Fail(grant.status().message());
@@ -137,7 +110,8 @@ bool LeaseClient::Receive() {
       return Fail(std::string("the daemon closed the session: ") +
                   reinterpret_cast<const protocol::Close*>(frame_)->text);
     }
-    if (static_cast<protocol::FrameType>(header().type) != protocol::FrameType::kNotice) return true;
+    if (static_cast<protocol::FrameType>(header().type) != protocol::FrameType::kNotice)
+      return true;
   }
 }
 

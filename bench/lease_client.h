@@ -4,20 +4,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
+#include "bench/bed.h"
 #include "common/unique_fd.h"
 #include "intercept/protocol/wire.h"
-#include "noderuntime/cli/daemon_process.h"
-#include "noderuntime/cli/simulated_gpu.h"
-#include "noderuntime/cli/work_dir.h"
 
 namespace sluice::bench {
 
-/// A simulated GPU, a sluice-noded, and one session with it that speaks the protocol but maps nothing:
-/// what it measures is the daemon.
+/// One session with a sluice-noded of its own that speaks the protocol but maps nothing: what it
+/// measures is the daemon.
 class LeaseClient {
  public:
   static std::unique_ptr<LeaseClient> Start(std::string* error);
@@ -29,9 +25,8 @@ class LeaseClient {
   const std::string& error() const { return error_; }
 
  private:
-  LeaseClient(cli::WorkDir work, cli::SimulatedGpu gpu, cli::DaemonProcess daemon)
-      : work_(std::move(work)), gpu_(std::move(gpu)), daemon_(std::move(daemon)) {}
-  bool Connect(const std::string& runtime_dir);
+  explicit LeaseClient(std::unique_ptr<Bed> bed) : bed_(std::move(bed)) {}
+  bool Connect();
   bool Handshake(const std::string& socket_path);
   template <typename T>
   bool Send(T& frame, protocol::FrameType type, size_t bytes);
@@ -42,10 +37,7 @@ class LeaseClient {
     return *reinterpret_cast<const protocol::Header*>(frame_);
   }
 
-  // Taken down in the opposite order: socket, daemon, GPU, folder.
-  cli::WorkDir work_;
-  cli::SimulatedGpu gpu_;
-  cli::DaemonProcess daemon_;
+  std::unique_ptr<Bed> bed_;
   UniqueFd registration_;
   UniqueFd socket_;
   uint32_t seq_ = 0;

@@ -47,7 +47,10 @@ Outcome Evaluate(const Comparison& comparison, const CollectingReporter& reporte
     outcome.verdict = "not measured";
     for (const std::string& name : {comparison.measured, comparison.baseline}) {
       const auto error = reporter.errors().find(name);
-      if (error != reporter.errors().end()) outcome.verdict += ": " + error->second;
+      if (error != reporter.errors().end()) {
+        outcome.verdict += ": " + error->second;
+        break;
+      }
     }
     return outcome;
   }

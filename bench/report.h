@@ -12,8 +12,8 @@
 
 namespace sluice::bench {
 
-/// The counter in which a benchmark reports the median of single operations; without it the time per
-/// iteration counts.
+/// The counter in which a benchmark reports the median of single operations; without it the time
+/// per iteration counts.
 inline constexpr const char* kMedianCounter = "p50_ns";
 
 enum class Compare { kRatio, kDifferenceNs, kValueNs };
@@ -22,8 +22,8 @@ enum class Compare { kRatio, kDifferenceNs, kValueNs };
 struct Comparison {
   std::string name;
   Compare how;
-  std::string measured;  // benchmark names
-  std::string baseline;  // empty with kValueNs
+  std::string measured;        // benchmark names
+  std::string baseline;        // empty with kValueNs
   std::optional<double> goal;  // at most; absent: only reported
 };
 

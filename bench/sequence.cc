@@ -11,8 +11,8 @@ namespace sluice::bench {
 namespace {
 
 [[noreturn]] void Fail(const std::string& path, const std::string& line) {
-  fprintf(stderr, "bench: cannot read %s%s%s\n", path.c_str(), line.empty() ? "" : " at: ",
-          line.c_str());
+  fprintf(stderr, "bench: cannot read %s%s%s\n", path.c_str(),
+          line.empty() ? "" : " at: ", line.c_str());
   exit(1);
 }
 
