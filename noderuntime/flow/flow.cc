@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/flow/flow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "noderuntime/flow/limits.h"
+
+namespace sluice::flow {
+
+using scheduler::EventKind;
+using scheduler::Phase;
+using scheduler::Record;
+using scheduler::RequestKind;
+
+namespace {
+
+constexpr size_t kRecordsPerFrame = 4096;
+constexpr size_t kRecordsPerTick = 32768;
+/// Frames about a profile that is gone: a few are in flight when it goes.
+constexpr uint64_t kMaxStrayFrames = 64;
+
+Status Breach(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+scheduler::ProfilerOptions ClientHash() {
+  scheduler::ProfilerOptions options;
+  options.max_period = protocol::kMaxPeriodLaunches;
+  options.hash_seed = protocol::kHashSeed;
+  options.fold = [](uint64_t hash, uint64_t id) { return protocol::FoldLaunch(hash, id); };
+  return options;
+}
+
+}  // namespace
+
+Flow::Flow(const FlowOptions& options, FlowSink* sink)
+    : options_(options), sink_(sink), ledger_(options.pool_units, options.unit_bytes) {
+  Record record;
+  record.event = EventKind::kPool;
+  record.units = options_.pool_units;
+  record.unit_bytes = options_.unit_bytes;
+  record.policy = options_.policy.policy;
+  sink_->Log(record);
+}
+
+Status Flow::CheckRegistration(const JobSpec& spec) const {
+  uint64_t requests = spec.request;
+  for (const scheduler::Job& job : ledger_.jobs()) {
+    if (job.phase != Phase::kDying && Find(job.id) != nullptr) requests += Find(job.id)->spec.request;
+  }
+  if (requests <= options_.pool_units) return {};
+  return Status(StatusCode::kResourceExhausted,
+                "request " + ledger_.Bytes(spec.request) + " does not fit beside the requests of the " +
+                    "others in the pool of " + ledger_.Bytes(options_.pool_units) + ": " +
+                    ledger_.Holders());
+}
+
+FlowJob* Flow::Get(JobId job) {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+const FlowJob* Flow::Find(JobId job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+scheduler::Request* Flow::RequestOf(JobId job) {
+  return const_cast<Request*>(std::as_const(*this).RequestOf(job));
+}
+
+const scheduler::Request* Flow::RequestOf(JobId job) const {
+  for (const auto* list : {&requests_, &fenced_out_}) {
+    for (const Request& request : *list) {
+      if (request.job == job) return &request;
+    }
+  }
+  return nullptr;
+}
+
+void Flow::DropRequest(JobId job) {
+  const auto of_job = [job](const Request& request) { return request.job == job; };
+  std::erase_if(requests_, of_job);
+  std::erase_if(fenced_out_, of_job);
+  if (FlowJob* known = Get(job)) {
+    known->waits_since_ns = 0;
+    known->noticed = false;
+  }
+}
+
+Record Flow::RecordFor(EventKind event, JobId job) const {
+  Record record;
+  record.t_ns = now_ns_;
+  record.event = event;
+  record.job = job;
+  return record;
+}
+
+void Flow::Log(Record record) { sink_->Log(record); }
+
+void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob& job = jobs_.try_emplace(spec.id, spec, pages, ClientHash()).first->second;
+  job.waits_since_ns = now_ns;
+  job.last_launch_ns = now_ns;
+  TryAdmit(spec.id);
+  Decide();
+}
+
+Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob* job = Get(id);
+  if (job == nullptr) return Breach("Lease from a job that has not begun");
+  job->answer = PendingAnswer{lease.header.seq, protocol::kNoGate, 0, 0};
+  if (!job->refusal.empty()) {
+    AnswerDeny(id, protocol::DenyCode::kRefused, job->refusal);
+    return {};
+  }
+  job->largest_run = std::max(job->largest_run, lease.contiguous);
+  const scheduler::Job* known = ledger_.Find(id);
+  if (known == nullptr || known->phase == Phase::kWaiting) {
+    // It waits to begin; what it wants is granted with that.
+    if (Request* request = RequestOf(id)) {
+      request->units = lease.units;
+      request->contiguous = lease.contiguous;
+    }
+    Decide();
+    return {};
+  }
+  if (uint64_t{known->leased} + lease.units > known->limit) GrowLimit(id, lease.units);
+  Request request;
+  request.job = id;
+  request.kind = RequestKind::kLease;
+  request.units = lease.units;
+  request.contiguous = lease.contiguous;
+  Enqueue(id, request);
+  Decide();
+  return {};
+}
+
+Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob* job = Get(id);
+  if (job == nullptr) return Breach("Gate from a job that has not begun");
+  ConsumeRing(id, job, kRecordsPerFrame);
+  job->answer = PendingAnswer{gate.header.seq, gate.gate, gate.profile, gate.iteration};
+  const scheduler::Job* known = ledger_.Find(id);
+  const bool current = job->published.has_value() && job->published->id == gate.profile;
+  if (known == nullptr || known->phase == Phase::kWaiting || !current) {
+    // The profile went while the frame was on its way: go on, as a job without one.
+    if (++job->stray_frames > kMaxStrayFrames) return Breach("Gates of a profile that is gone");
+    AnswerGrant(id, {});
+    return {};
+  }
+  const scheduler::CyclePlan& plan = job->published->plan;
+  if (gate.gate >= plan.gates.size()) {
+    return Breach("Gate " + std::to_string(gate.gate) + " of a profile with " +
+                  std::to_string(plan.gates.size()) + " gates");
+  }
+  if (gate.gate == 0) {
+    CollectFences(id, job);
+    // A drained client has seen its marks in the same memory, so its fences are reached here too; one
+    // that is not does not count as drained, whatever the frame says.
+    if (known->phase != Phase::kParked) {
+      ArriveAtTrough(id, job, gate, gate.drained != 0 && job->releases.empty());
+    }
+    Enqueue(id, GateZero(id, *job));
+    Decide();
+    return {};
+  }
+  const scheduler::GatePlan& place = plan.gates[gate.gate];
+  if (known->phase != Phase::kRunning || place.need_units <= known->leased) {
+    AnswerGrant(id, {});
+    return {};
+  }
+  Request request;
+  request.job = id;
+  request.kind = RequestKind::kGate;
+  request.gate = gate.gate;
+  request.units = place.need_units - known->leased;
+  request.contiguous = std::min(place.contiguous, request.units);
+  Enqueue(id, request);
+  Decide();
+  return {};
+}
+
+Status Flow::OnRelease(JobId id, session::ReleaseFrame frame, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob* job = Get(id);
+  if (job == nullptr || !job->admitted) return Breach("Release from a job that holds nothing");
+  PendingRelease release;
+  release.id = job->next_release++;
+  release.fence = std::move(frame.fence);
+  for (const protocol::Extent& extent : frame.extents) {
+    release.extents.push_back({extent.offset, extent.length});
+  }
+  if (Status s = ledger_.Release(id, release.extents, release.id); !s.ok()) {
+    return Breach(s.message());
+  }
+  Record record = RecordFor(EventKind::kRelease, id);
+  record.extents = release.extents;
+  record.release = release.id;
+  Log(std::move(record));
+  if (options_.faults.ignore_fences) release.fence.clear();
+  job->releases.push_back(std::move(release));
+  ++fences_pending_;
+  if (CollectFences(id, job)) Decide();
+  return {};
+}
+
+Status Flow::OnMismatch(JobId id, const protocol::Mismatch& mismatch, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob* job = Get(id);
+  if (job == nullptr) return Breach("Mismatch from a job that has not begun");
+  if (!job->published.has_value() || job->published->id != mismatch.profile) {
+    if (++job->stray_frames > kMaxStrayFrames) return Breach("Mismatches of a profile that is gone");
+    return {};
+  }
+  ConsumeRing(id, job, kRecordsPerTick);
+  job->profiler.Restart();
+  Withdraw(id, job);
+  Decide();
+  return {};
+}
+
+bool Flow::Die(JobId id, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob* job = Get(id);
+  if (job == nullptr) return false;
+  DropRequest(id);
+  fences_pending_ -= job->releases.size();
+  const bool admitted = job->admitted;
+  jobs_.erase(id);
+  const scheduler::Job* known = ledger_.Find(id);
+  if (admitted && known != nullptr) {
+    if (known->held() == 0 && known->phase == Phase::kWaiting) {
+      Log(RecordFor(EventKind::kLeave, id));
+      (void)ledger_.Leave(id).ok();
+    } else {
+      Log(RecordFor(EventKind::kDeath, id));
+      (void)ledger_.Die(id).ok();
+      if (options_.faults.skip_quarantine) HolderGone(id, now_ns);
+    }
+  }
+  Decide();
+  return ledger_.Find(id) != nullptr;
+}
+
+void Flow::HolderGone(JobId id, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  const scheduler::Job* known = ledger_.Find(id);
+  if (known == nullptr || known->phase != Phase::kDying) return;
+  const Extents held = ledger_.map().Held(id);
+  if (!held.empty()) sink_->HolderChanged(held, scheduler::kNoJob);
+  Log(RecordFor(EventKind::kFree, id));
+  (void)ledger_.LastHolderGone(id).ok();
+  Decide();
+}
+
+void Flow::Tick(uint64_t now_ns) {
+  now_ns_ = now_ns;
+  if (jobs_.empty() && requests_.empty()) return;
+  ConsumeRings(kRecordsPerTick);
+  PollFences(now_ns);
+  SettleUnprofiled();
+  AdmitWaiting();
+  DenyOverdue();
+  Decide();
+  SendNotices();
+}
+
+Urgency Flow::urgency() const {
+  if (jobs_.empty()) return Urgency::kIdle;
+  const bool somebody_waits = !requests_.empty() || !fenced_out_.empty();
+  return fences_pending_ > 0 && somebody_waits ? Urgency::kFences : Urgency::kTimers;
+}
+
+}  // namespace sluice::flow

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "noderuntime/flow/job.h"
+#include "noderuntime/flow/types.h"
+#include "noderuntime/session/frames.h"
+#include "scheduler/ledger/ledger.h"
+
+namespace sluice::flow {
+
+/// How soon Tick wants to be called again if nothing else happens.
+enum class Urgency {
+  kIdle,    // no job: only when something happens
+  kTimers,  // somebody may have to be told something
+  kFences,  // a fence is awaited by somebody who waits for memory
+};
+
+/// Profiles in, grants and gates out: a thin shell round the pure scheduling library. It keeps the
+/// ledger, feeds the profilers, asks the policy and says what was decided. Time is an argument, and it
+/// touches nothing but the shared pages.
+class Flow {
+ public:
+  Flow(const FlowOptions& options, FlowSink* sink);
+
+  /// Whether a job with these terms could ever run beside those that were promised something.
+  Status CheckRegistration(const JobSpec& spec) const;
+
+  /// The client's arena is mapped: the job wants to begin.
+  void Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns);
+
+  // Frames of a started job. An error is a breach of the protocol: close the session.
+  Status OnLease(JobId job, const protocol::Lease& lease, uint64_t now_ns);
+  Status OnGate(JobId job, const protocol::Gate& gate, uint64_t now_ns);
+  Status OnRelease(JobId job, session::ReleaseFrame release, uint64_t now_ns);
+  Status OnMismatch(JobId job, const protocol::Mismatch& mismatch, uint64_t now_ns);
+
+  /// The session is over; its pages are not touched again. True: memory waits for HolderGone.
+  bool Die(JobId job, uint64_t now_ns);
+  void HolderGone(JobId job, uint64_t now_ns);
+
+  /// Everything that time brings: records, fences, notices, bounds.
+  void Tick(uint64_t now_ns);
+  /// The cheap part of it, for polling.
+  void PollFences(uint64_t now_ns);
+  Urgency urgency() const;
+
+  const FlowOptions& options() const { return options_; }
+  const scheduler::Ledger& ledger() const { return ledger_; }
+  const std::vector<scheduler::Request>& requests() const { return requests_; }
+  const FlowJob* Find(JobId job) const;
+  size_t fences_pending() const { return fences_pending_; }
+  uint64_t decisions() const { return decisions_; }
+  /// For people: why the job waits; empty when it does not.
+  std::string WhyWaiting(JobId job) const;
+
+ private:
+  using Request = scheduler::Request;
+  using Ledger = scheduler::Ledger;
+
+  FlowJob* Get(JobId job);
+  Request* RequestOf(JobId job);
+  const Request* RequestOf(JobId job) const;
+  void DropRequest(JobId job);
+  scheduler::Record RecordFor(scheduler::EventKind event, JobId job) const;
+  void Log(scheduler::Record record);
+
+  // flow_memory.cc: releases and fences.
+  bool FenceReached(const FlowJob& job, const PendingRelease& release) const;
+  bool CollectFences(JobId id, FlowJob* job);
+  void FinishRelease(JobId id, const PendingRelease& release);
+
+  // flow_decide.cc: from requests to answers.
+  void Decide();
+  bool ApplyDecision(const scheduler::Decision& decision);
+  void AnswerGrant(JobId id, const Extents& extents);
+  void AnswerDeny(JobId id, protocol::DenyCode code, const std::string& text);
+  void Enqueue(JobId id, Request request);
+  bool WaitsForOwnFences(const Request& request) const;
+  void PromoteFencedOut();
+  void TryAdmit(JobId id);
+  void AdmitWaiting();
+  void Refuse(JobId id, const std::string& reason);
+  void UpdatePressure();
+  void LogWaits();
+
+  // flow_timers.cc: what happens because time passes.
+  void SendNotices();
+  void DenyOverdue();
+  void SettleUnprofiled();
+  void Settle(JobId id, FlowJob* job);
+  bool SomebodyWaitsToBegin(JobId but) const;
+
+  // flow_profile.cc: from records to profiles and gates.
+  void ConsumeRings(size_t max_records);
+  void ConsumeRing(JobId id, FlowJob* job, size_t max_records);
+  void PublishIfReady(JobId id, FlowJob* job);
+  void Withdraw(JobId id, FlowJob* job);
+  void LoseProfile(JobId id);
+  void ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained);
+  Request GateZero(JobId id, const FlowJob& job) const;
+  Units ClaimFor(const FlowJob& job) const;
+
+  // flow_terms.cc: limits and requests.
+  bool MayYield(JobId id) const;
+  void GrowLimit(JobId id, Units more);
+  void ReplaceLedger(Ledger next);
+  void PublishLimit(JobId id);
+
+  FlowOptions options_;
+  FlowSink* sink_;
+  Ledger ledger_;
+  std::map<JobId, FlowJob> jobs_;
+  std::vector<Request> requests_;
+  /// Requests that exceed their job's limit only until its own releases are fenced: the policy would
+  /// deny them at once.
+  std::vector<Request> fenced_out_;
+  uint64_t now_ns_ = 0;
+  uint64_t next_ticket_ = 1;
+  size_t fences_pending_ = 0;
+  uint64_t decisions_ = 0;
+};
+
+}  // namespace sluice::flow

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// From requests to answers: everything here runs between two events, on an unchanging clock.
+#include <algorithm>
+#include <utility>
+
+#include "noderuntime/flow/flow.h"
+#include "noderuntime/flow/limits.h"
+
+namespace sluice::flow {
+
+using scheduler::Decision;
+using scheduler::EventKind;
+using scheduler::Phase;
+using scheduler::Record;
+using scheduler::RequestKind;
+
+namespace {
+
+protocol::DenyCode ToWire(scheduler::DenyCode code) {
+  switch (code) {
+    case scheduler::DenyCode::kOverLimit: return protocol::DenyCode::kOverLimit;
+    case scheduler::DenyCode::kExhausted: return protocol::DenyCode::kExhausted;
+    case scheduler::DenyCode::kRefused: return protocol::DenyCode::kRefused;
+  }
+  return protocol::DenyCode::kRefused;
+}
+
+}  // namespace
+
+bool Flow::WaitsForOwnFences(const Request& request) const {
+  const scheduler::Job* known = ledger_.Find(request.job);
+  if (known == nullptr || !known->past_gate() || known->unfenced == 0) return false;
+  const uint64_t wanted = uint64_t{known->leased} + request.units;
+  return wanted <= known->limit && wanted + known->unfenced > known->limit;
+}
+
+void Flow::PromoteFencedOut() {
+  for (size_t i = 0; i < fenced_out_.size();) {
+    if (WaitsForOwnFences(fenced_out_[i])) {
+      ++i;
+      continue;
+    }
+    requests_.push_back(fenced_out_[i]);
+    fenced_out_.erase(fenced_out_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void Flow::Enqueue(JobId id, Request request) {
+  request.ticket = next_ticket_++;
+  (WaitsForOwnFences(request) ? fenced_out_ : requests_).push_back(request);
+  if (FlowJob* job = Get(id)) {
+    job->waits_since_ns = now_ns_;
+    job->noticed = false;
+  }
+}
+
+void Flow::TryAdmit(JobId id) {
+  FlowJob* job = Get(id);
+  if (job == nullptr || job->admitted || !job->refusal.empty()) return;
+  Ledger next = ledger_;
+  const auto yields = [this](JobId other) { return MayYield(other); };
+  MakeRoom(&next, id, job->spec.request, yields);
+  const Units limit =
+      job->spec.limit > 0 ? job->spec.limit : next.LargestLimit(id, job->spec.request);
+  if (limit == 0 || !next.Admit(id, job->spec.name, job->spec.request, limit).ok()) return;
+  ReplaceLedger(std::move(next));
+  job->admitted = true;
+  Record record = RecordFor(EventKind::kAdmit, id);
+  record.name = job->spec.name;
+  record.request = job->spec.request;
+  record.limit = limit;
+  Log(std::move(record));
+
+  Request request;
+  request.job = id;
+  request.kind = RequestKind::kNewcomer;
+  const uint64_t since = job->waits_since_ns;
+  Enqueue(id, request);
+  job->waits_since_ns = since;
+}
+
+void Flow::AdmitWaiting() {
+  std::vector<JobId> waiting;
+  bool measured = true;  // everything that can be known of the others is
+  for (const scheduler::Job& job : ledger_.jobs()) {
+    if (job.phase == Phase::kWaiting || job.phase == Phase::kDying) measured = false;
+    if (job.phase == Phase::kUnprofiled && !job.settled) measured = false;
+  }
+  for (auto& [id, job] : jobs_) {
+    if (!job.admitted && job.refusal.empty()) waiting.push_back(id);
+  }
+  for (const JobId id : waiting) {
+    TryAdmit(id);
+    const FlowJob& job = *Get(id);
+    if (job.admitted || !measured) continue;
+    // The same question once more, for the words of the answer.
+    Ledger trial = ledger_;
+    const Units least = job.spec.limit > 0 ? job.spec.limit : std::max<Units>(1, job.spec.request);
+    const Status why = trial.Admit(id, job.spec.name, job.spec.request, least);
+    if (!why.ok()) Refuse(id, why.message());
+  }
+}
+
+void Flow::Refuse(JobId id, const std::string& reason) {
+  FlowJob* job = Get(id);
+  job->refusal = reason;
+  if (job->admitted) {
+    job->admitted = false;
+    DropRequest(id);
+    Log(RecordFor(EventKind::kLeave, id));
+    (void)ledger_.Leave(id).ok();
+  }
+  if (job->answer.has_value()) AnswerDeny(id, protocol::DenyCode::kRefused, reason);
+}
+
+void Flow::Decide() {
+  PromoteFencedOut();
+  UpdatePressure();
+  // Each decision answers a request or frees units, so the loop is bounded by both.
+  while (const auto decision = scheduler::Next(ledger_, requests_, options_.policy)) {
+    ++decisions_;
+    if (!ApplyDecision(*decision)) break;
+    UpdatePressure();
+  }
+  LogWaits();
+}
+
+bool Flow::ApplyDecision(const Decision& decision) {
+  const JobId id = decision.job;
+  std::vector<Record> records = scheduler::RecordsOf(decision, requests_, ledger_);
+  if (Status s = scheduler::Apply(decision, requests_, &ledger_); !s.ok()) {
+    // Cannot happen: the decision was made on this very ledger. Answered, so that nobody hangs on it.
+    if (decision.kind == Decision::Kind::kReclaim) return false;
+    AnswerDeny(id, protocol::DenyCode::kExhausted, "internal error: " + s.message());
+    return true;
+  }
+  FlowJob* job = Get(id);
+  for (Record& record : records) {
+    record.t_ns = now_ns_;
+    if (job != nullptr && job->answer.has_value()) record.iteration = job->answer->iteration;
+    Log(std::move(record));
+  }
+  if (decision.kind == Decision::Kind::kReclaim || job == nullptr) return true;
+  if (decision.kind == Decision::Kind::kDeny) {
+    const RequestKind kind = requests_[decision.request].kind;
+    if (kind == RequestKind::kNewcomer) {
+      Refuse(id, decision.reason);
+    } else {
+      AnswerDeny(id, ToWire(decision.code), decision.reason);
+    }
+    return true;
+  }
+  const Request request = requests_[decision.request];
+  scheduler::CountOvertaken(decision, &requests_);
+  const scheduler::Job& known = *ledger_.Find(id);
+  job->use = std::max(job->use, known.leased);
+  if (request.kind == RequestKind::kNewcomer) PublishLimit(id);
+  if (request.kind == RequestKind::kGate0) {
+    job->use = known.leased;
+    job->flat_iteration = true;
+    // The profile went while the job stood at its gate.
+    if (!job->published.has_value()) LoseProfile(id);
+  }
+  AnswerGrant(id, decision.extents);
+  return true;
+}
+
+void Flow::AnswerGrant(JobId id, const Extents& extents) {
+  DropRequest(id);
+  FlowJob* job = Get(id);
+  if (!extents.empty()) sink_->HolderChanged(extents, id);
+  if (!job->answer.has_value()) return;  // a newcomer that has not asked for memory yet
+  GrantAnswer answer;
+  answer.seq = job->answer->seq;
+  answer.gate = job->answer->gate;
+  answer.profile = job->answer->profile;
+  answer.epoch = ++job->epoch;
+  answer.extents = extents;
+  if (const scheduler::Job* known = ledger_.Find(id)) {
+    answer.claim = known->terms.claim;
+    answer.high_end = known->terms.end == scheduler::End::kHigh;
+  }
+  job->answer.reset();
+  sink_->Grant(id, answer);
+}
+
+void Flow::AnswerDeny(JobId id, protocol::DenyCode code, const std::string& text) {
+  DropRequest(id);
+  FlowJob* job = Get(id);
+  if (job == nullptr || !job->answer.has_value()) return;
+  const uint32_t seq = job->answer->seq;
+  job->answer.reset();
+  sink_->Deny(id, seq, code, text);
+}
+
+void Flow::UpdatePressure() {
+  for (auto& [id, job] : jobs_) {
+    const scheduler::Job* known = ledger_.Find(id);
+    bool pressure = scheduler::PressureOn(ledger_, id, options_.lend_eagerly);
+    // Promised when the gate opened, and counted on in I3: it holds until the next trough.
+    if (known != nullptr && known->phase == Phase::kRunning && known->terms.returns) pressure = true;
+    for (const auto& [other, waiting] : jobs_) {
+      if (other != id && waiting.waits_since_ns != 0) pressure = true;
+    }
+    job.pressure = pressure;
+    uint32_t flags = 0;
+    if (pressure) flags |= protocol::kPressure;
+    if (job.profiler.wants_times()) flags |= protocol::kWantTimes;
+    if (!options_.credit) flags |= protocol::kCreditOff;
+    if (flags != job.flags) {
+      job.flags = flags;
+      // Release: a client that has seen its gate open sees the flag that the opening counted on.
+      job.pages.daemon->flags.store(flags, std::memory_order_release);
+    }
+    if (Request* request = RequestOf(id); request != nullptr && request->kind == RequestKind::kGate0) {
+      request->returns = pressure && job.published.has_value();
+    }
+  }
+}
+
+void Flow::LogWaits() {
+  for (const Request& request : requests_) {
+    FlowJob* job = Get(request.job);
+    if (job == nullptr || job->logged_ticket == request.ticket) continue;
+    job->logged_ticket = request.ticket;
+    Record record = RecordFor(EventKind::kWait, request.job);
+    record.gate = request.gate;
+    record.units = request.units;
+    record.contiguous = request.contiguous;
+    record.text = scheduler::WhyWaiting(ledger_, request, options_.policy);
+    Log(std::move(record));
+  }
+}
+
+}  // namespace sluice::flow

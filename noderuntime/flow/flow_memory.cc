@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Releases and fences: how units get from a client back into the pool.
+#include <algorithm>
+
+#include "noderuntime/flow/flow.h"
+
+namespace sluice::flow {
+
+using scheduler::EventKind;
+using scheduler::Record;
+
+bool Flow::FenceReached(const FlowJob& job, const PendingRelease& release) const {
+  return std::all_of(release.fence.begin(), release.fence.end(), [&](const protocol::FenceTerm& term) {
+    // Acquire: whoever is granted these bytes starts after this load.
+    const uint64_t mark = job.pages.mark->mark[term.slot].load(std::memory_order_acquire);
+    return protocol::MarkReached(mark, term.value);
+  });
+}
+
+void Flow::FinishRelease(JobId id, const PendingRelease& release) {
+  // Published (and poisoned) while the ledger still counts them as held: nobody can be granted them.
+  sink_->HolderChanged(release.extents, scheduler::kNoJob);
+  Record record = RecordFor(EventKind::kFenced, id);
+  record.release = release.id;
+  Log(std::move(record));
+  (void)ledger_.Fenced(id, release.id).ok();
+}
+
+bool Flow::CollectFences(JobId id, FlowJob* job) {
+  size_t kept = 0;
+  for (size_t i = 0; i < job->releases.size(); ++i) {
+    if (FenceReached(*job, job->releases[i])) {
+      FinishRelease(id, job->releases[i]);
+      --fences_pending_;
+    } else {
+      if (kept != i) job->releases[kept] = std::move(job->releases[i]);
+      ++kept;
+    }
+  }
+  const bool some = kept != job->releases.size();
+  job->releases.resize(kept);
+  return some;
+}
+
+void Flow::PollFences(uint64_t now_ns) {
+  if (fences_pending_ == 0) return;
+  now_ns_ = now_ns;
+  bool some = false;
+  for (auto& [id, job] : jobs_) some = CollectFences(id, &job) || some;
+  if (some) Decide();
+}
+
+}  // namespace sluice::flow

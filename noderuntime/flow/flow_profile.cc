@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// From operation records to a published profile, and from gate 0 frames to iterations.
+#include <algorithm>
+#include <utility>
+
+#include "noderuntime/flow/flow.h"
+#include "noderuntime/flow/limits.h"
+#include "noderuntime/flow/profile_page.h"
+
+namespace sluice::flow {
+
+using scheduler::EventKind;
+using scheduler::Phase;
+using scheduler::Record;
+using scheduler::RequestKind;
+
+namespace {
+
+/// The claim follows the most that was held in this many latest iterations: what a job held while it
+/// was first measured (it gave nothing back then) is forgotten after them.
+constexpr size_t kRememberedIterations = 8;
+
+}  // namespace
+
+void Flow::ConsumeRings(size_t max_records) {
+  for (auto& [id, job] : jobs_) ConsumeRing(id, &job, max_records);
+}
+
+void Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
+  const uint64_t pool_bytes = uint64_t{options_.pool_units} * options_.unit_bytes;
+  const RingReader::Outcome outcome = job->ring.Consume(&job->profiler, max_records, pool_bytes);
+  if (outcome.launches > 0) {
+    job->launches += outcome.launches;
+    job->last_launch_ns = now_ns_;
+    if (job->waited_for_since_ns != 0) job->waiting_launches += outcome.launches;
+  }
+  if (outcome.lost) job->profiler.Restart();
+  if (job->profiler.generation() != job->profiler_generation) {
+    job->profiler_generation = job->profiler.generation();
+    if (job->published.has_value()) Withdraw(id, job);
+  }
+  PublishIfReady(id, job);
+}
+
+void Flow::PublishIfReady(JobId id, FlowJob* job) {
+  if (job->published.has_value() || !job->admitted || !job->profiler.certain()) return;
+  if (job->profiler.wants_times()) return;
+  const scheduler::Job* known = ledger_.Find(id);
+  if (known == nullptr || known->phase != Phase::kUnprofiled) return;
+  std::optional<scheduler::Profile> profile = job->profiler.Current();
+  if (!profile.has_value() || !profile->timed) return;
+  Published made;
+  made.plan = scheduler::PlanGates(*profile, options_.unit_bytes, protocol::kMaxGates);
+  made.id = job->next_profile;
+  made.launches_before = job->launches;
+  made.profile = std::move(*profile);
+  if (!PublishProfile(made.profile, made.plan, made.id, job->pages.daemon)) return;
+  ++job->next_profile;
+  job->published = std::move(made);
+  job->past_use.assign(1, std::max(job->use, known->leased));
+  job->largest_run = 0;
+  job->flat_iteration = false;
+  if (job->spec.limit > 0) return;
+  // Nobody limited it; now that its use is known the rest of the pool can be promised to others.
+  const Units limit = std::max(known->held(), WithTenth(known->peak));
+  Ledger next = ledger_;
+  if (limit < known->limit && next.SetLimit(id, limit).ok()) ReplaceLedger(std::move(next));
+}
+
+void Flow::Withdraw(JobId id, FlowJob* job) {
+  job->published.reset();
+  job->profiler_generation = job->profiler.generation();
+  WithdrawProfile(job->pages.daemon);
+  const scheduler::Job* known = ledger_.Find(id);
+  if (known == nullptr) return;
+  if (known->phase == Phase::kRunning) LoseProfile(id);
+  Request* request = RequestOf(id);
+  if (request == nullptr || request->kind != RequestKind::kGate0) return;
+  // It stands at its gate: whatever it does next is unknown, so it claims all it may ever hold.
+  request->claim = known->limit;
+  request->piece = scheduler::kWholeClaim;
+  request->returns = false;
+}
+
+void Flow::LoseProfile(JobId id) {
+  if (!ledger_.LoseProfile(id).ok()) return;
+  Log(RecordFor(EventKind::kMismatch, id));
+}
+
+void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained) {
+  const scheduler::Job* known = ledger_.Find(id);
+  if (job->flat_iteration) {
+    // The first iteration after the measurement replaces what was held during it.
+    if (job->past_use.size() >= kRememberedIterations) job->past_use.pop_front();
+    job->past_use.push_back(job->use);
+  }
+  if (!drained && known->phase == Phase::kRunning && known->terms.returns) {
+    // It was to give back all but its base and did not: nothing can be built on its profile now.
+    LoseProfile(id);
+  }
+  Record record = RecordFor(EventKind::kTrough, id);
+  record.drained = drained;
+  record.iteration = gate.iteration;
+  Log(std::move(record));
+  (void)ledger_.ReachTrough(id, drained).ok();
+  if (!drained) return;
+
+  known = ledger_.Find(id);
+  Record base = RecordFor(EventKind::kBase, id);
+  base.units = known->held();
+  Log(std::move(base));
+  job->trough_held = std::max(job->trough_held, known->held());
+  if (job->spec.request == 0 && known->request != std::min(job->trough_held, known->limit)) {
+    Ledger next = ledger_;
+    SetRequest(&next, id, job->trough_held, [this](JobId other) { return MayYield(other); });
+    ReplaceLedger(std::move(next));
+  }
+}
+
+Units Flow::ClaimFor(const FlowJob& job) const {
+  const scheduler::Job& known = *ledger_.Find(job.spec.id);
+  Units most = job.published->plan.peak_units;
+  for (const Units use : job.past_use) most = std::max(most, use);
+  const Units claim = std::min({WithMargin(most), known.limit, LargestClaim(ledger_, job.spec.id)});
+  return std::max(claim, known.held());
+}
+
+Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
+  const scheduler::Job& known = *ledger_.Find(id);
+  const scheduler::CyclePlan& plan = job.published->plan;
+  Request request;
+  request.job = id;
+  request.kind = RequestKind::kGate0;
+  request.claim = ClaimFor(job);
+  request.piece = std::max<Units>({1, plan.piece_units + 1, job.largest_run});
+  request.returns = job.pressure;
+  const Units need = std::min(plan.gates.front().need_units, request.claim);
+  request.units = need > known.leased ? need - known.leased : 0;
+  request.contiguous = std::min(plan.gates.front().contiguous, request.units);
+  return request;
+}
+
+}  // namespace sluice::flow

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// What happens because time passes: notices, bounds, and the end of patience with jobs whose iteration
+// nobody can find.
+#include <algorithm>
+#include <utility>
+
+#include "noderuntime/flow/flow.h"
+#include "noderuntime/flow/limits.h"
+
+namespace sluice::flow {
+
+using scheduler::EventKind;
+using scheduler::Phase;
+using scheduler::Record;
+using scheduler::RequestKind;
+
+std::string Flow::WhyWaiting(JobId id) const {
+  const FlowJob* job = Find(id);
+  if (job == nullptr || job->waits_since_ns == 0) return "";
+  const Request* request = RequestOf(id);
+  if (request == nullptr) return "waiting to be admitted: " + ledger_.Holders(id);
+  const std::string text = scheduler::WhyWaiting(ledger_, *request, options_.policy);
+  // The client speaks for its own job; its name adds nothing there.
+  const std::string title = ledger_.Find(id) == nullptr ? "" : ledger_.Find(id)->Title() + " waits";
+  return text.starts_with(title) ? "waiting" + text.substr(title.size()) : text;
+}
+
+void Flow::SendNotices() {
+  for (auto& [id, job] : jobs_) {
+    if (job.noticed || job.waits_since_ns == 0) continue;
+    if (now_ns_ - job.waits_since_ns < options_.notice_after_ns) continue;
+    job.noticed = true;
+    sink_->Notice(id, job.answer.has_value() ? job.answer->seq : 0, WhyWaiting(id));
+  }
+}
+
+void Flow::DenyOverdue() {
+  std::vector<JobId> overdue;
+  for (const Request& request : requests_) {
+    const FlowJob* job = Find(request.job);
+    const scheduler::Job* known = ledger_.Find(request.job);
+    if (job == nullptr || known == nullptr || request.kind != RequestKind::kLease) continue;
+    // Inside its claim a profiled job was promised its memory and waits as long as it takes.
+    const uint64_t after = uint64_t{known->held()} - known->spare + request.units;
+    const bool promised = known->phase == Phase::kRunning && after <= known->terms.claim;
+    if (!promised && now_ns_ - job->waits_since_ns >= options_.lease_wait_ns) {
+      overdue.push_back(request.job);
+    }
+  }
+  for (const JobId id : overdue) {
+    const std::string text = WhyWaiting(id);
+    Record record = RecordFor(EventKind::kDeny, id);
+    record.units = RequestOf(id)->units;
+    record.text = text;
+    Log(std::move(record));
+    AnswerDeny(id, protocol::DenyCode::kExhausted,
+               "gave up after " + std::to_string(options_.lease_wait_ns / 1'000'000'000) + " s: " +
+                   text);
+  }
+}
+
+bool Flow::SomebodyWaitsToBegin(JobId but) const {
+  for (const auto& [id, job] : jobs_) {
+    if (id == but || job.waits_since_ns == 0) continue;
+    const Request* request = RequestOf(id);
+    if (request == nullptr || request->kind == RequestKind::kNewcomer ||
+        request->kind == RequestKind::kGate0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Flow::SettleUnprofiled() {
+  std::vector<JobId> given_up;
+  for (auto& [id, job] : jobs_) {
+    const scheduler::Job* known = ledger_.Find(id);
+    if (known == nullptr || known->phase != Phase::kUnprofiled || known->settled) continue;
+    if (!SomebodyWaitsToBegin(id)) {
+      job.waited_for_since_ns = 0;
+      job.waiting_launches = 0;
+      continue;
+    }
+    if (job.waited_for_since_ns == 0) job.waited_for_since_ns = now_ns_;
+    // A job that itself waits for memory cannot launch.
+    const uint64_t quiet_since = std::max(job.waited_for_since_ns, job.last_launch_ns);
+    const bool idle = job.waits_since_ns == 0 && now_ns_ - quiet_since >= options_.settle_idle_ns;
+    const bool aimless = !job.published.has_value() && job.waiting_launches >= options_.settle_launches;
+    // A published cycle that the client does not find again.
+    const bool lost = job.published.has_value() &&
+                      job.launches - job.published->launches_before >
+                          std::max<uint64_t>(options_.settle_launches, 8ull * job.published->profile.period);
+    if (idle || aimless || lost) given_up.push_back(id);
+  }
+  for (const JobId id : given_up) Settle(id, Get(id));
+}
+
+void Flow::Settle(JobId id, FlowJob* job) {
+  const auto yields = [this](JobId other) { return MayYield(other); };
+  // Whoever wants to begin and does not fit beside what this job may hold for good is refused, the
+  // latest first.
+  for (;;) {
+    const scheduler::Job& known = *ledger_.Find(id);
+    const Units limit = job->spec.limit > 0
+                            ? known.limit
+                            : std::min(known.limit, std::max(known.held(), WithTenth(known.peak)));
+    Ledger next = ledger_;
+    MakeRoom(&next, id, limit, yields);
+    const Status settled = next.Settle(id, limit);
+    if (settled.ok()) {
+      Record record = RecordFor(EventKind::kSettle, id);
+      record.limit = limit;
+      record.request = limit;
+      record.claim = next.Find(id)->terms.claim;
+      ReplaceLedger(std::move(next));
+      Log(std::move(record));
+      return;
+    }
+    const scheduler::Job* latest = nullptr;
+    for (const scheduler::Job& other : ledger_.jobs()) {
+      if (other.phase == Phase::kWaiting && (latest == nullptr || other.id > latest->id)) latest = &other;
+    }
+    if (latest == nullptr) {
+      job->waited_for_since_ns = now_ns_;  // jobs that have begun wait on; ask again later
+      job->waiting_launches = 0;
+      return;
+    }
+    Refuse(latest->id, settled.message());
+  }
+}
+
+}  // namespace sluice::flow

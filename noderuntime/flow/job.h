@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noderuntime/flow/ring_reader.h"
+#include "noderuntime/flow/types.h"
+#include "scheduler/profile/gates.h"
+#include "scheduler/profile/profile.h"
+
+namespace sluice::flow {
+
+/// Units on their way back: they stay held until every term is reached.
+struct PendingRelease {
+  scheduler::ReleaseId id = 0;
+  std::vector<protocol::FenceTerm> fence;
+  Extents extents;
+};
+
+/// The request that the client waits for. The scheduling part stands in Flow's list of requests.
+struct PendingAnswer {
+  uint32_t seq = 0;
+  uint32_t gate = protocol::kNoGate;
+  uint32_t profile = 0;
+  uint64_t iteration = 0;
+};
+
+/// The profile that stands in the daemon page.
+struct Published {
+  uint32_t id = 0;
+  scheduler::Profile profile;
+  scheduler::CyclePlan plan;
+  uint64_t launches_before = 0;  // how many the job had launched when it was published
+};
+
+/// What the flow knows of a job with a live session, beside the ledger.
+struct FlowJob {
+  explicit FlowJob(const JobSpec& wanted, const JobPages& shared, const scheduler::ProfilerOptions& o)
+      : spec(wanted), pages(shared), ring(shared), profiler(o) {}
+
+  JobSpec spec;
+  JobPages pages;
+  RingReader ring;
+  scheduler::Profiler profiler;
+  uint64_t profiler_generation = 0;
+
+  bool admitted = false;     // known to the ledger
+  std::string refusal;       // not empty: it never will be
+  uint64_t waits_since_ns = 0;  // since it asked to begin or for what it waits for now; 0: it does not wait
+  bool noticed = false;
+  uint64_t logged_ticket = 0;  // of the last request whose wait is in the log
+  std::optional<PendingAnswer> answer;
+
+  std::vector<PendingRelease> releases;
+  scheduler::ReleaseId next_release = 1;
+  uint64_t epoch = 0;
+
+  std::optional<Published> published;
+  uint32_t next_profile = 1;
+  uint64_t stray_frames = 0;  // frames about a profile that is gone; a few are in flight, many are a flood
+
+  Units use = 0;              // most it held leased in this iteration
+  std::deque<Units> past_use;  // of the latest profiled iterations
+  Units largest_run = 0;      // longest run it asked for
+  Units trough_held = 0;      // most it held at a drained trough
+  bool flat_iteration = false;  // past a gate 0 that was decided; counts as a profiled iteration
+
+  bool pressure = false;
+  uint32_t flags = 0;
+  uint64_t last_launch_ns = 0;
+  uint64_t launches = 0;
+  uint64_t waited_for_since_ns = 0;  // since somebody waits for its profile; 0: nobody does
+  uint64_t waiting_launches = 0;     // launched since then
+};
+
+}  // namespace sluice::flow

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/flow/limits.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace sluice::flow {
+
+using scheduler::Job;
+using scheduler::JobId;
+using scheduler::Ledger;
+using scheduler::Phase;
+using scheduler::Units;
+
+namespace {
+
+Units Clamp(uint64_t units) {
+  return static_cast<Units>(std::min<uint64_t>(units, std::numeric_limits<Units>::max()));
+}
+
+/// Requests of all living jobs but `a` and `b`.
+uint64_t OtherRequests(const Ledger& ledger, JobId a, JobId b) {
+  uint64_t sum = 0;
+  for (const Job& job : ledger.jobs()) {
+    if (job.id != a && job.id != b && job.phase != Phase::kDying) sum += job.request;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Units WithTenth(Units units) { return Clamp(std::max<uint64_t>(1, (uint64_t{units} * 11 + 9) / 10)); }
+
+Units WithMargin(Units units) {
+  return Clamp(units + std::max<uint64_t>(1, (uint64_t{units} + 49) / 50));
+}
+
+void MakeRoom(Ledger* ledger, JobId job, Units request, const MayYield& may_yield) {
+  const uint64_t pool = ledger->pool_units();
+  std::vector<std::pair<JobId, Units>> lowered;
+  for (const Job& other : ledger->jobs()) {
+    if (other.id == job || other.phase == Phase::kDying || !may_yield(other.id)) continue;
+    const uint64_t taken = OtherRequests(*ledger, job, other.id) + request;
+    const uint64_t room = pool - std::min(pool, taken);
+    if (other.limit > room && room >= std::max<Units>(1, other.request)) {
+      lowered.emplace_back(other.id, static_cast<Units>(room));
+    }
+  }
+  // A lower limit breaks no promise of I0; a refusal here only means that less room was made.
+  for (const auto& [other, limit] : lowered) (void)ledger->SetLimit(other, limit).ok();
+}
+
+void SetRequest(Ledger* ledger, JobId job, Units request, const MayYield& may_yield) {
+  MakeRoom(ledger, job, request, may_yield);
+  const Job* known = ledger->Find(job);
+  if (known == nullptr) return;
+  uint64_t most = known->limit;
+  for (const Job& other : ledger->jobs()) {
+    if (other.id == job || other.phase == Phase::kDying) continue;
+    const uint64_t taken = other.limit + OtherRequests(*ledger, job, other.id);
+    most = std::min(most, ledger->pool_units() - std::min<uint64_t>(ledger->pool_units(), taken));
+  }
+  (void)ledger->SetRequest(job, static_cast<Units>(std::min<uint64_t>(request, most))).ok();
+}
+
+Units LargestClaim(const Ledger& ledger, JobId job) {
+  uint64_t kept = 0;
+  for (const Job& other : ledger.jobs()) {
+    if (other.id == job || other.phase == Phase::kDying) continue;
+    const bool returns = other.phase == Phase::kRunning && other.terms.returns;
+    kept += returns ? std::min(other.held(), TotalUnits(other.base)) : other.held();
+  }
+  return static_cast<Units>(ledger.pool_units() - std::min<uint64_t>(ledger.pool_units(), kept));
+}
+
+}  // namespace sluice::flow

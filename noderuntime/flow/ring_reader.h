@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+
+#include "noderuntime/flow/types.h"
+#include "scheduler/profile/profile.h"
+
+namespace sluice::flow {
+
+/// Feeds a client's operation records to its profiler. The client may write anything into its page: a
+/// record is copied once, then checked, and what cannot be counts as lost.
+class RingReader {
+ public:
+  explicit RingReader(const JobPages& pages) : pages_(pages) {}
+
+  struct Outcome {
+    uint64_t launches = 0;
+    bool lost = false;  // records are missing or were nonsense: nothing measured so far is certain
+    bool more = false;  // the bound was reached
+  };
+  /// At most `max` records; values above `max_bytes` are nonsense.
+  Outcome Consume(scheduler::Profiler* profiler, size_t max, uint64_t max_bytes);
+
+ private:
+  JobPages pages_;
+  uint64_t tail_ = 0;
+  uint64_t lost_ = 0;
+};
+
+}  // namespace sluice::flow

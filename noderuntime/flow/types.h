@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "intercept/protocol/pages.h"
+#include "scheduler/ledger/types.h"
+#include "scheduler/policy/policy.h"
+#include "scheduler/record/record.h"
+
+namespace sluice::flow {
+
+using scheduler::Extents;
+using scheduler::JobId;
+using scheduler::Units;
+
+/// Defects that a test can switch on, each to prove that a check would notice it. The daemon that
+/// users run has no way to set them.
+struct FaultPlan {
+  bool ignore_fences = false;    // released units count as done at once
+  bool skip_quarantine = false;  // a dead job's memory is free at once
+};
+
+struct FlowOptions {
+  Units pool_units = 0;
+  uint64_t unit_bytes = 0;
+  scheduler::Config policy;
+  bool lend_eagerly = false;  // pressure is always on
+  bool credit = true;
+  uint64_t lease_wait_ns = 30'000'000'000;  // bound for what nobody was promised
+  uint64_t notice_after_ns = 1'000'000'000;
+  /// A job without a profile is waited for while somebody wants to begin, but not for ever: this long
+  /// without a launch, or this many launches without a cycle.
+  uint64_t settle_idle_ns = 5'000'000'000;
+  uint64_t settle_launches = 3 * protocol::kMaxPeriodLaunches;
+  FaultPlan faults;
+};
+
+/// What a launcher registered. 0 units: not given.
+struct JobSpec {
+  JobId id = scheduler::kNoJob;
+  std::string name;
+  Units limit = 0;
+  Units request = 0;
+};
+
+/// The shared pages of a job's session, as the daemon maps them.
+struct JobPages {
+  const protocol::MarkPage* mark = nullptr;
+  const protocol::ClientPage* client = nullptr;
+  protocol::DaemonPage* daemon = nullptr;
+};
+
+struct GrantAnswer {
+  uint32_t seq = 0;
+  uint32_t gate = protocol::kNoGate;
+  uint32_t profile = 0;
+  uint64_t epoch = 0;
+  Units claim = 0;
+  bool high_end = false;
+  Extents extents;
+};
+
+/// Where the flow's decisions go. Calls come in the order that matters: whoever holds a unit is
+/// published before a frame tells a client that it may use it.
+class FlowSink {
+ public:
+  virtual ~FlowSink() = default;
+  virtual void Grant(JobId job, const GrantAnswer& answer) = 0;
+  virtual void Deny(JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) = 0;
+  virtual void Notice(JobId job, uint32_t seq, const std::string& text) = 0;
+  virtual void Log(const scheduler::Record& record) = 0;
+  /// `holder` kNoJob: nobody may touch these units any more, and nothing does.
+  virtual void HolderChanged(const Extents& extents, JobId holder) = 0;
+};
+
+}  // namespace sluice::flow

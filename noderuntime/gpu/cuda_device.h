@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/nvml.h"
+#include "noderuntime/gpu/device.h"
+#include "noderuntime/gpu/driver.h"
+
+namespace sluice::gpu {
+
+/// A GPU behind the CUDA driver (or what stands in for it).
+class CudaDevice : public Device {
+ public:
+  /// The driver's device number `ordinal`; the error names what there is.
+  static Result<std::unique_ptr<CudaDevice>> Open(uint32_t ordinal);
+
+  const DeviceInfo& info() const override { return info_; }
+  Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
+  Status Poison(uint64_t offset, uint64_t bytes) override;
+  std::optional<bool> IsUsedBy(pid_t pid) override;
+
+  /// Why processes cannot be asked for, if so.
+  const std::string& nvml_missing() const { return nvml_missing_; }
+
+ private:
+  explicit CudaDevice(const Driver& driver) : driver_(driver) {}
+  Status MapArena();
+
+  Driver driver_;
+  DeviceInfo info_;
+  CUdevice device_ = 0;
+  std::unique_ptr<Nvml> nvml_;
+  std::string nvml_missing_;
+  std::vector<int> handle_fds_;  // not owned: they belong to the pool, which lives as long
+  uint64_t handle_bytes_ = 0;
+  CUcontext context_ = nullptr;
+  CUdeviceptr arena_ = 0;
+};
+
+}  // namespace sluice::gpu

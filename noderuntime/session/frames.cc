@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/session/frames.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice::session {
+namespace {
+
+Status Bad(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+/// A frame of fixed size. `datagram` has been compared with the header's length already.
+template <typename T>
+Result<Frame> Fixed(std::span<const std::byte> datagram, const char* name) {
+  if (datagram.size() != sizeof(T)) {
+    return Bad(std::string(name) + " has " + std::to_string(datagram.size()) +
+               " bytes; allowed: " + std::to_string(sizeof(T)));
+  }
+  T frame;
+  std::memcpy(&frame, datagram.data(), sizeof frame);
+  return Frame(frame);
+}
+
+Result<Frame> ParseLease(std::span<const std::byte> datagram) {
+  Result<Frame> frame = Fixed<protocol::Lease>(datagram, "Lease");
+  if (!frame.ok()) return frame;
+  const auto& lease = std::get<protocol::Lease>(*frame);
+  if (lease.units == 0 || lease.contiguous > lease.units) {
+    return Bad("Lease asks for " + std::to_string(lease.units) + " units, " +
+               std::to_string(lease.contiguous) +
+               " of them in one run; allowed: at least 1, and no longer a run than that");
+  }
+  return frame;
+}
+
+Result<Frame> ParseRelease(std::span<const std::byte> datagram) {
+  constexpr size_t kFixed = offsetof(protocol::Release, extent);
+  if (datagram.size() < kFixed) {
+    return Bad("Release has " + std::to_string(datagram.size()) + " bytes; allowed: at least " +
+               std::to_string(kFixed));
+  }
+  protocol::Release release;
+  std::memcpy(&release, datagram.data(), kFixed);
+  if (release.terms > protocol::kMaxFenceTerms) {
+    return Bad("Release has a fence of " + std::to_string(release.terms) +
+               " terms; allowed: " + std::to_string(protocol::kMaxFenceTerms));
+  }
+  if (release.extents == 0 || release.extents > protocol::kMaxExtentsPerFrame) {
+    return Bad("Release names " + std::to_string(release.extents) + " extents; allowed: 1 to " +
+               std::to_string(protocol::kMaxExtentsPerFrame));
+  }
+  const size_t expected = kFixed + release.extents * sizeof(protocol::Extent);
+  // The full frame is tolerated: only the first `extents` count.
+  if (datagram.size() != expected && datagram.size() != sizeof(protocol::Release)) {
+    return Bad("Release with " + std::to_string(release.extents) + " extents has " +
+               std::to_string(datagram.size()) + " bytes; allowed: " + std::to_string(expected));
+  }
+  ReleaseFrame frame;
+  frame.fence.assign(release.fence, release.fence + release.terms);
+  for (const protocol::FenceTerm& term : frame.fence) {
+    if (term.slot >= protocol::kStreamSlots) {
+      return Bad("Release waits for stream slot " + std::to_string(term.slot) +
+                 "; allowed: 0 to " + std::to_string(protocol::kStreamSlots - 1));
+    }
+  }
+  frame.extents.resize(release.extents);
+  std::memcpy(frame.extents.data(), datagram.data() + kFixed,
+              release.extents * sizeof(protocol::Extent));
+  for (const protocol::Extent& extent : frame.extents) {
+    if (extent.length == 0 || extent.offset > UINT32_MAX - extent.length) {
+      return Bad("Release names the extent [" + std::to_string(extent.offset) + ", +" +
+                 std::to_string(extent.length) + "); allowed: 1 unit or more, inside the pool");
+    }
+  }
+  return Frame(std::move(frame));
+}
+
+Result<Frame> ParseRegister(std::span<const std::byte> datagram) {
+  if (datagram.size() != sizeof(protocol::Register)) {
+    return Bad("Register has " + std::to_string(datagram.size()) +
+               " bytes; allowed: " + std::to_string(sizeof(protocol::Register)));
+  }
+  protocol::Register raw;
+  std::memcpy(&raw, datagram.data(), sizeof raw);
+  RegisterFrame frame;
+  frame.seq = raw.header.seq;
+  frame.limit_bytes = raw.limit_bytes;
+  frame.request_bytes = raw.request_bytes;
+  frame.gpu = raw.gpu;
+  frame.name = CleanText({raw.name, ::strnlen(raw.name, sizeof raw.name)});
+  return Frame(std::move(frame));
+}
+
+}  // namespace
+
+Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
+  protocol::Header header;
+  if (datagram.size() < sizeof header) {
+    return Bad("a frame of " + std::to_string(datagram.size()) + " bytes; allowed: " +
+               std::to_string(sizeof header) + " to " + std::to_string(protocol::kMaxFrameBytes));
+  }
+  std::memcpy(&header, datagram.data(), sizeof header);
+  if (header.magic != protocol::kMagic) return Bad("a frame that is not of this protocol");
+  if (header.bytes != datagram.size()) {
+    return Bad("a frame says it has " + std::to_string(header.bytes) + " bytes and has " +
+               std::to_string(datagram.size()));
+  }
+  switch (static_cast<protocol::FrameType>(header.type)) {
+    case protocol::FrameType::kHello: return Fixed<protocol::Hello>(datagram, "Hello");
+    case protocol::FrameType::kReady: return Fixed<protocol::Ready>(datagram, "Ready");
+    case protocol::FrameType::kLease: return ParseLease(datagram);
+    case protocol::FrameType::kGate: return Fixed<protocol::Gate>(datagram, "Gate");
+    case protocol::FrameType::kRelease: return ParseRelease(datagram);
+    case protocol::FrameType::kMismatch: return Fixed<protocol::Mismatch>(datagram, "Mismatch");
+    case protocol::FrameType::kBye: return Fixed<protocol::Bye>(datagram, "Bye");
+    case protocol::FrameType::kRegister: return ParseRegister(datagram);
+    case protocol::FrameType::kStatus: return Fixed<protocol::Status>(datagram, "Status");
+    default: break;
+  }
+  return Bad("a frame of type " + std::to_string(header.type) + ", which nobody sends to the daemon");
+}
+
+protocol::Header MakeHeader(protocol::FrameType type, size_t bytes, uint32_t seq, uint16_t flags) {
+  return {protocol::kMagic, static_cast<uint16_t>(type), flags, static_cast<uint32_t>(bytes), seq};
+}
+
+void CopyText(std::string_view text, std::span<char> field) {
+  const size_t length = std::min(text.size(), field.size() - 1);
+  std::memcpy(field.data(), text.data(), length);
+  std::fill(field.begin() + static_cast<std::ptrdiff_t>(length), field.end(), '\0');
+}
+
+std::string CleanText(std::string_view text) {
+  std::string clean(text);
+  for (char& c : clean) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return clean;
+}
+
+}  // namespace sluice::session

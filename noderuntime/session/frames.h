@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/status.h"
+#include "intercept/protocol/wire.h"
+
+namespace sluice::session {
+
+/// A release as a value: only what was sent of it.
+struct ReleaseFrame {
+  std::vector<protocol::FenceTerm> fence;
+  std::vector<protocol::Extent> extents;
+};
+
+/// A registration as a value: the name is text, cut and cleaned for terminals and logs.
+struct RegisterFrame {
+  uint32_t seq = 0;
+  uint64_t limit_bytes = 0;
+  uint64_t request_bytes = 0;
+  uint32_t gpu = 0;
+  std::string name;
+};
+
+/// Everything a client, launcher or command line may send.
+using Frame =
+    std::variant<protocol::Hello, protocol::Ready, protocol::Lease, protocol::Gate, ReleaseFrame,
+                 protocol::Mismatch, protocol::Bye, RegisterFrame, protocol::Status>;
+
+/// Reads one datagram, which may be anything. Checks what a frame can tell by itself: magic, type,
+/// sizes, counts, ranges that do not depend on the pool. The error is one line for the sender.
+Result<Frame> ParseFrame(std::span<const std::byte> datagram);
+
+/// A header for a frame of `bytes` in all.
+protocol::Header MakeHeader(protocol::FrameType type, size_t bytes, uint32_t seq = 0,
+                            uint16_t flags = 0);
+
+/// Copies `text` into a fixed field, cut to fit and always terminated.
+void CopyText(std::string_view text, std::span<char> field);
+
+/// Control characters become '?': names go to terminals and logs.
+std::string CleanText(std::string_view text);
+
+}  // namespace sluice::session

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/session/session.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace sluice::session {
+namespace {
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;
+
+}  // namespace
+
+Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, uint64_t now_ns)
+    : id_(id),
+      connection_(std::move(socket)),
+      peer_(std::move(peer)),
+      pool_(pool),
+      since_ns_(now_ns),
+      rate_at_ns_(now_ns) {}
+
+std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
+  while (state_ != State::kClosed && frames_left_ > 0) {
+    --frames_left_;
+    std::span<const std::byte> datagram;
+    switch (connection_.Receive(&datagram)) {
+      case Connection::Read::kNothing: return std::nullopt;
+      case Connection::Read::kEnd:
+        state_ = State::kClosed;
+        return Closed{"the client hung up", true};
+      case Connection::Read::kFrame: break;
+    }
+    if (!WithinRate(now_ns)) {
+      return Fail("more than " + std::to_string(kFramesPerSecond) + " frames in a second");
+    }
+    Result<Frame> frame = ParseFrame(datagram);
+    if (!frame.ok()) return Fail(frame.status().message());
+    std::optional<SessionEvent> event = Handle(std::move(*frame), now_ns);
+    if (event.has_value()) return event;
+  }
+  return std::nullopt;
+}
+
+bool Session::WithinRate(uint64_t now_ns) {
+  const uint64_t refill = (now_ns - rate_at_ns_) / (1'000'000'000 / kFramesPerSecond);
+  if (refill > 0) {
+    rate_tokens_ = std::min(kFrameBurst, rate_tokens_ + std::min(refill, kFrameBurst));
+    rate_at_ns_ = now_ns;
+  }
+  if (rate_tokens_ == 0) return false;
+  --rate_tokens_;
+  return true;
+}
+
+std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
+  const auto misplaced = [&](const char* name) {
+    return Fail(std::string(name) + (state_ == State::kReady ? " comes a second time"
+                                                             : " comes before the handshake is over"));
+  };
+  const auto request = [&](const char* name, auto& wanted) -> SessionEvent {
+    if (state_ != State::kReady) return misplaced(name);
+    if (request_outstanding_) {
+      return Fail(std::string(name) + " comes while another request waits for its answer");
+    }
+    request_outstanding_ = true;
+    return wanted;
+  };
+  return std::visit(
+      Overloaded{
+          [&](protocol::Hello& hello) -> std::optional<SessionEvent> {
+            if (state_ != State::kHello) return Fail("Hello comes a second time");
+            since_ns_ = now_ns;
+            return HandleHello(hello);
+          },
+          [&](protocol::Ready& ready) -> std::optional<SessionEvent> {
+            if (state_ != State::kMapping) return misplaced("Ready");
+            state_ = State::kReady;
+            return ready;
+          },
+          [&](protocol::Lease& lease) -> std::optional<SessionEvent> {
+            return request("Lease", lease);
+          },
+          [&](protocol::Gate& gate) -> std::optional<SessionEvent> {
+            return request("Gate", gate);
+          },
+          [&](ReleaseFrame& release) -> std::optional<SessionEvent> {
+            if (state_ != State::kReady) return misplaced("Release");
+            return SessionEvent(std::move(release));
+          },
+          [&](protocol::Mismatch& mismatch) -> std::optional<SessionEvent> {
+            if (state_ != State::kReady) return misplaced("Mismatch");
+            return mismatch;
+          },
+          [&](protocol::Bye&) -> std::optional<SessionEvent> {
+            state_ = State::kClosed;
+            return Closed{"the client said goodbye", true};
+          },
+          [&](auto&) -> std::optional<SessionEvent> {
+            return Fail("a launcher's frame on a job's socket; it belongs on noded.sock");
+          },
+      },
+      frame);
+}
+
+SessionEvent Session::HandleHello(const protocol::Hello& hello) {
+  if (hello.major != protocol::kMajor) {
+    return Fail("the library speaks protocol " + std::to_string(hello.major) +
+                ", this daemon speaks " + std::to_string(protocol::kMajor));
+  }
+  if (hello.client_page_bytes != sizeof(protocol::ClientPage) ||
+      hello.daemon_page_bytes != sizeof(protocol::DaemonPage) ||
+      hello.mark_page_bytes != sizeof(protocol::MarkPage)) {
+    return Fail("the library lays out the shared pages otherwise than this daemon");
+  }
+  if (std::memcmp(hello.device_uuid, pool_.device_uuid.data(), pool_.device_uuid.size()) != 0) {
+    return Fail("the program uses another GPU (its device " + std::to_string(hello.device_ordinal) +
+                ") than the one this job was registered for");
+  }
+  state_ = State::kOpened;
+  return Opened{};
+}
+
+Status Session::Accept(uint64_t limit_bytes, uint64_t request_bytes) {
+  Result<SharedPages> pages = SharedPages::Create();
+  if (!pages.ok()) return pages.status();
+  pages_.emplace(std::move(*pages));
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return Status::FromErrno(errno, "liveness pipe");
+  liveness_.reset(pipe[0]);
+  // Ours has to go, or the pipe would never hang up.
+  const UniqueFd write_end(pipe[1]);
+
+  protocol::Welcome welcome = {};
+  welcome.header = MakeHeader(protocol::FrameType::kWelcome, sizeof welcome);
+  welcome.major = protocol::kMajor;
+  welcome.minor = protocol::kMinor;
+  welcome.session = id_;
+  welcome.unit_bytes = pool_.unit_bytes;
+  welcome.handle_bytes = pool_.handle_bytes;
+  welcome.handle_count = static_cast<uint32_t>(pool_.handles.size());
+  welcome.limit_bytes = limit_bytes;
+  welcome.request_bytes = request_bytes;
+  const int fds[] = {pages_->mark_fd(), pages_->client_fd(), pages_->daemon_fd(), write_end.get()};
+  if (Status s = connection_.SendFrame(welcome, fds); !s.ok()) return s;
+  // Nothing was sent before it, so the kernel has taken it: a queued Welcome would name descriptors
+  // that are closed below.
+  if (connection_.has_queued()) return Status(StatusCode::kUnavailable, "the socket takes no frame");
+  pages_->CloseFds();
+
+  const std::span<const int> handles(pool_.handles);
+  for (size_t first = 0; first < handles.size(); first += protocol::kMaxFdsPerFrame) {
+    const size_t count = std::min(protocol::kMaxFdsPerFrame, handles.size() - first);
+    const bool last = first + count == handles.size();
+    protocol::Handles frame = {};
+    frame.header = MakeHeader(protocol::FrameType::kHandles, sizeof frame, 0,
+                              last ? static_cast<uint16_t>(protocol::kLastFrame) : uint16_t{0});
+    frame.first = static_cast<uint32_t>(first);
+    frame.count = static_cast<uint32_t>(count);
+    if (Status s = connection_.SendFrame(frame, handles.subspan(first, count)); !s.ok()) return s;
+  }
+  state_ = State::kMapping;
+  return {};
+}
+
+SessionEvent Session::Fail(const std::string& reason) {
+  Close(reason);
+  return Closed{reason, false};
+}
+
+void Session::Close(const std::string& reason) {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  protocol::Close frame = {};
+  frame.header = MakeHeader(protocol::FrameType::kClose, sizeof frame);
+  CopyText(reason, frame.text);
+  // A client that cannot take the reason does not get it.
+  (void)connection_.SendFrame(frame).ok();
+  // What is unread in our queue when the socket closes would make the kernel answer "connection reset"
+  // before the reason is read.
+  std::span<const std::byte> dropped;
+  for (int i = 0; i < 64 && connection_.Receive(&dropped) == Connection::Read::kFrame; ++i) {
+  }
+}
+
+std::optional<std::string> Session::Overdue(uint64_t now_ns) const {
+  const uint64_t waited = now_ns - since_ns_;
+  if (state_ == State::kHello && waited > kHelloTimeoutNs) return "no Hello in time";
+  if (state_ == State::kMapping && waited > kMappingTimeoutNs) return "no Ready in time";
+  return std::nullopt;
+}
+
+}  // namespace sluice::session

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "noderuntime/session/frames.h"
+#include "noderuntime/session/shared_pages.h"
+#include "noderuntime/session/socket.h"
+
+namespace sluice::session {
+
+/// What every session hands out: the pool's memory and its measures.
+struct PoolAccess {
+  uint64_t unit_bytes = 0;
+  uint64_t handle_bytes = 0;
+  std::vector<int> handles;  // in pool order; owned by the pool
+  std::array<uint8_t, 16> device_uuid = {};
+};
+
+/// What a session tells its owner, in order.
+struct Opened {};  // a valid Hello; the owner answers with Accept or Close
+struct Closed {
+  std::string reason;
+  bool by_peer = false;  // hung up or said Bye; nothing was wrong
+};
+using SessionEvent = std::variant<Opened, protocol::Ready, protocol::Lease, protocol::Gate,
+                                  ReleaseFrame, protocol::Mismatch, Closed>;
+
+/// The daemon's end of one client connection: the handshake, then one frame at a time. It knows what a
+/// client may say and when, not what it means. Whatever breaks the rules closes this session with a
+/// reason; nothing else notices.
+class Session {
+ public:
+  /// Bounds on what one client may cost. The protocol bounds most by itself (one request at a time,
+  /// releases only of what is held); these bound the rest.
+  static constexpr size_t kMaxFramesPerWakeup = 32;
+  static constexpr uint64_t kFramesPerSecond = 500'000;
+  static constexpr uint64_t kFrameBurst = 50'000;
+  static constexpr uint64_t kHelloTimeoutNs = 10'000'000'000;
+  static constexpr uint64_t kMappingTimeoutNs = 120'000'000'000;
+
+  Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, uint64_t now_ns);
+
+  uint32_t id() const { return id_; }
+  pid_t pid() const { return peer_.pid; }
+  const Peer& peer() const { return peer_; }
+  int fd() const { return connection_.fd(); }
+  bool closed() const { return state_ == State::kClosed; }
+  bool ready() const { return state_ == State::kReady; }
+  Connection& connection() { return connection_; }
+
+  /// Reads up to kMaxFramesPerWakeup frames, one event each. The owner handles an event before it
+  /// asks for the next; nullopt: nothing more for now.
+  std::optional<SessionEvent> Next(uint64_t now_ns);
+  /// To be called when the socket is readable, before Next.
+  void StartWakeup() { frames_left_ = kMaxFramesPerWakeup; }
+
+  /// Answers Hello: pages, liveness pipe and the pool's handles.
+  Status Accept(uint64_t limit_bytes, uint64_t request_bytes);
+  const SharedPages& pages() const { return *pages_; }
+  bool has_pages() const { return pages_.has_value(); }
+  /// Read end of the liveness pipe; hangs up when the process and all its forked children are gone.
+  UniqueFd TakeLiveness() { return std::move(liveness_); }
+
+  /// An answer to the outstanding request frees the client to ask again.
+  void Answered() { request_outstanding_ = false; }
+  bool request_outstanding() const { return request_outstanding_; }
+
+  /// Says why (unless the peer is gone already) and ends the session. No event follows.
+  void Close(const std::string& reason);
+
+  /// The reason when a handshake takes too long.
+  std::optional<std::string> Overdue(uint64_t now_ns) const;
+
+ private:
+  enum class State { kHello, kOpened, kMapping, kReady, kClosed };
+
+  SessionEvent Fail(const std::string& reason);
+  bool WithinRate(uint64_t now_ns);
+  std::optional<SessionEvent> Handle(Frame frame, uint64_t now_ns);
+  SessionEvent HandleHello(const protocol::Hello& hello);
+
+  uint32_t id_;
+  Connection connection_;
+  Peer peer_;
+  const PoolAccess& pool_;
+  State state_ = State::kHello;
+  uint64_t since_ns_;  // of the current state, for timeouts
+  size_t frames_left_ = 0;
+  uint64_t rate_tokens_ = kFrameBurst;
+  uint64_t rate_at_ns_;
+  bool request_outstanding_ = false;
+  std::optional<SharedPages> pages_;
+  UniqueFd liveness_;
+};
+
+}  // namespace sluice::session

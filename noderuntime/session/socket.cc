@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/session/socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "intercept/protocol/wire.h"
+
+// Linux 6.5.
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+namespace sluice::session {
+namespace {
+
+constexpr int kBacklog = 64;
+
+// One byte more than allowed shows a datagram that is too long. One thread only.
+alignas(16) std::byte g_receive_buffer[protocol::kMaxFrameBytes + 1];
+
+}  // namespace
+
+Result<UniqueFd> ListenAt(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Status(StatusCode::kInvalidArgument,
+                  "socket path " + path + " has " + std::to_string(path.size()) +
+                      " characters; allowed: " + std::to_string(sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return Status::FromErrno(errno, "socket");
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return Status::FromErrno(errno, "bind " + path);
+  }
+  ::chmod(path.c_str(), 0600);
+  if (::listen(socket.get(), kBacklog) != 0) return Status::FromErrno(errno, "listen " + path);
+  return socket;
+}
+
+Result<Peer> PeerOf(int socket) {
+  ucred credentials = {};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return Status::FromErrno(errno, "peer credentials");
+  }
+  Peer peer;
+  peer.pid = credentials.pid;
+  peer.uid = credentials.uid;
+  int pidfd = -1;
+  length = sizeof pidfd;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) {
+    peer.pidfd.reset(pidfd);
+    return peer;
+  }
+  peer.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0)));
+  if (!peer.pidfd.valid()) {
+    return Status::FromErrno(errno, "pidfd of process " + std::to_string(credentials.pid));
+  }
+  return peer;
+}
+
+Connection::Read Connection::Receive(std::span<const std::byte>* frame) {
+  iovec data = {g_receive_buffer, sizeof g_receive_buffer};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * protocol::kMaxFdsPerFrame)];
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t count = 0;
+  do {
+    count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) {
+    return errno == EAGAIN || errno == EWOULDBLOCK ? Read::kNothing : Read::kEnd;
+  }
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const size_t fds = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < fds; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      ::close(fd);
+    }
+  }
+  // An empty datagram and the end look alike; no frame is empty.
+  if (count == 0) return Read::kEnd;
+  *frame = {g_receive_buffer, static_cast<size_t>(count)};
+  return Read::kFrame;
+}
+
+Connection::Sent Connection::TrySend(std::span<const std::byte> frame, std::span<const int> fds) {
+  iovec data = {const_cast<std::byte*>(frame.data()), frame.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * protocol::kMaxFdsPerFrame)];
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    std::memset(control, 0, sizeof control);
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
+  }
+  ssize_t count = 0;
+  do {
+    count = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (count < 0 && errno == EINTR);
+  const int error = count < 0 ? errno : 0;
+  out_of_references_ = error == ETOOMANYREFS;
+  if (count >= 0) return Sent::kYes;
+  const bool later =
+      error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ETOOMANYREFS;
+  return later ? Sent::kLater : Sent::kBroken;
+}
+
+Status Connection::Send(std::span<const std::byte> frame, std::span<const int> fds) {
+  if (queue_.empty()) {
+    switch (TrySend(frame, fds)) {
+      case Sent::kYes: return {};
+      case Sent::kBroken: return Status::FromErrno(errno, "send");
+      case Sent::kLater: break;
+    }
+  }
+  if (queue_.size() >= kMaxQueued) {
+    return Status(StatusCode::kResourceExhausted, "the client does not read its frames");
+  }
+  queue_.push_back({{frame.begin(), frame.end()}, {fds.begin(), fds.end()}});
+  return {};
+}
+
+Status Connection::Flush() {
+  while (!queue_.empty()) {
+    switch (TrySend(queue_.front().bytes, queue_.front().fds)) {
+      case Sent::kYes: queue_.pop_front(); break;
+      case Sent::kLater: return {};
+      case Sent::kBroken: return Status::FromErrno(errno, "send");
+    }
+  }
+  return {};
+}
+
+}  // namespace sluice::session
