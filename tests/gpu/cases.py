@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The Sluice authors
+"""The cases of tests/gpu/run. Each returns figures; what is wrong is raised as Failure."""
+import json
+import re
+import statistics
+import subprocess
+
+MIB = 1 << 20
+HANDLE = 2 * MIB
+# Small units, so that a peak of some MiB is many of them; the same as in the demo on the simulated GPU.
+SMALL_UNITS = ["--lease-unit", "256KiB", "--handle", "2MiB"]
+
+
+class Failure(Exception):
+    pass
+
+
+def require(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def values(text):
+    """The lines "key=value" that the workload prints."""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def finished(done, code=0):
+    require(done.returncode == code,
+            f"{' '.join(map(str, done.args))}: exit {done.returncode}: {done.stderr.strip()[-400:]}")
+    return values(done.stdout)
+
+
+def demo(here):
+    """Two training jobs that do not fit together share one pool."""
+    trainer = next((name for name in ("sluice-train", "train")
+                    if (here.folder / "bin" / name).exists()), "sluice-train")
+    peaks = []
+    for model in ("small-a", "small-b"):
+        done = here.run([here.program(trainer), "--model", model, "--seed", "1", "--iterations", "10"])
+        finished(done)
+        peak = re.search(r"peak_bytes=(\d+)", done.stdout)
+        require(peak, "the trainer prints no peak_bytes")
+        peaks.append(int(peak.group(1)))
+    pool = sum(peaks) * 6 // 10 // HANDLE * HANDLE
+    command = [here.program("sluice"), "demo", "--json", "--iterations", "100"]
+    # On the simulated driver the demo brings up its own GPU and measures the pool itself.
+    command += [] if here.simulated else ["--real-gpu", "--pool", str(pool)]
+    done = here.run(command, timeout=1500)
+    start = done.stdout.find("{")
+    require(start >= 0, f"exit {done.returncode}, no JSON: {done.stderr.strip()[-400:]}")
+    figures = json.loads(done.stdout[start:])
+    require(done.returncode == 0, f"exit {done.returncode}: {done.stderr.strip()[-400:]}")
+    require(figures["losses_bit_equal"], "the losses differ from those of the jobs alone")
+    require(figures["lent_bytes_within_iterations"] > 0, "nothing was lent within iterations")
+    require(figures["lent_bytes_within_iterations_temporal"] == 0, "temporal lent within iterations")
+    require(figures["over_budget_moments"] == 0, "more than the pool was held")
+    return figures
+
+
+def launch_ahead(here):
+    """What the credit does for a CPU that runs far ahead of its GPU."""
+    blocks = 64
+    block = MIB // 4 if here.simulated else 4 * MIB
+    units = SMALL_UNITS if here.simulated else ["--lease-unit", "4MiB", "--handle", "32MiB"]
+    pool = (blocks + 16) * block // (32 * MIB) * (32 * MIB) + 32 * MIB
+    if here.simulated:
+        pool = 48 * MIB
+    base = ["--blocks", blocks, "--block-bytes", block, "--base-bytes", block,
+            "--launches-per-block", "4"]
+    rounds = 0 if here.simulated else slow_down(here, base)
+    cycle = [here.program("workload"), "--iterations", "60", *base, "--rounds", rounds]
+    launches = 8 * blocks + 1
+    # The same arithmetic as for the simulated GPU: blocks rise and fall one by one over a base.
+    live = (1 + (blocks + 1) / 2) / (blocks + 1)
+
+    def measure(credit):
+        flags = [*units, "--lend", "eager", "--credit", credit]
+        with here.daemon(pool, flags) as folder:
+            said = finished(here.run(here.job(folder, cycle)))
+        require(said["mismatches"] == "0", "wrong bytes")
+        done = here.run([here.program("sluice"), "check-log", folder / "events.jsonl"])
+        require(done.returncode == 0, done.stdout + done.stderr)
+        held = re.search(r"held ([0-9.]+) of its peak", done.stdout)
+        require(held, "check-log does not say what was held")
+        return float(held.group(1)), float(said["iteration_us"])
+
+    pairs = [(measure("off"), measure("on")) for _ in range(3)]
+    figures = {
+        "live_over_peak": round(live, 4),
+        "held_over_peak_credit_off": statistics.median(off[0] for off, on in pairs),
+        "held_over_peak_credit_on": statistics.median(on[0] for off, on in pairs),
+        "iteration_us_credit_off": statistics.median(off[1] for off, on in pairs),
+        "iteration_us_credit_on": statistics.median(on[1] for off, on in pairs),
+        "iteration_growth": statistics.median(on[1] / off[1] - 1 for off, on in pairs),
+        "kernel_us": statistics.median(off[1] for off, on in pairs) / launches,
+        "launches_per_iteration": launches, "rounds": rounds, "pool_bytes": pool,
+    }
+    require(figures["held_over_peak_credit_off"] >= 0.9, f"without credit: {figures}")
+    require(figures["held_over_peak_credit_on"] <= live + 0.05, f"with credit: {figures}")
+    require(figures["iteration_growth"] <= 0.03, f"the GPU idles: {figures}")
+    return figures
+
+
+def slow_down(here, base):
+    """Rounds per word that make a kernel last 100 us, about 20 launches."""
+    def kernel_us(rounds):
+        said = finished(here.run([here.program("workload"), "--iterations", "20", *base, "--rounds",
+                                  rounds]))
+        return float(said["iteration_us"]) / int(said["launches_per_iteration"])
+
+    idle, slow = kernel_us(0), kernel_us(256)
+    if idle >= 100:
+        return 0
+    return max(1, round((100 - idle) / max(slow - idle, 0.01) * 256))
+
+
+def limits(here):
+    """A limit is kept, what is lent out is waited for, and nobody gets memory without a daemon."""
+    workload = here.program("workload")
+    with here.daemon(16 * MIB, SMALL_UNITS) as folder:
+        done = here.run(here.job(folder, [workload, "--over-limit", "6MiB", "--one-shot"],
+                                 ["--limit", "4MiB"]))
+        over = finished(done)
+        require(over.get("over_limit") == "CUDA_ERROR_OUT_OF_MEMORY", "the limit was not kept")
+        require("limit" in done.stderr, "no reason on standard error")
+
+    with here.daemon(16 * MIB, SMALL_UNITS) as folder:
+        waited = wait_for_holder(here, folder, workload)
+
+    absent = here.run([workload, "--one-shot"],
+                      environment={"SLUICE_SOCKET": str(here.scratch / "nobody.sock"),
+                                   "LD_PRELOAD": str(here.library)})
+    require(absent.returncode == 4, f"without a daemon: exit {absent.returncode}: {absent.stderr}")
+    said = [line for line in absent.stderr.splitlines() if line.startswith("sluice")]
+    require(len(said) == 1, f"without a daemon {len(said)} lines: {absent.stderr}")
+    return {"over_limit_us": int(over["over_limit_us"]), "waited_us": waited,
+            "without_daemon": said[0]}
+
+
+def wait_for_holder(here, folder, workload):
+    """A job waits for memory that another holds, says so, and goes on when that one ends."""
+    holder = here.start(here.job(folder, [workload, "--one-shot", "--hold", "--block-bytes", "12MiB"],
+                                 ["--limit", "13MiB"]))
+    waiter = None
+    try:
+        for line in holder.stdout:
+            if line.strip() == "holding":
+                break
+        waiter = here.start(here.job(folder, [workload, "--one-shot", "--block-bytes", "10MiB"],
+                                     ["--limit", "11MiB"]))
+        line = next((text for text in waiter.stderr if text.startswith("sluice")), "")
+        holder.communicate("", timeout=60)
+        out, err = waiter.communicate("", timeout=60)
+    except subprocess.TimeoutExpired as error:
+        raise Failure(f"a job did not end: {error}") from error
+    finally:
+        for process in (holder, waiter):
+            if process is not None and process.poll() is None:
+                process.kill()
+    require(holder.returncode == 0 and waiter.returncode == 0, f"a job failed: {line}{err}")
+    require("wait" in line, f"no word about waiting: {line}")
+    return int(values(out)["slowest_alloc_us"])
+
+
+CASES = {"demo": demo, "launch_ahead": launch_ahead, "limits": limits}
+
+
+def run(name, here):
+    outcome = {"name": name, "ok": True, "reason": "", "figures": {}}
+    try:
+        outcome["figures"] = CASES[name](here)
+    except (Failure, KeyError, OSError, RuntimeError, subprocess.SubprocessError) as error:
+        outcome["ok"] = False
+        outcome["reason"] = f"{type(error).__name__}: {error}"
+    return outcome
