@@ -221,7 +221,7 @@ Status Demo::ReadEvents(const std::string& file, bool keep_history, DemoResult& 
 }
 
 std::vector<std::string> Demo::Trainer(const DemoJob& job, uint32_t iterations) const {
-  return TrainerCommand(layout_.Program("sluice-train"), job, iterations);
+  return TrainerCommand(layout_.Program("train"), job, iterations);
 }
 
 Result<std::optional<SimulatedGpu>> Demo::PowerUp(const std::string& name,

@@ -8,6 +8,9 @@
 namespace sluice::cli {
 namespace {
 
+/// What follows the last space of "loss ITERATION HEX-FLOAT".
+std::string_view LossOf(std::string_view line) { return line.substr(line.rfind(' ') + 1); }
+
 /// The value behind " key=" in a line of "word key=value ..."; empty when there is none.
 std::string_view Value(std::string_view line, std::string_view key) {
   for (size_t start = 0; start < line.size();) {
@@ -21,7 +24,7 @@ std::string_view Value(std::string_view line, std::string_view key) {
   return {};
 }
 
-bool IsLossLine(std::string_view line) { return line.starts_with("iteration "); }
+bool IsLossLine(std::string_view line) { return line.starts_with("loss "); }
 
 /// Whether all of `text` is a number as printf("%a") writes it.
 bool IsHexFloat(std::string_view text) {
@@ -43,7 +46,7 @@ Result<TrainerOutput> ParseTrainerOutput(const std::vector<std::string>& lines) 
       return Status(StatusCode::kInvalidArgument, "'" + line + "': " + what);
     };
     if (IsLossLine(line)) {
-      const std::string_view loss = Value(line, "loss");
+      const std::string_view loss = LossOf(line);
       if (!IsHexFloat(loss)) return bad("no loss in hexadecimal floating point");
       output.losses.emplace_back(loss);
     } else if (line.starts_with("done ")) {
