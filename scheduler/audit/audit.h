@@ -23,7 +23,7 @@ struct AuditJob {
   std::string name;
   Units peak_units = 0;
   Units limit_units = 0;
-  double mean_over_peak = 0;  // time-weighted mean of held over peak, while the job was past its gate
+  double mean_over_peak = 0;  // time-weighted mean of held over peak, while it was inside profiled iterations
   uint64_t iterations = 0;    // troughs reached
   uint64_t lent_units = 0;    // released within its iterations and granted to another within theirs
   uint64_t denied = 0;
@@ -44,6 +44,7 @@ struct AuditReport {
   uint64_t over_budget_moments = 0;   // records after which more than the pool was held, or a unit had two holders
   uint64_t over_limit_moments = 0;    // records after which a job held more than its claim or limit
   uint64_t lent_bytes_within_iterations = 0;
+  uint64_t overbase_moments = 0;      // records after which a job held more at its trough than its request (I2)
   uint64_t broken_promises = 0;       // troughs and mismatches after which I3 no longer held
   uint64_t unchecked_orders = 0;      // transitions with more jobs past their gate than brute force covers
   std::map<JobId, AuditJob> jobs;

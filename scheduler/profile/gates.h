@@ -24,7 +24,7 @@ struct CyclePlan {
   uint64_t credit_ns = 0;       // GPU time that the CPU may run ahead
 };
 
-/// Cuts the cycle into groups of about a tenth of what is allocated in it, growing or falling.
+/// Cuts the cycle into groups of about a tenth of the peak, growing or falling.
 CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_gates = 128);
 
 }  // namespace sluice::scheduler

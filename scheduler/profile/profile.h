@@ -95,8 +95,9 @@ class Profiler {
   void Detect();
   void Adopt(uint32_t period, uint32_t covered);
   void Lose();
-  bool TroughRepeats(uint32_t period) const;
-  void Absorb(const Sample& sample);
+  bool TroughRepeats(uint32_t period, uint32_t covered) const;
+  uint32_t TroughLaunch() const;
+  static void Absorb(const Sample& sample, Phase* phase);
 
   ProfilerOptions options_;
   uint64_t live_ = 0;
@@ -109,9 +110,8 @@ class Profiler {
   std::map<uint32_t, uint32_t> failed_;  // period -> what it covered when it turned out wrong
 
   uint32_t period_ = 0;
-  uint32_t position_ = 0;     // phase of the next launch
-  uint64_t matched_ = 0;      // launches that followed the cycle since it was adopted
-  uint32_t repetitions_ = 0;
+  uint32_t position_ = 0;  // phase of the next launch
+  uint32_t covered_ = 0;   // launches in a row that follow the cycle
   std::vector<Phase> cycle_;
   std::deque<std::pair<uint32_t, uint32_t>> numbers_;  // launch number -> phase, of the latest launches
 };

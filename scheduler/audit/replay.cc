@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/audit/replay.h"
+
+#include <algorithm>
+
+#include "scheduler/audit/brute.h"
+
+namespace sluice::scheduler::audit {
+
+std::vector<AuditViolation> Replay::Apply(const Record& record) {
+  complaints_.clear();
+  lent_.clear();
+  two_holders_ = false;
+  if (record.event == EventKind::kAdmit) {
+    if (jobs_.count(record.job) > 0) Complain("schema", "job " + std::to_string(record.job) + " is admitted twice");
+    ReplayJob job;
+    job.request = record.request;
+    job.limit = record.limit;
+    jobs_[record.job] = job;
+  } else if (record.event == EventKind::kPool) {
+    Complain("schema", "a second pool record");
+  } else if (const auto at = jobs_.find(record.job); at != jobs_.end()) {
+    OfJob(record, &at->second);
+  } else if (record.event != EventKind::kWait && record.event != EventKind::kDeny) {
+    Complain("schema", std::string(EventName(record.event)) + " of job " + std::to_string(record.job) +
+                           ", which was never admitted or is gone");
+  }
+  return complaints_;
+}
+
+void Replay::OfJob(const Record& record, ReplayJob* job) {
+  const JobId id = record.job;
+  switch (record.event) {
+    case EventKind::kLimit:
+      job->limit = record.limit;
+      job->request = record.request;
+      if (job->where == Where::kUnknownIteration) job->claim = std::min(job->claim, job->limit);
+      break;
+    case EventKind::kSettle:
+      Expect(job->where == Where::kUnknownIteration, record, "without a profile");
+      job->limit = job->request = record.limit;
+      job->claim = std::min(job->claim, job->limit);
+      break;
+    case EventKind::kGate:
+      if (record.gate == 0) Open(record, job);
+      Grant(id, job, record.extents);
+      break;
+    case EventKind::kGrant:
+      Expect(job->past_gate(), record, "past its gate");
+      job->claim = std::max(job->claim, record.claim);
+      Grant(id, job, record.extents);
+      break;
+    case EventKind::kClaim:
+      Expect(job->past_gate(), record, "past its gate");
+      job->claim = record.claim;
+      break;
+    case EventKind::kRelease:
+      Expect(job->past_gate() || job->where == Where::kTrough, record, "alive and admitted");
+      ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
+        if (unit.cell != Cell::kLeased || unit.holder != id) {
+          Complain("I1", "job " + std::to_string(id) + " releases unit " + std::to_string(at) + ", which is not leased to it");
+          return;
+        }
+        unit.cell = Cell::kUnfenced;
+        unit.release = record.release;
+        unit.lender = job->where == Where::kIteration ? id : kNoJob;
+      });
+      break;
+    case EventKind::kFenced: {
+      bool any = false;
+      for (ReplayUnit& unit : units_) {
+        if (unit.cell != Cell::kUnfenced || unit.holder != id || unit.release != record.release) continue;
+        any = true;
+        unit.cell = job->past_gate() ? Cell::kSpare : Cell::kFree;
+        if (job->past_gate()) continue;
+        unit.holder = kNoJob;
+        --job->held;
+      }
+      if (!any) Complain("I1", "job " + std::to_string(id) + " has no release " + std::to_string(record.release));
+      break;
+    }
+    case EventKind::kReclaim: Reclaim(id, job, record.extents); break;
+    case EventKind::kTrough: Trough(id, job, record.drained); break;
+    case EventKind::kMismatch:
+      Expect(job->where == Where::kIteration, record, "inside an iteration");
+      job->where = Where::kUnknownIteration;
+      job->returns = job->drained = false;
+      job->piece = kWholeClaim;
+      StopLending(id);
+      break;
+    case EventKind::kDeath:
+      for (ReplayUnit& unit : units_) {
+        if (unit.holder == id) unit.cell = Cell::kQuarantined;
+      }
+      StopLending(id);
+      job->where = Where::kDead;
+      break;
+    case EventKind::kFree:
+      Expect(job->where == Where::kDead, record, "dead");
+      for (ReplayUnit& unit : units_) {
+        if (unit.holder == id) unit = ReplayUnit{};
+      }
+      jobs_.erase(id);
+      break;
+    case EventKind::kLeave:
+      if (job->held > 0) Complain("I1", "job " + std::to_string(id) + " leaves and holds memory");
+      jobs_.erase(id);
+      break;
+    case EventKind::kPool:
+    case EventKind::kAdmit:
+    case EventKind::kBase:
+    case EventKind::kWait:
+    case EventKind::kDeny: break;
+  }
+}
+
+void Replay::Expect(bool holds, const Record& record, const char* where) {
+  if (holds) return;
+  Complain("schema", std::string(EventName(record.event)) + " of job " + std::to_string(record.job) +
+                         ", which is not " + where);
+}
+
+template <typename Change>
+void Replay::ForEach(const Extents& extents, Change change) {
+  for (const Extent& extent : extents) {
+    if (uint64_t{extent.offset} + extent.length > units_.size() || extent.length == 0) {
+      Complain("schema", "the extent [" + std::to_string(extent.offset) + ", +" +
+                             std::to_string(extent.length) + ") does not lie in the pool");
+      continue;
+    }
+    for (Units at = extent.offset; at < extent.end(); ++at) change(units_[at], at);
+  }
+}
+
+void Replay::Open(const Record& record, ReplayJob* job) {
+  const bool from_trough = job->where == Where::kTrough;
+  Expect(from_trough || (job->where == Where::kWaiting && !record.profiled), record, "at its trough");
+  job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
+  job->claim = record.claim;
+  job->piece = record.piece == 0 ? 1 : record.piece;
+  job->returns = record.profiled && record.returns;
+}
+
+void Replay::Grant(JobId id, ReplayJob* job, const Extents& extents) {
+  ForEach(extents, [&](ReplayUnit& unit, Units at) {
+    const bool own_spare = unit.cell == Cell::kSpare && unit.holder == id;
+    if (unit.cell != Cell::kFree && !own_spare) {
+      Complain("I1", "unit " + std::to_string(at) + " is granted to job " + std::to_string(id) +
+                         " while job " + std::to_string(unit.holder) + " holds it");
+      two_holders_ = true;
+      if (const auto other = jobs_.find(unit.holder); other != jobs_.end()) --other->second.held;
+    }
+    if (unit.lender != kNoJob && unit.lender != id) ++lent_[unit.lender];
+    if (!own_spare) ++job->held;
+    unit = ReplayUnit{Cell::kLeased, id, 0, kNoJob};
+  });
+}
+
+void Replay::Reclaim(JobId id, ReplayJob* job, const Extents& extents) {
+  ForEach(extents, [&](ReplayUnit& unit, Units at) {
+    if (unit.cell != Cell::kSpare || unit.holder != id) {
+      Complain("I1", "unit " + std::to_string(at) + " is taken back from job " + std::to_string(id) +
+                         ", which has not given it up or whose GPU work is not done");
+      return;
+    }
+    unit.cell = Cell::kFree;
+    unit.holder = kNoJob;
+    --job->held;
+  });
+}
+
+void Replay::Trough(JobId id, ReplayJob* job, bool drained) {
+  if (!job->past_gate()) Complain("schema", "job " + std::to_string(id) + " is at its trough, but was not past its gate");
+  std::vector<bool> now(units_.size(), false);
+  for (size_t at = 0; at < units_.size(); ++at) {
+    ReplayUnit& unit = units_[at];
+    if (unit.holder != id) continue;
+    if (unit.cell == Cell::kSpare) {
+      unit.cell = Cell::kFree;
+      unit.holder = kNoJob;
+      --job->held;
+      continue;
+    }
+    if (unit.cell == Cell::kUnfenced && drained) {
+      Complain("I1", "job " + std::to_string(id) + " is drained, but its release " + std::to_string(unit.release) + " is not fenced");
+    }
+    now[at] = true;
+  }
+  StopLending(id);
+  job->where = Where::kTrough;
+  job->drained = drained;
+  if (!drained) return;
+  job->base = now;
+  for (size_t at = 0; at < job->last_trough.size(); ++at) {
+    if (job->last_trough[at]) job->base[at] = true;
+  }
+  job->last_trough = std::move(now);
+}
+
+void Replay::StopLending(JobId id) {
+  for (ReplayUnit& unit : units_) {
+    if (unit.lender == id) unit.lender = kNoJob;
+  }
+}
+
+Units Replay::free() const {
+  return static_cast<Units>(std::count_if(units_.begin(), units_.end(), [](const ReplayUnit& unit) {
+    return unit.cell == Cell::kFree;
+  }));
+}
+
+bool Replay::AdmissionHolds() const {
+  uint64_t requests = 0;
+  for (const auto& [id, job] : jobs_) requests += job.where == Where::kDead ? 0 : job.request;
+  return requests <= units_.size() && std::all_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+           const ReplayJob& job = entry.second;
+           return job.where == Where::kDead || job.limit + requests - job.request <= units_.size();
+         });
+}
+
+size_t Replay::PastGate() const {
+  return static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    return entry.second.past_gate();
+  }));
+}
+
+bool Replay::Safe(bool in_sums) const {
+  std::vector<bool> available(units_.size());
+  for (size_t at = 0; at < units_.size(); ++at) {
+    const JobId holder = units_[at].holder;
+    available[at] = holder == kNoJob || (jobs_.count(holder) > 0 && jobs_.at(holder).where == Where::kDead);
+  }
+  std::vector<Party> parties;
+  for (const auto& [id, job] : jobs_) {
+    if (!job.past_gate()) continue;
+    Party party;
+    party.job = id;
+    party.need = job.claim - std::min(job.claim, job.held);
+    party.piece = job.piece;
+    party.returns = job.returns;
+    party.gives_back.assign(units_.size(), false);
+    for (size_t at = 0; at < units_.size(); ++at) {
+      party.gives_back[at] = units_[at].holder == id && (at >= job.base.size() || !job.base[at]);
+    }
+    parties.push_back(std::move(party));
+  }
+  return SomeOrderCompletes(available, parties, in_sums);
+}
+
+}  // namespace sluice::scheduler::audit

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/audit/audit.h"
+#include "scheduler/record/record.h"
+
+namespace sluice::scheduler::audit {
+
+enum class Where : uint8_t { kWaiting, kTrough, kIteration, kUnknownIteration, kDead };
+
+struct ReplayJob {
+  Where where = Where::kWaiting;
+  bool returns = false;
+  bool drained = false;
+  Units request = 0;
+  Units limit = 0;
+  Units claim = 0;
+  Units piece = kWholeClaim;
+  Units held = 0;
+  std::vector<bool> base;         // held at the last two drained troughs
+  std::vector<bool> last_trough;  // at the last one
+  bool past_gate() const { return where == Where::kIteration || where == Where::kUnknownIteration; }
+};
+
+enum class Cell : uint8_t { kFree, kLeased, kUnfenced, kSpare, kQuarantined };
+
+struct ReplayUnit {
+  Cell cell = Cell::kFree;
+  JobId holder = kNoJob;
+  ReleaseId release = 0;
+  JobId lender = kNoJob;  // released it inside its iteration, which goes on
+};
+
+/// One unit at a time, so that it has no arithmetic in common with the ledger's spans.
+class Replay {
+ public:
+  explicit Replay(Units units) : units_(units) {}
+
+  /// Applies a record as far as it makes sense and says what does not.
+  std::vector<AuditViolation> Apply(const Record& record);
+
+  const std::map<JobId, ReplayJob>& jobs() const { return jobs_; }
+  Units free() const;
+  /// Units of this record that a lender gave up inside its iteration, by lender.
+  const std::map<JobId, Units>& lent() const { return lent_; }
+  bool two_holders() const { return two_holders_; }
+  bool AdmissionHolds() const;
+  size_t PastGate() const;
+  bool Safe(bool in_sums) const;
+
+ private:
+  void Complain(const std::string& rule, const std::string& text) { complaints_.push_back({0, rule, text}); }
+  /// Calls `change` for each unit of the extents that lies in the pool; complains about the others.
+  template <typename Change>
+  void ForEach(const Extents& extents, Change change);
+  void Grant(JobId id, ReplayJob* job, const Extents& extents);
+  void Reclaim(JobId id, ReplayJob* job, const Extents& extents);
+  void Open(const Record& record, ReplayJob* job);
+  void Trough(JobId id, ReplayJob* job, bool drained);
+  void OfJob(const Record& record, ReplayJob* job);
+  void StopLending(JobId id);
+  void Expect(bool holds, const Record& record, const char* where);
+
+  std::vector<ReplayUnit> units_;
+  std::map<JobId, ReplayJob> jobs_;
+  std::map<JobId, Units> lent_;
+  bool two_holders_ = false;
+  std::vector<AuditViolation> complaints_;
+};
+
+}  // namespace sluice::scheduler::audit

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/profile/profile.h"
+
+#include <algorithm>
+
+#include "scheduler/profile/detect.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+constexpr size_t kTimesKept = 5;           // per launch of the cycle
+constexpr size_t kTimesWanted = 2;
+constexpr uint32_t kTroughsCompared = 8;
+constexpr uint64_t kTroughTolerance = 32;  // troughs may differ by this part of the peak
+constexpr uint64_t kForgiven = 512;        // launches after which a period that failed before is believed again
+constexpr uint64_t kDetectEvery = 16;      // launches, at least
+
+/// Launch numbers wrap; those kept are close to each other.
+bool Earlier(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
+}  // namespace
+
+Profiler::Profiler(const ProfilerOptions& options) : options_(options) {}
+
+void Profiler::Consume(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kAlloc:
+      live_ += op.value;
+      if (!history_.empty()) {
+        Sample& sample = history_.back();
+        sample.max_after = std::max(sample.max_after, live_);
+        sample.largest_after = std::max(sample.largest_after, op.value);
+      }
+      break;
+    case OpKind::kFree:
+      live_ -= std::min(live_, op.value);
+      if (!history_.empty()) {
+        history_.back().min_after = std::min(history_.back().min_after, live_);
+      }
+      break;
+    case OpKind::kLaunch: Launch(op); break;
+    case OpKind::kLaunchTime: LaunchTime(op); break;
+    case OpKind::kCopy:
+    case OpKind::kIteration: break;
+  }
+}
+
+void Profiler::Restart() {
+  if (certain()) Lose();
+  history_.clear();
+  next_detect_ = 0;
+}
+
+void Profiler::Launch(const Op& op) {
+  ++launches_;
+  const uint64_t count = ++stream_launches_[op.stream];
+  if (op.stream != pacing_) {
+    if (certain() || count <= stream_launches_[pacing_]) return;
+    // The pacing stream is the busiest one; what was seen on the other says nothing about it.
+    pacing_ = op.stream;
+    history_.clear();
+    next_detect_ = 0;
+  }
+  if (certain()) {
+    Phase& previous = cycle_[(position_ + period_ - 1) % period_];
+    Absorb(history_.back(), &previous);
+    if (cycle_[position_].function != op.value) {
+      failed_[period_] = std::max(failed_[period_], covered_);
+      Lose();
+    }
+  }
+  history_.push_back({op.value, live_, live_, live_, 0, op.detail});
+  if (history_.size() > 3 * static_cast<size_t>(options_.max_period)) history_.pop_front();
+  if (!certain()) {
+    Detect();
+    return;
+  }
+  Phase& phase = cycle_[position_];
+  phase.live_before = std::max(phase.live_before, live_);
+  numbers_.emplace_back(op.detail, position_);
+  if (numbers_.size() > 4 * static_cast<size_t>(period_)) numbers_.pop_front();
+  position_ = (position_ + 1) % period_;
+  covered_ += covered_ < UINT32_MAX ? 1 : 0;
+}
+
+void Profiler::LaunchTime(const Op& op) {
+  if (!certain() || op.stream != pacing_) return;
+  const auto at = std::lower_bound(
+      numbers_.begin(), numbers_.end(), op.detail,
+      [](const std::pair<uint32_t, uint32_t>& entry, uint32_t number) { return Earlier(entry.first, number); });
+  if (at == numbers_.end() || at->first != op.detail) return;
+  std::vector<uint32_t>& times = cycle_[at->second].times;
+  if (times.size() == kTimesKept) times.erase(times.begin());
+  times.push_back(static_cast<uint32_t>(std::min<uint64_t>(op.value, UINT32_MAX)));
+}
+
+void Profiler::Absorb(const Sample& sample, Phase* phase) {
+  phase->live_before = std::max(phase->live_before, sample.live_before);
+  phase->max_after = std::max(phase->max_after, sample.max_after);
+  phase->min_after = std::min(phase->min_after, sample.min_after);
+  phase->largest_after = std::max(phase->largest_after, sample.largest_after);
+}
+
+void Profiler::Detect() {
+  // Now and then: the search is linear in the history, so that each launch pays a constant.
+  if (launches_ < next_detect_) return;
+  next_detect_ = launches_ + std::max<uint64_t>(kDetectEvery, history_.size() / 16);
+  std::vector<uint64_t> sequence;
+  sequence.reserve(history_.size());
+  for (const Sample& sample : history_) sequence.push_back(sample.function);
+  for (const Repetition& found : Repetitions(sequence, options_.max_period)) {
+    if (found.covered < options_.min_covered) break;
+    // A loop inside an iteration looked like a cycle until it ended. It is believed again only when it has gone on
+    // for twice as long, but a true cycle that an evaluation pass interrupted must not wait for ever.
+    const auto failed = failed_.find(found.period);
+    const uint64_t enough = std::max<uint64_t>(kForgiven, uint64_t{8} * found.period);
+    if (failed != failed_.end() && found.covered <= std::min(enough, uint64_t{2} * failed->second)) continue;
+    if (!TroughRepeats(found.period, found.covered)) continue;
+    Adopt(found.period, found.covered);
+    return;
+  }
+}
+
+/// The same launches while memory only grows (or falls) are the layers of one iteration, not iterations.
+bool Profiler::TroughRepeats(uint32_t period, uint32_t covered) const {
+  const uint32_t repetitions = std::min(covered / period, kTroughsCompared);
+  uint64_t lowest = UINT64_MAX;
+  uint64_t highest = 0;
+  uint64_t peak = 0;
+  size_t at = history_.size() - static_cast<size_t>(repetitions) * period;
+  for (uint32_t r = 0; r < repetitions; ++r) {
+    uint64_t trough = UINT64_MAX;
+    for (uint32_t i = 0; i < period; ++i, ++at) {
+      trough = std::min(trough, history_[at].live_before);
+      peak = std::max(peak, history_[at].max_after);
+    }
+    lowest = std::min(lowest, trough);
+    highest = std::max(highest, trough);
+  }
+  return highest - lowest <= peak / kTroughTolerance;
+}
+
+void Profiler::Adopt(uint32_t period, uint32_t covered) {
+  period_ = period;
+  covered_ = covered;
+  position_ = 0;
+  cycle_.assign(period, Phase{});
+  const size_t start = history_.size() - static_cast<size_t>(covered / period) * period;
+  for (size_t at = start; at < history_.size(); ++at) {
+    Phase& phase = cycle_[(at - start) % period];
+    if (at - start < period) {
+      phase.function = history_[at].function;
+      phase.min_after = UINT64_MAX;
+    }
+    Absorb(history_[at], &phase);
+  }
+  ++generation_;
+}
+
+void Profiler::Lose() {
+  period_ = position_ = covered_ = 0;
+  cycle_.clear();
+  numbers_.clear();
+  ++generation_;
+}
+
+bool Profiler::wants_times() const {
+  return std::any_of(cycle_.begin(), cycle_.end(),
+                     [](const Phase& phase) { return phase.times.size() < kTimesWanted; });
+}
+
+uint32_t Profiler::TroughLaunch() const {
+  uint64_t lowest = UINT64_MAX;
+  for (const Phase& phase : cycle_) lowest = std::min(lowest, phase.live_before);
+  // Of the launches at that level the last one of the longest row: what it waited for is done, and the next
+  // launch begins to grow.
+  uint32_t best = 0;
+  uint32_t longest = 0;
+  for (uint32_t i = 0; i < period_; ++i) {
+    if (cycle_[i].live_before != lowest) continue;
+    if (period_ > 1 && cycle_[(i + 1) % period_].live_before == lowest) continue;
+    uint32_t row = 1;
+    while (row < period_ && cycle_[(i + period_ - row) % period_].live_before == lowest) ++row;
+    if (row > longest) {
+      longest = row;
+      best = i;
+    }
+  }
+  // A flat cycle has no such launch: it is cut where it was found.
+  return longest == 0 ? period_ - 1 : best;
+}
+
+std::optional<Profile> Profiler::Current() const {
+  if (!certain()) return std::nullopt;
+  Profile profile;
+  profile.period = period_;
+  profile.pacing_stream = pacing_;
+  profile.repetitions = covered_ / period_;
+
+  const uint32_t trough = TroughLaunch();
+  const uint32_t before = (trough + period_ - 1) % period_;
+  const bool after = cycle_[trough].min_after <= cycle_[before].min_after;
+  profile.trough_place = after ? TroughPlace::kAfterLast : TroughPlace::kBeforeFirst;
+  profile.base_bytes = cycle_[trough].live_before;
+  const uint32_t first = after ? (trough + 1) % period_ : trough;
+
+  std::vector<uint64_t> functions;
+  for (const Phase& phase : cycle_) functions.push_back(phase.function);
+  profile.window = UniqueWindow(functions, first);
+  if (profile.window == 0 || options_.fold == nullptr) return std::nullopt;
+  profile.trough_hash = options_.hash_seed;
+  for (uint32_t i = profile.window; i > 0; --i) {
+    profile.trough_hash = options_.fold(profile.trough_hash, functions[(first + period_ - i) % period_]);
+  }
+
+  profile.timed = true;
+  for (uint32_t n = 0; n < period_; ++n) {
+    const Phase& phase = cycle_[(first + n) % period_];
+    profile.live_before.push_back(phase.live_before);
+    profile.max_live.push_back(std::max(phase.max_after, phase.live_before));
+    profile.largest_alloc.push_back(phase.largest_after);
+    profile.peak_bytes = std::max(profile.peak_bytes, profile.max_live.back());
+    std::vector<uint32_t> times = phase.times;
+    std::sort(times.begin(), times.end());
+    profile.launch_ns.push_back(times.empty() ? 0 : times[times.size() / 2]);
+    profile.iteration_ns += profile.launch_ns.back();
+    profile.timed &= !times.empty();
+  }
+  return profile;
+}
+
+}  // namespace sluice::scheduler
