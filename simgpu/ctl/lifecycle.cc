@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/ctl/lifecycle.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
+#include "simgpu/sharing/gpu_state.h"
+#include "simgpu/sharing/machine_file.h"
+
+namespace sluice::simgpu {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+void RemoveAll(const std::string& dir) {
+  unlink((dir + "/state").c_str());
+  unlink((dir + "/machine").c_str());
+  rmdir((dir + "/gpu0").c_str());
+}
+
+}  // namespace
+
+Status BringUp(const std::string& dir, uint64_t bytes, const std::string& machine_file,
+               bool* enforced) {
+  std::string machine_text;
+  if (!machine_file.empty()) {
+    std::ifstream file(machine_file);
+    if (!file) return Status(StatusCode::kNotFound, "cannot read machine file " + machine_file);
+    std::ostringstream text;
+    text << file.rdbuf();
+    machine_text = text.str();
+    const Result<Machine> machine = ParseMachine(machine_text, machine_file);
+    if (!machine.ok()) return machine.status();
+  }
+  if (access((dir + "/state").c_str(), F_OK) == 0) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "there is a simulated GPU in '" + dir + "' already (simgpu-ctl down removes it)");
+  }
+  if (mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, "create folder " + dir);
+  }
+  const std::string memory = dir + "/gpu0";
+  if (mkdir(memory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, "create folder " + memory);
+  }
+  bytes = (bytes + kPage - 1) / kPage * kPage;
+  const std::string options = "mode=0700,size=" + std::to_string(bytes);
+  *enforced = mount("simgpu", memory.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                    options.c_str()) == 0;
+  if (!*enforced && errno != EPERM && errno != EACCES) {
+    return Status::FromErrno(errno, "mount a tmpfs on " + memory);
+  }
+  std::ofstream(dir + "/machine") << machine_text;
+  const Status made = GpuState::Initialise(dir, bytes, *enforced);
+  if (!made.ok()) {
+    if (*enforced) umount2(memory.c_str(), MNT_DETACH);
+    RemoveAll(dir);
+  }
+  return made;
+}
+
+Status BringDown(const std::string& dir) {
+  if (access((dir + "/state").c_str(), F_OK) != 0) {
+    return Status(StatusCode::kNotFound, "there is no simulated GPU in '" + dir + "'");
+  }
+  const std::string memory = dir + "/gpu0";
+  // EINVAL: nothing is mounted there (the weaker kind of GPU).
+  if (umount2(memory.c_str(), MNT_DETACH) != 0 && errno != EINVAL && errno != EPERM) {
+    return Status::FromErrno(errno, "unmount " + memory);
+  }
+  RemoveAll(dir);
+  if (rmdir(dir.c_str()) != 0 && errno != ENOTEMPTY) {
+    return Status::FromErrno(errno, "remove folder " + dir);
+  }
+  return {};
+}
+
+}  // namespace sluice::simgpu

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/status.h"
+
+namespace sluice::simgpu {
+
+/// Makes a simulated GPU of `bytes` in folder `dir`. `machine_file` may be empty. `*enforced` tells
+/// whether the kernel enforces the capacity (it does unless mounting is not permitted).
+Status BringUp(const std::string& dir, uint64_t bytes, const std::string& machine_file,
+               bool* enforced);
+
+/// Unmounts and removes it. Memory that a process still holds lives until that process lets go.
+Status BringDown(const std::string& dir);
+
+}  // namespace sluice::simgpu

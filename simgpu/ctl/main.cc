@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "simgpu/ctl/lifecycle.h"
+#include "simgpu/ctl/stats.h"
+
+namespace {
+
+using sluice::Status;
+
+constexpr char kUsage[] =
+    "simgpu-ctl: simulated GPUs for machines that have none\n"
+    "  simgpu-ctl up DIR --memory SIZE [--machine FILE]   make one; SLUICE_SIMGPU=DIR selects it\n"
+    "  simgpu-ctl stats DIR [--json]                      clock, kernels, memory, processes\n"
+    "  simgpu-ctl down DIR                                remove it\n"
+    "  simgpu-ctl run --memory SIZE [--machine FILE] -- PROGRAM ARGS...\n"
+    "                                                     run a program on one of its own\n";
+
+constexpr int kUsageError = 2;
+
+struct Options {
+  std::string command;
+  std::string dir;
+  std::string memory;
+  std::string machine;
+  bool json = false;
+  std::vector<char*> program;
+};
+
+int Fail(const std::string& message, int code = 1) {
+  fprintf(stderr, "simgpu-ctl: %s\n", message.c_str());
+  return code;
+}
+
+/// Empty, or what is wrong.
+std::string Parse(int argc, char** argv, Options* options) {
+  options->command = argv[1];
+  const bool has_memory = options->command == "up" || options->command == "run";
+  if (!has_memory && options->command != "stats" && options->command != "down") {
+    return "unknown command '" + options->command + "': allowed are up, stats, down, run";
+  }
+  for (int i = 2; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--" && options->command == "run") {
+      options->program.assign(argv + i + 1, argv + argc);
+      break;
+    }
+    if (has_memory && (argument == "--memory" || argument == "--machine")) {
+      if (i + 1 == argc) return argument + " needs a value";
+      (argument == "--memory" ? options->memory : options->machine) = argv[++i];
+    } else if (argument == "--json" && options->command == "stats") {
+      options->json = true;
+    } else if (argument.starts_with("-") || !options->dir.empty() || options->command == "run") {
+      return "unexpected argument '" + argument + "'";
+    } else {
+      options->dir = argument;
+    }
+  }
+  if (has_memory && options->memory.empty()) return "--memory is missing, for example 64MiB";
+  if (options->command != "run" && options->dir.empty()) return "the folder DIR is missing";
+  if (options->command == "run" && options->program.empty()) return "no program after --";
+  return {};
+}
+
+int Up(const Options& options) {
+  const sluice::Result<uint64_t> bytes = sluice::ParseBytes(options.memory, "--memory");
+  if (!bytes.ok()) return Fail(bytes.status().message(), kUsageError);
+  bool enforced = false;
+  const Status status =
+      sluice::simgpu::BringUp(options.dir, *bytes, options.machine, &enforced);
+  if (!status.ok()) return Fail(status.message());
+  if (!enforced) {
+    fprintf(stderr,
+            "simgpu-ctl: no right to mount a tmpfs: the capacity is counted per process instead of "
+            "enforced by the kernel (weaker: bytes of a dead process count as free even if another "
+            "process still maps them)\n");
+  }
+  return 0;
+}
+
+/// The folder of the driver libraries of this build: ../simgpu from here.
+std::string LibraryFolder() {
+  char path[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (n <= 0) return {};
+  std::string folder(path, static_cast<size_t>(n));
+  for (int i = 0; i < 2; ++i) folder.resize(folder.rfind('/'));
+  return folder + "/simgpu";
+}
+
+int Run(Options options) {
+  std::string dir = "/tmp/simgpu-XXXXXX";
+  if (mkdtemp(dir.data()) == nullptr) return Fail("cannot make a folder in /tmp");
+  options.dir = dir;
+  const int up = Up(options);
+  if (up != 0) {
+    rmdir(dir.c_str());
+    return up;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("SLUICE_SIMGPU", dir.c_str(), 1);
+    std::string libraries = LibraryFolder();
+    const char* old = getenv("LD_LIBRARY_PATH");
+    if (old != nullptr && *old != 0) libraries += std::string(":") + old;
+    setenv("LD_LIBRARY_PATH", libraries.c_str(), 1);
+    options.program.push_back(nullptr);
+    execvp(options.program[0], options.program.data());
+    fprintf(stderr, "simgpu-ctl: %s: %s\n", options.program[0], strerror(errno));
+    _exit(127);
+  }
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const Status down = sluice::simgpu::BringDown(dir);
+  if (child < 0) return Fail("cannot start a process");
+  if (!down.ok()) return Fail(down.message());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    fputs(kUsage, argc < 2 ? stderr : stdout);
+    return argc < 2 ? kUsageError : 0;
+  }
+  Options options;
+  const std::string wrong = Parse(argc, argv, &options);
+  if (!wrong.empty()) {
+    Fail(wrong, kUsageError);
+    fputs(kUsage, stderr);
+    return kUsageError;
+  }
+  if (options.command == "up") return Up(options);
+  if (options.command == "run") return Run(options);
+  if (options.command == "down") {
+    const Status status = sluice::simgpu::BringDown(options.dir);
+    return status.ok() ? 0 : Fail(status.message());
+  }
+  auto gpu = sluice::simgpu::GpuState::Open(options.dir);
+  if (!gpu.ok()) return Fail(gpu.status().message());
+  const std::string text = options.json ? sluice::simgpu::StatsJson(gpu->get())
+                                        : sluice::simgpu::StatsText(gpu->get());
+  fputs(text.c_str(), stdout);
+  return 0;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/driver/context.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "simgpu/driver/driver.h"
+#include "simgpu/sharing/futex.h"
+
+namespace sluice::simgpu {
+
+CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
+  std::unique_ptr<Context> context(new Context(driver));
+  GpuState* gpu = driver->gpu.get();
+  const uint64_t bytes = gpu->machine().context_bytes;
+  if (bytes > 0) {
+    Result<UniqueFd> memory = gpu->CreateMemory(bytes, driver->process);
+    if (!memory.ok()) return CUDA_ERROR_OUT_OF_MEMORY;
+    context->context_memory_ = std::move(*memory);
+  }
+  Result<std::unique_ptr<ExecutorLink>> link = ExecutorLink::Start(*gpu, driver->process);
+  if (!link.ok()) {
+    fprintf(stderr, "simulated GPU: no context: %s\n", link.status().message().c_str());
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  context->link_ = std::move(*link);
+  context->queue_ = std::make_unique<CommandQueue>(context->link_.get(), &gpu->machine());
+  context->streams_.resize(kStreams, nullptr);
+  context->slot_last_.resize(kStreams, 0);
+  CUstream legacy = driver->streams.New();
+  legacy->context = context.get();
+  legacy->slot = kLegacyStream;
+  legacy->blocking = true;
+  legacy->per_thread = false;
+  legacy->number = 1;
+  legacy->last.store(0);
+  legacy->follows.assign(kStreams, 0);
+  context->streams_[kLegacyStream] = legacy;
+  CUresult result = driver->virtual_memory->Replay(context->link_.get());
+  if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(context->link_.get());
+  if (result != CUDA_SUCCESS) return result;
+  driver->executors.Add(context->link_.get());
+  *out = std::move(context);
+  return CUDA_SUCCESS;
+}
+
+Context::~Context() {
+  if (context_memory_.valid()) {
+    driver_->gpu->Uncharge(driver_->gpu->machine().context_bytes, driver_->process);
+  }
+}
+
+void Context::Destroy() {
+  std::vector<uint64_t> marks;
+  {
+    const std::lock_guard lock(mutex);
+    marks = AllMarks();
+  }
+  WaitFor(marks);
+  if (destroyed_.exchange(true)) return;
+  stop_.store(true);
+  if (host_thread_.joinable()) {
+    queue_->channel()->host_function_bell.fetch_add(1);
+    FutexWakeAll(&queue_->channel()->host_function_bell);
+    host_thread_.join();
+  }
+  const std::lock_guard driver_lock(driver_->mutex);
+  const std::lock_guard lock(mutex);
+  driver_->executors.Remove(link_.get());
+  for (CUstream& stream : streams_) {
+    if (stream != nullptr) driver_->streams.Delete(stream);
+    stream = nullptr;
+  }
+  for (const std::unique_ptr<Heap>* heap : {&plain_heap_, &pool_heap_}) {
+    if (*heap != nullptr) driver_->space.Free((*heap)->base(), (*heap)->window());
+  }
+  plain_heap_.reset();
+  pool_heap_.reset();
+  queue_.reset();
+  link_.reset();
+  context_memory_.reset();
+  driver_->gpu->Uncharge(driver_->gpu->machine().context_bytes, driver_->process);
+}
+
+bool Context::Completed(const StreamMark& mark) const { return queue_->Done(mark.stream, mark.id); }
+
+bool Context::Follows(uint32_t stream, const StreamMark& mark) const {
+  const CUstream s = streams_[stream];
+  return s != nullptr && s->follows[mark.stream] >= mark.id;
+}
+
+CUstream Context::PerThreadStream() {
+  CUstream& stream = per_thread_[std::this_thread::get_id()];
+  if (stream == nullptr && NewStream(&stream, true, 0) == CUDA_SUCCESS) stream->per_thread = true;
+  return stream;
+}
+
+CUresult Context::Resolve(CUstream handle, bool per_thread, CUstream* out) {
+  if (handle == CU_STREAM_PER_THREAD || (handle == nullptr && per_thread)) {
+    *out = PerThreadStream();
+    return *out == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  }
+  if (handle == CU_STREAM_LEGACY || handle == nullptr) {
+    *out = streams_[kLegacyStream];
+    return CUDA_SUCCESS;
+  }
+  if (!IsLive(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  if (handle->context != this) return CUDA_ERROR_INVALID_CONTEXT;
+  *out = handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult Context::NewStream(CUstream* out, bool blocking, int priority) {
+  uint32_t slot = 1;
+  // A slot is free again when the operations of its former stream are over: they must not hold up the
+  // new one.
+  while (slot < kStreams &&
+         (streams_[slot] != nullptr || !queue_->Done(slot, slot_last_[slot]))) {
+    ++slot;
+  }
+  if (slot == kStreams) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUstream stream = driver_->streams.New();
+  stream->context = this;
+  stream->slot = slot;
+  stream->blocking = blocking;
+  stream->per_thread = false;
+  stream->priority = priority;
+  stream->number = next_number_++;
+  stream->last.store(slot_last_[slot]);
+  stream->follows.assign(kStreams, 0);
+  streams_[slot] = stream;
+  *out = stream;
+  return CUDA_SUCCESS;
+}
+
+void Context::DeleteStream(CUstream stream) {
+  streams_[stream->slot] = nullptr;
+  driver_->streams.Delete(stream);
+}
+
+std::vector<uint64_t> Context::MarksOf(CUstream stream) {
+  std::vector<uint64_t> marks{PackMark(stream->slot, stream->last.load())};
+  if (stream->slot != kLegacyStream) return marks;
+  for (const CUstream other : streams_) {
+    if (other != nullptr && other->blocking && other->slot != kLegacyStream) {
+      marks.push_back(PackMark(other->slot, other->last.load()));
+    }
+  }
+  return marks;
+}
+
+std::vector<uint64_t> Context::AllMarks() {
+  std::vector<uint64_t> marks;
+  for (uint32_t slot = 0; slot < kStreams; ++slot) {
+    if (slot_last_[slot] != 0) marks.push_back(PackMark(slot, slot_last_[slot]));
+  }
+  return marks;
+}
+
+CUresult Context::WaitFor(const std::vector<uint64_t>& marks) {
+  for (const uint64_t mark : marks) {
+    if (!queue_->Wait(MarkStream(mark), MarkId(mark))) return queue_->error();
+  }
+  return CUDA_SUCCESS;
+}
+
+bool Context::Reached(const std::vector<uint64_t>& marks) const {
+  return std::all_of(marks.begin(), marks.end(), [this](uint64_t mark) {
+    return queue_->Done(MarkStream(mark), MarkId(mark));
+  });
+}
+
+uint64_t Context::Issue(CUstream stream, Command* command, CommandQueue::Lock& held) {
+  command->stream = stream->slot;
+  if (stream->blocking) command->flags |= kBlocking;
+  const uint64_t id = queue_->Submit(*command, held);
+  if (id == 0) return 0;
+  stream->last.store(id);
+  slot_last_[stream->slot] = id;
+  return id;
+}
+
+CUresult Context::NewEvent(CUevent* out, unsigned flags) {
+  uint32_t slot = kEventSlots;
+  if ((flags & CU_EVENT_DISABLE_TIMING) == 0) {
+    // A destroyed event's slot is free once its last record can no longer write to it.
+    std::erase_if(retired_events_, [this](const std::pair<uint64_t, uint32_t>& r) {
+      if (r.first != 0 && !queue_->Done(MarkStream(r.first), MarkId(r.first))) return false;
+      free_events_.push_back(r.second);
+      return true;
+    });
+    if (!free_events_.empty()) {
+      slot = free_events_.back();
+      free_events_.pop_back();
+    } else if (next_event_ < kEventSlots) {
+      slot = next_event_++;
+    } else {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  CUevent event = driver_->events.New();
+  event->context = this;
+  event->flags = flags;
+  event->slot = slot;
+  event->mark.store(0);
+  *out = event;
+  return CUDA_SUCCESS;
+}
+
+void Context::DeleteEvent(CUevent event) {
+  if (event->slot < kEventSlots) retired_events_.emplace_back(event->mark.load(), event->slot);
+  driver_->events.Delete(event);
+}
+
+Heap* Context::plain_heap() {
+  if (plain_heap_ == nullptr) {
+    plain_heap_ = Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(),
+                               this);
+  }
+  return plain_heap_.get();
+}
+
+Heap* Context::pool_heap() {
+  if (pool_heap_ == nullptr) {
+    pool_heap_ = Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(),
+                              this);
+  }
+  return pool_heap_.get();
+}
+
+void Context::TrimPool() {
+  if (pool_heap_ != nullptr && pool_heap_->pool().reserved() > release_threshold) {
+    pool_heap_->pool().Trim(release_threshold);
+  }
+}
+
+void Context::ExpectHostFunction(uint64_t id, std::function<void()> function) {
+  const std::lock_guard lock(host_mutex_);
+  host_functions_[id] = std::move(function);
+  // Its turn may have come before it was known here.
+  queue_->channel()->host_function_bell.fetch_add(1);
+  FutexWakeAll(&queue_->channel()->host_function_bell);
+  if (!host_thread_.joinable()) host_thread_ = std::thread([this] { HostFunctionLoop(); });
+}
+
+void Context::HostFunctionLoop() {
+  Channel* channel = queue_->channel();
+  constexpr uint64_t kLookAgainNs = 50'000'000;
+  for (;;) {
+    const uint32_t bell = channel->host_function_bell.load();
+    if (stop_.load()) return;
+    const uint64_t id = channel->host_function.load();
+    std::function<void()> function;
+    if (id > channel->host_function_done.load()) {
+      const std::lock_guard lock(host_mutex_);
+      const auto found = host_functions_.find(id);
+      if (found != host_functions_.end()) {
+        function = std::move(found->second);
+        host_functions_.erase(found);
+      }
+    }
+    if (!function) {
+      FutexWait(&channel->host_function_bell, bell, kLookAgainNs);
+      continue;
+    }
+    function();
+    channel->host_function_done.store(id);
+    queue_->Ring();
+  }
+}
+
+}  // namespace sluice::simgpu

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "simgpu/driver/heap.h"
+#include "simgpu/driver/objects.h"
+#include "simgpu/streams/command_queue.h"
+
+namespace sluice::simgpu {
+
+class Driver;
+
+/// One CUDA context: its executor, its command queue, its streams, events, modules and memory. `mutex` is
+/// the driver lock of the context: a launch that finds the queue full waits while it holds it.
+class Context : private BlockPool::Order {
+ public:
+  static CUresult Create(Driver* driver, std::unique_ptr<Context>* out);
+  ~Context() override;
+
+  std::mutex mutex;
+  Driver* driver() const { return driver_; }
+  ExecutorLink* link() const { return link_.get(); }
+  CommandQueue& queue() const { return *queue_; }
+  bool destroyed() const { return destroyed_.load(); }
+  /// Waits for the work, ends the executor. The object stays, so that stale handles are recognised.
+  void Destroy();
+
+  // Streams. `per_thread` says what stream 0 means to the entry point that was called.
+  CUresult Resolve(CUstream handle, bool per_thread, CUstream* out);
+  CUresult NewStream(CUstream* out, bool blocking, int priority);
+  void DeleteStream(CUstream stream);
+  /// Positions that a synchronisation with `stream` has to reach (with the legacy stream: those of all
+  /// blocking streams too).
+  std::vector<uint64_t> MarksOf(CUstream stream);
+  std::vector<uint64_t> AllMarks();
+  CUresult WaitFor(const std::vector<uint64_t>& marks);
+  bool Reached(const std::vector<uint64_t>& marks) const;
+
+  /// Issues a command on a stream, filling in what identifies it. 0: the context has failed.
+  uint64_t Issue(CUstream stream, Command* command, CommandQueue::Lock& held);
+
+  // Events.
+  CUresult NewEvent(CUevent* out, unsigned flags);
+  void DeleteEvent(CUevent event);
+
+  // Memory. The caller holds `mutex`.
+  Heap* plain_heap();
+  Heap* pool_heap();
+  uint64_t release_threshold = 0;
+  /// What a synchronisation point does to the pool.
+  void TrimPool();
+
+  /// Queues `function` to be called by a helper thread when operation `id` is reached.
+  void ExpectHostFunction(uint64_t id, std::function<void()> function);
+
+ private:
+  explicit Context(Driver* driver) : driver_(driver) {}
+  bool Completed(const StreamMark& mark) const override;
+  bool Follows(uint32_t stream, const StreamMark& mark) const override;
+  CUstream PerThreadStream();
+  void HostFunctionLoop();
+
+  Driver* driver_;
+  std::unique_ptr<ExecutorLink> link_;
+  std::unique_ptr<CommandQueue> queue_;
+  UniqueFd context_memory_;
+  std::atomic<bool> destroyed_{false};
+
+  std::vector<CUstream> streams_;      // by slot; null: unused
+  std::vector<uint64_t> slot_last_;    // by slot: last operation, also of former streams
+  std::map<std::thread::id, CUstream> per_thread_;
+  unsigned long long next_number_ = 3;
+  std::vector<uint32_t> free_events_;
+  std::vector<std::pair<uint64_t, uint32_t>> retired_events_;  // position to reach, slot
+  uint32_t next_event_ = 0;
+  std::unique_ptr<Heap> plain_heap_;
+  std::unique_ptr<Heap> pool_heap_;
+
+  std::mutex host_mutex_;
+  std::map<uint64_t, std::function<void()>> host_functions_;
+  std::thread host_thread_;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace sluice::simgpu

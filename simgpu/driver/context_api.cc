@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
+
+#include "common/cuda/driver_api.h"
+#include "simgpu/driver/driver.h"
+
+using sluice::simgpu::Context;
+using sluice::simgpu::ContextStack;
+using sluice::simgpu::CurrentContext;
+using sluice::simgpu::Driver;
+
+namespace {
+
+CUcontext Handle(Context* context) { return reinterpret_cast<CUcontext>(context); }
+
+/// The context behind a handle, null if it never was one.
+Context* Find(Driver* driver, CUcontext handle) {
+  const std::lock_guard lock(driver->mutex);
+  for (const auto& context : driver->contexts) {
+    if (Handle(context.get()) == handle) return context.get();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* ctx, CUdevice dev) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (dev != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = nullptr;
+  const CUresult result = driver->RetainPrimary(&context);
+  if (result == CUDA_SUCCESS) *ctx = Handle(context);
+  return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return dev == 0 ? driver->ReleasePrimary(false) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return dev == 0 ? driver->ReleasePrimary(true) : CUDA_ERROR_INVALID_DEVICE;
+}
+
+// How the CPU waits for the GPU is not modelled, so every flag is as good as another.
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned) {
+  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned* flags, int* active) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (dev != 0) return CUDA_ERROR_INVALID_DEVICE;
+  const std::lock_guard lock(driver->mutex);
+  if (flags != nullptr) *flags = CU_CTX_SCHED_AUTO;
+  if (active != nullptr) *active = driver->primary != nullptr ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext* ctx, unsigned, CUdevice dev) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (dev != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = nullptr;
+  const CUresult result = driver->NewContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  ContextStack().push_back(context);
+  *ctx = Handle(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  Context* context = Find(driver, ctx);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  context->Destroy();
+  std::vector<Context*>& stack = ContextStack();
+  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  Context* context = Find(driver, ctx);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  ContextStack().push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* ctx) {
+  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  std::vector<Context*>& stack = ContextStack();
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (ctx != nullptr) *ctx = Handle(stack.back());
+  stack.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  std::vector<Context*>& stack = ContextStack();
+  if (ctx == nullptr) {
+    if (!stack.empty()) stack.pop_back();
+    return CUDA_SUCCESS;
+  }
+  Context* context = Find(driver, ctx);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (stack.empty()) {
+    stack.push_back(context);
+  } else {
+    stack.back() = context;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* ctx) {
+  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::vector<Context*>& stack = ContextStack();
+  *ctx = stack.empty() ? nullptr : Handle(stack.back());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* dev) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (dev == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *dev = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void) {
+  Context* context = nullptr;
+  CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<uint64_t> marks;
+  {
+    const std::lock_guard lock(context->mutex);
+    marks = context->AllMarks();
+  }
+  result = context->WaitFor(marks);
+  const std::lock_guard lock(context->mutex);
+  if (result == CUDA_SUCCESS) context->TrimPool();
+  return result;
+}

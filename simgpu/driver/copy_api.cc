@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
+#include <cstring>
+
+#include "common/cuda/driver_api.h"
+#include "simgpu/driver/driver.h"
+
+using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
+
+namespace {
+
+/// Piece by piece through the staging area, so that several copies can be under way.
+constexpr uint64_t kPiece = 4u << 20;
+
+/// Whether the GPU can reach [address, address + bytes) by itself.
+bool Reachable(Context* context, uint64_t address, uint64_t bytes) {
+  return IsDeviceAddress(address) || context->driver()->Pinned(address, bytes);
+}
+
+CUresult IssueCopy(Context* context, CUstream handle, bool per_thread, uint64_t target,
+                   uint64_t source, uint64_t bytes, bool wait) {
+  CUstream stream = nullptr;
+  uint64_t id = 0;
+  {
+    CommandQueue::Lock lock(context->mutex);
+    const CUresult result = context->Resolve(handle, per_thread, &stream);
+    if (result != CUDA_SUCCESS) return result;
+    Command command{};
+    command.kind = CommandKind::kCopy;
+    command.copy = {target, source, bytes};
+    id = context->Issue(stream, &command, lock);
+    if (id == 0) return context->queue().error();
+  }
+  if (wait && !context->queue().Wait(stream->slot, id)) return context->queue().error();
+  return CUDA_SUCCESS;
+}
+
+/// From pageable memory: the data is taken before the call returns, the copy itself follows in stream
+/// order.
+CUresult StageIn(Context* context, CUstream handle, bool per_thread, uint64_t target,
+                 const unsigned char* source, uint64_t bytes) {
+  CommandQueue::Lock lock(context->mutex);
+  CUstream stream = nullptr;
+  const CUresult result = context->Resolve(handle, per_thread, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  CommandQueue& queue = context->queue();
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t n = std::min(kPiece, bytes - done);
+    const std::optional<uint64_t> staged = queue.Stage(n, lock);
+    if (!staged) return queue.error();
+    memcpy(queue.Staged(*staged), source + done, n);
+    Command command{};
+    command.kind = CommandKind::kCopy;
+    command.flags = kSourceStaged;
+    command.copy = {target + done, *staged, n};
+    const uint64_t id = context->Issue(stream, &command, lock);
+    queue.ReleaseStaged(*staged, stream->slot, id);
+    if (id == 0) return queue.error();
+    done += n;
+  }
+  return CUDA_SUCCESS;
+}
+
+/// To pageable memory: complete when the call returns.
+CUresult StageOut(Context* context, CUstream handle, bool per_thread, unsigned char* target,
+                  uint64_t source, uint64_t bytes) {
+  CommandQueue::Lock lock(context->mutex);
+  CUstream stream = nullptr;
+  const CUresult result = context->Resolve(handle, per_thread, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  CommandQueue& queue = context->queue();
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t n = std::min(kPiece, bytes - done);
+    const std::optional<uint64_t> staged = queue.Stage(n, lock);
+    if (!staged) return queue.error();
+    Command command{};
+    command.kind = CommandKind::kCopy;
+    command.flags = kTargetStaged;
+    command.copy = {*staged, source + done, n};
+    const uint64_t id = context->Issue(stream, &command, lock);
+    bool copied = id != 0;
+    if (copied) {
+      lock.unlock();
+      copied = queue.Wait(stream->slot, id);
+      if (copied) memcpy(target + done, queue.Staged(*staged), n);
+      lock.lock();
+    }
+    queue.ReleaseStaged(*staged, stream->slot, id);
+    if (!copied) return queue.error();
+    done += n;
+  }
+  return CUDA_SUCCESS;
+}
+
+uint64_t Address(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+CUresult HtoD(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream, bool per_thread,
+              bool wait) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS || bytes == 0) return result;
+  if (src == nullptr || !Reachable(context, dst, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (Reachable(context, Address(src), bytes)) {
+    return IssueCopy(context, stream, per_thread, dst, Address(src), bytes, wait);
+  }
+  return StageIn(context, stream, per_thread, dst, static_cast<const unsigned char*>(src), bytes);
+}
+
+CUresult DtoH(void* dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread,
+              bool wait) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS || bytes == 0) return result;
+  if (dst == nullptr || !Reachable(context, src, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (Reachable(context, Address(dst), bytes)) {
+    return IssueCopy(context, stream, per_thread, Address(dst), src, bytes, wait);
+  }
+  return StageOut(context, stream, per_thread, static_cast<unsigned char*>(dst), src, bytes);
+}
+
+CUresult DtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS || bytes == 0) return result;
+  if (!Reachable(context, dst, bytes) || !Reachable(context, src, bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return IssueCopy(context, stream, per_thread, dst, src, bytes, false);
+}
+
+CUresult Set(CUdeviceptr dst, unsigned value, unsigned width, size_t count, CUstream handle,
+             bool per_thread) {
+  Context* context = nullptr;
+  CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS || count == 0) return result;
+  if (count > SIZE_MAX / width || dst % width != 0 || !Reachable(context, dst, count * width)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CommandQueue::Lock lock(context->mutex);
+  CUstream stream = nullptr;
+  result = context->Resolve(handle, per_thread, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  Command command{};
+  command.kind = CommandKind::kMemset;
+  command.memset = {dst, count, value, width};
+  return context->Issue(stream, &command, lock) != 0 ? CUDA_SUCCESS : context->queue().error();
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, size_t bytes) {
+  return HtoD(dst, src, bytes, nullptr, false, true);
+}
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void* src, size_t bytes) {
+  return HtoD(dst, src, bytes, nullptr, true, true);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream) {
+  return HtoD(dst, src, bytes, stream, false, false);
+}
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void* src, size_t bytes,
+                                   CUstream stream) {
+  return HtoD(dst, src, bytes, stream, true, false);
+}
+CUresult cuMemcpyDtoH_v2(void* dst, CUdeviceptr src, size_t bytes) {
+  return DtoH(dst, src, bytes, nullptr, false, true);
+}
+CUresult cuMemcpyDtoH_v2_ptds(void* dst, CUdeviceptr src, size_t bytes) {
+  return DtoH(dst, src, bytes, nullptr, true, true);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return DtoH(dst, src, bytes, stream, false, false);
+}
+CUresult cuMemcpyDtoHAsync_v2_ptsz(void* dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return DtoH(dst, src, bytes, stream, true, false);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return DtoD(dst, src, bytes, nullptr, false);
+}
+CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return DtoD(dst, src, bytes, nullptr, true);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return DtoD(dst, src, bytes, stream, false);
+}
+CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+                                   CUstream stream) {
+  return DtoD(dst, src, bytes, stream, true);
+}
+CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count) {
+  return Set(dst, value, 1, count, nullptr, false);
+}
+CUresult cuMemsetD8_v2_ptds(CUdeviceptr dst, unsigned char value, size_t count) {
+  return Set(dst, value, 1, count, nullptr, true);
+}
+CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned value, size_t count) {
+  return Set(dst, value, 4, count, nullptr, false);
+}
+CUresult cuMemsetD32_v2_ptds(CUdeviceptr dst, unsigned value, size_t count) {
+  return Set(dst, value, 4, count, nullptr, true);
+}
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
+  return Set(dst, value, 1, count, stream, false);
+}
+CUresult cuMemsetD8Async_ptsz(CUdeviceptr dst, unsigned char value, size_t count,
+                              CUstream stream) {
+  return Set(dst, value, 1, count, stream, true);
+}
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream) {
+  return Set(dst, value, 4, count, stream, false);
+}
+CUresult cuMemsetD32Async_ptsz(CUdeviceptr dst, unsigned value, size_t count, CUstream stream) {
+  return Set(dst, value, 4, count, stream, true);
+}

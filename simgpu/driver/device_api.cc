@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <cstdio>
+#include <cstring>
+
+#include "common/cuda/driver_api.h"
+#include "simgpu/driver/driver.h"
+
+using sluice::simgpu::Driver;
+
+namespace {
+
+/// The driver, if `device` is its one GPU.
+CUresult Check(CUdevice device, Driver** out) {
+  *out = Driver::Get();
+  if (*out == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+struct Attribute {
+  CUdevice_attribute attribute;
+  int value;
+};
+
+constexpr Attribute kAttributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 * 1024},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 * 1024},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1'000'000},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1},
+    {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
+    {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 0},
+    {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1},
+    {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1'000'000},
+    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 0},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 8},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
+    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 0},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
+};
+
+}  // namespace
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (ordinal != 0) return CUDA_ERROR_INVALID_DEVICE;
+  *device = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *count = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
+  Driver* driver = nullptr;
+  const CUresult result = Check(dev, &driver);
+  if (result != CUDA_SUCCESS) return result;
+  if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
+  snprintf(name, static_cast<size_t>(len), "%s", driver->gpu->machine().name.c_str());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
+  Driver* driver = nullptr;
+  const CUresult result = Check(dev, &driver);
+  if (result != CUDA_SUCCESS) return result;
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  memcpy(uuid->bytes, driver->gpu->page()->uuid, sizeof uuid->bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) { return cuDeviceGetUuid(uuid, dev); }
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
+  Driver* driver = nullptr;
+  const CUresult result = Check(dev, &driver);
+  if (result != CUDA_SUCCESS) return result;
+  if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *bytes = driver->gpu->page()->capacity;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice dev) {
+  Driver* driver = nullptr;
+  const CUresult result = Check(dev, &driver);
+  if (result != CUDA_SUCCESS) return result;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Capabilities that are not listed are ones that this GPU does not have.
+  *value = 0;
+  for (const Attribute& row : kAttributes) {
+    if (row.attribute == attribute) *value = row.value;
+  }
+  return CUDA_SUCCESS;
+}

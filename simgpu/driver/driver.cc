@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/driver/driver.h"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "simgpu/sharing/futex.h"
+
+namespace sluice::simgpu {
+namespace {
+
+std::mutex g_init_mutex;
+std::atomic<Driver*> g_driver{nullptr};
+/// A page that the kernel clears in a forked child: tells parent and child apart without a system call
+/// per driver call, however the child was made.
+std::atomic<unsigned char>* g_alive = nullptr;
+
+bool MakeForkMark() {
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0) return false;
+  g_alive = static_cast<std::atomic<unsigned char>*>(page);
+  g_alive->store(1);
+  return true;
+}
+
+}  // namespace
+
+CUresult Driver::Init() {
+  // A forked child keeps the parent's pointers but may not use them.
+  if (g_alive != nullptr && g_alive->load() == 0) return CUDA_ERROR_NOT_INITIALIZED;
+  const std::lock_guard lock(g_init_mutex);
+  if (g_driver.load() != nullptr) return CUDA_SUCCESS;
+  const char* dir = getenv("SLUICE_SIMGPU");
+  if (dir == nullptr || *dir == 0) {
+    fprintf(stderr, "simulated GPU: SLUICE_SIMGPU is not set: no device (simgpu-ctl up DIR makes one)\n");
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  Result<std::unique_ptr<GpuState>> gpu = GpuState::Open(dir);
+  if (!gpu.ok()) {
+    fprintf(stderr, "simulated GPU: %s\n", gpu.status().message().c_str());
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  if (!MakeForkMark()) return CUDA_ERROR_OPERATING_SYSTEM;
+  auto* driver = new Driver;
+  driver->gpu = std::move(*gpu);
+  const ProcessId self = SelfProcess();
+  driver->process = driver->gpu->RegisterProcess(self, ProcessName(self.pid));
+  driver->virtual_memory = std::make_unique<VirtualMemory>(driver->gpu.get(), &driver->space,
+                                                           &driver->executors, driver->process);
+  driver->host_memory = std::make_unique<HostMemory>(&driver->executors);
+  g_driver.store(driver);
+  return CUDA_SUCCESS;
+}
+
+Driver* Driver::Get() {
+  Driver* driver = g_driver.load(std::memory_order_acquire);
+  return driver != nullptr && g_alive->load(std::memory_order_relaxed) == 1 ? driver : nullptr;
+}
+
+CUresult Driver::NewContext(Context** out) {
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Context> context;
+  const CUresult result = Context::Create(this, &context);
+  if (result != CUDA_SUCCESS) return result;
+  *out = context.get();
+  contexts.push_back(std::move(context));
+  return CUDA_SUCCESS;
+}
+
+CUresult Driver::RetainPrimary(Context** out) {
+  {
+    const std::lock_guard lock(mutex);
+    if (primary != nullptr) {
+      ++primary_references;
+      *out = primary;
+      return CUDA_SUCCESS;
+    }
+    std::unique_ptr<Context> context;
+    const CUresult result = Context::Create(this, &context);
+    if (result != CUDA_SUCCESS) return result;
+    primary = context.get();
+    primary_references = 1;
+    contexts.push_back(std::move(context));
+    *out = primary;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Driver::ReleasePrimary(bool all) {
+  Context* gone = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    if (primary == nullptr) return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    primary_references = all ? 0 : primary_references - 1;
+    if (primary_references == 0) std::swap(gone, primary);
+  }
+  if (gone != nullptr) gone->Destroy();
+  return CUDA_SUCCESS;
+}
+
+bool Driver::Pinned(uint64_t address, uint64_t bytes) {
+  const std::lock_guard lock(mutex);
+  return host_memory->Pinned(address, bytes);
+}
+
+std::vector<Context*>& ContextStack() {
+  static thread_local std::vector<Context*> stack;
+  return stack;
+}
+
+CUresult CurrentContext(Context** out) {
+  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const std::vector<Context*>& stack = ContextStack();
+  if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *out = stack.back();
+  if ((*out)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return (*out)->queue().error();
+}
+
+CUresult NotSupported(const char* name) {
+  static std::mutex mutex;
+  static std::set<std::string>* said = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  if (said->insert(name).second) {
+    fprintf(stderr, "simulated GPU: %s is not supported\n", name);
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void SpendDriverTime(const Driver& driver, uint64_t simulated_ns) {
+  const double ns = static_cast<double>(simulated_ns) * driver.gpu->machine().time_scale;
+  SpinFor(static_cast<uint64_t>(ns));
+}
+
+}  // namespace sluice::simgpu

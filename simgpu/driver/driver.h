@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "simgpu/driver/context.h"
+#include "simgpu/memory/address_space.h"
+#include "simgpu/memory/executor_set.h"
+#include "simgpu/memory/host_memory.h"
+#include "simgpu/memory/virtual_memory.h"
+#include "simgpu/sharing/gpu_state.h"
+
+namespace sluice::simgpu {
+
+inline constexpr int kDriverVersion = 13000;
+
+/// The driver within one process. Made by cuInit and never destroyed: other threads may be inside it
+/// when the process exits. Lock order: `mutex`, then a context's, then its control socket's.
+class Driver {
+ public:
+  /// cuInit. Errors are said once on stderr.
+  static CUresult Init();
+  /// Null before cuInit, and in a forked child, where CUDA does not work.
+  static Driver* Get();
+
+  std::mutex mutex;  // of all that follows
+  std::unique_ptr<GpuState> gpu;
+  uint32_t process = kNobody;
+  AddressSpace space;
+  ExecutorSet executors;
+  std::unique_ptr<VirtualMemory> virtual_memory;
+  std::unique_ptr<HostMemory> host_memory;
+  std::vector<std::unique_ptr<Context>> contexts;  // destroyed ones included
+  Context* primary = nullptr;
+  int primary_references = 0;
+
+  Slab<CUstream_st> streams;
+  Slab<CUevent_st> events;
+  Slab<CUmod_st> modules;
+  Slab<CUfunc_st> functions;
+
+  /// These lock.
+  CUresult NewContext(Context** out);
+  CUresult RetainPrimary(Context** out);
+  CUresult ReleasePrimary(bool all);
+  bool Pinned(uint64_t address, uint64_t bytes);
+};
+
+/// The calling thread's stack of current contexts.
+std::vector<Context*>& ContextStack();
+
+/// The current context, or why a call that needs one cannot go on.
+CUresult CurrentContext(Context** out);
+
+/// Says once on stderr that `name` is not implemented.
+CUresult NotSupported(const char* name);
+
+/// Simulated CPU cost of a driver call.
+void SpendDriverTime(const Driver& driver, uint64_t simulated_ns);
+
+}  // namespace sluice::simgpu

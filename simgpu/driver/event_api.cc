@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "common/cuda/driver_api.h"
+#include "simgpu/driver/driver.h"
+
+using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
+
+namespace {
+
+/// The event's context if the handle is good and the context alive.
+CUresult Check(CUevent event, Context** out) {
+  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!IsLive(event)) return CUDA_ERROR_INVALID_HANDLE;
+  *out = event->context;
+  if ((*out)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return (*out)->queue().error();
+}
+
+bool Reached(Context* context, uint64_t mark) {
+  return mark == 0 || context->queue().Done(MarkStream(mark), MarkId(mark));
+}
+
+CUresult Record(CUevent event, CUstream handle, bool per_thread) {
+  Context* context = nullptr;
+  CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (!IsLive(event) || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+  CommandQueue::Lock lock(context->mutex);
+  CUstream stream = nullptr;
+  result = context->Resolve(handle, per_thread, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  Command command{};
+  command.kind = CommandKind::kRecordEvent;
+  command.event.slot = event->slot;
+  const uint64_t id = context->Issue(stream, &command, lock);
+  if (id == 0) return context->queue().error();
+  event->mark.store(PackMark(stream->slot, id));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+  if (event == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(context->mutex);
+  return context->NewEvent(event, flags);
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  Context* context = nullptr;
+  const CUresult result = Check(event, &context);
+  if (result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_HANDLE ||
+      result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+    return result;
+  }
+  const std::lock_guard lock(context->mutex);
+  context->DeleteEvent(event);
+  return result;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) { return Record(event, stream, false); }
+CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) { return Record(event, stream, true); }
+
+CUresult cuEventQuery(CUevent event) {
+  Context* context = nullptr;
+  const CUresult result = Check(event, &context);
+  if (result != CUDA_SUCCESS) return result;
+  return Reached(context, event->mark.load()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  Context* context = nullptr;
+  CUresult result = Check(event, &context);
+  if (result != CUDA_SUCCESS) return result;
+  const uint64_t mark = event->mark.load();
+  if (mark == 0) return CUDA_SUCCESS;
+  result = context->WaitFor({mark});
+  const std::lock_guard lock(context->mutex);
+  if (result == CUDA_SUCCESS) context->TrimPool();
+  return result;
+}
+
+CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
+  Context* context = nullptr;
+  Context* other = nullptr;
+  CUresult result = Check(start, &context);
+  if (result == CUDA_SUCCESS) result = Check(end, &other);
+  if (result != CUDA_SUCCESS) return result;
+  if (ms == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t from = start->mark.load();
+  const uint64_t to = end->mark.load();
+  if (from == 0 || to == 0 || start->slot >= kEventSlots || end->slot >= kEventSlots) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (!Reached(context, from) || !Reached(other, to)) return CUDA_ERROR_NOT_READY;
+  const uint64_t a = context->queue().channel()->event_ns[start->slot].load();
+  const uint64_t b = other->queue().channel()->event_ns[end->slot].load();
+  *ms = static_cast<float>(static_cast<double>(static_cast<int64_t>(b - a)) / 1e6);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime_v2(float* ms, CUevent start, CUevent end) {
+  return cuEventElapsedTime(ms, start, end);
+}

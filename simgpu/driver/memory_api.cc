@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "common/cuda/driver_api.h"
+#include "simgpu/driver/driver.h"
+
+using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
+
+namespace {
+
+struct Range {
+  uint64_t base = 0;
+  uint64_t bytes = 0;
+};
+
+/// The allocation that a device pointer lies in.
+std::optional<Range> FindAllocation(Context* context, uint64_t address) {
+  {
+    const std::lock_guard lock(context->mutex);
+    for (Heap* heap : {context->plain_heap(), context->pool_heap()}) {
+      if (heap == nullptr || !heap->Contains(address)) continue;
+      const std::optional<BlockPool::Block> block = heap->pool().Find(address - heap->base());
+      if (!block) return std::nullopt;
+      return Range{heap->base() + block->offset, block->bytes};
+    }
+  }
+  Driver* driver = context->driver();
+  const std::lock_guard lock(driver->mutex);
+  const std::optional<VirtualMemory::Range> mapped = driver->virtual_memory->Find(address);
+  if (!mapped) return std::nullopt;
+  return Range{mapped->address, mapped->bytes};
+}
+
+}  // namespace
+
+CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (free_bytes == nullptr || total_bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const GpuState::Memory memory = context->driver()->gpu->MemoryNow();
+  *free_bytes = memory.free;
+  *total_bytes = memory.total;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytes) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (dptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(context->mutex);
+  Heap* heap = context->plain_heap();
+  if (heap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::optional<uint64_t> offset = heap->pool().Alloc(bytes, StreamMark::kNone);
+  if (!offset && context->pool_heap() != nullptr) {
+    // What the stream-ordered pool keeps in reserve is there for others too.
+    context->pool_heap()->pool().Trim(0);
+    offset = heap->pool().Alloc(bytes, StreamMark::kNone);
+  }
+  if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
+  *dptr = heap->base() + *offset;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width_bytes, size_t height,
+                            unsigned element_bytes) {
+  if (pitch == nullptr || width_bytes == 0 || height == 0 ||
+      (element_bytes != 4 && element_bytes != 8 && element_bytes != 16)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const size_t row = (width_bytes + BlockPool::kGranule - 1) & ~size_t{BlockPool::kGranule - 1};
+  if (row < width_bytes || height > SIZE_MAX / row) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = cuMemAlloc_v2(dptr, row * height);
+  if (result == CUDA_SUCCESS) *pitch = row;
+  return result;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr*, size_t, unsigned) {
+  return NotSupported("cuMemAllocManaged");
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr) {
+  Context* context = nullptr;
+  CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (dptr == 0) return CUDA_SUCCESS;
+  std::vector<uint64_t> marks;
+  {
+    const std::lock_guard lock(context->mutex);
+    Heap* pool = context->pool_heap();
+    if (pool != nullptr && pool->Contains(dptr)) {
+      // The caller promises that the GPU is done with a stream-ordered block: no synchronisation.
+      return pool->pool().Free(dptr - pool->base(), {}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+    Heap* plain = context->plain_heap();
+    if (plain == nullptr || !plain->Contains(dptr)) return CUDA_ERROR_INVALID_VALUE;
+    const std::optional<BlockPool::Block> block = plain->pool().Find(dptr - plain->base());
+    if (!block || plain->base() + block->offset != dptr) return CUDA_ERROR_INVALID_VALUE;
+    marks = context->AllMarks();
+  }
+  result = context->WaitFor(marks);
+  const std::lock_guard lock(context->mutex);
+  Heap* plain = context->plain_heap();
+  if (!plain->pool().Free(dptr - plain->base(), {})) return CUDA_ERROR_INVALID_VALUE;
+  plain->pool().Trim(0);
+  return result;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr dptr) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  const std::optional<Range> range = FindAllocation(context, dptr);
+  if (!range) return CUDA_ERROR_NOT_FOUND;
+  if (base != nullptr) *base = range->base;
+  if (bytes != nullptr) *bytes = range->bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool device = FindAllocation(context, ptr).has_value();
+  if (!device && !context->driver()->Pinned(ptr, 1)) return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *static_cast<CUcontext*>(data) = reinterpret_cast<CUcontext>(context);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(data) = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      *static_cast<CUdeviceptr*>(data) = ptr;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (device) return CUDA_ERROR_INVALID_VALUE;
+      *static_cast<CUdeviceptr*>(data) = ptr;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<unsigned*>(data) = 0;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(data) = 0;
+      return CUDA_SUCCESS;
+  }
+  return NotSupported("cuPointerGetAttribute for this attribute");
+}

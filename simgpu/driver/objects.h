@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "common/cuda/abi.h"
+#include "simgpu/streams/channel.h"
+
+/// What the driver's opaque handles point to. Memory of these objects is never returned to the heap, only
+/// to a Slab, so that a stale handle is recognised by its magic instead of crashing the program.
+namespace sluice::simgpu {
+class Context;
+
+/// Event positions pack a stream and an operation into one word, so that queries need no lock.
+inline constexpr uint64_t kIdBits = 52;
+inline uint64_t PackMark(uint32_t stream, uint64_t id) {
+  return static_cast<uint64_t>(stream) << kIdBits | id;
+}
+inline uint32_t MarkStream(uint64_t mark) { return static_cast<uint32_t>(mark >> kIdBits); }
+inline uint64_t MarkId(uint64_t mark) { return mark & ((uint64_t{1} << kIdBits) - 1); }
+static_assert(uint64_t{kStreams} << kIdBits != 0);
+
+}  // namespace sluice::simgpu
+
+struct CUstream_st {
+  static constexpr uint32_t kMagic = 0x53545231;
+  std::atomic<uint32_t> magic{0};
+  sluice::simgpu::Context* context = nullptr;
+  uint32_t slot = 0;
+  bool blocking = true;
+  bool per_thread = false;
+  int priority = 0;
+  unsigned long long number = 0;       // cuStreamGetId
+  std::atomic<uint64_t> last{0};       // id of the operation issued last
+  std::vector<uint64_t> follows;       // by stream slot: operations that this stream runs behind
+};
+
+struct CUevent_st {
+  static constexpr uint32_t kMagic = 0x45565431;
+  std::atomic<uint32_t> magic{0};
+  sluice::simgpu::Context* context = nullptr;
+  unsigned flags = 0;
+  uint32_t slot = 0;                   // of the time stamp; kEventSlots without timing
+  std::atomic<uint64_t> mark{0};       // packed position of the last record; 0: never recorded
+};
+
+struct CUmod_st {
+  static constexpr uint32_t kMagic = 0x4d4f4431;
+  std::atomic<uint32_t> magic{0};
+  sluice::simgpu::Context* context = nullptr;
+  uint64_t module = 0;  // the executor's number
+  std::vector<CUfunction> functions;
+};
+
+struct CUfunc_st {
+  static constexpr uint32_t kMagic = 0x46554e31;
+  std::atomic<uint32_t> magic{0};
+  sluice::simgpu::Context* context = nullptr;
+  std::string name;
+  uint32_t function = 0;  // the executor's number
+  std::vector<uint32_t> sizes;
+  std::vector<uint32_t> offsets;
+  uint32_t arg_bytes = 0;
+  int max_dynamic_shared = 48 * 1024;
+};
+
+namespace sluice::simgpu {
+
+template <typename T>
+class Slab {
+ public:
+  T* New() {
+    const std::lock_guard lock(mutex_);
+    T* object = nullptr;
+    if (free_.empty()) {
+      object = &all_.emplace_back();
+    } else {
+      object = free_.back();
+      free_.pop_back();
+    }
+    object->magic.store(T::kMagic);
+    return object;
+  }
+  void Delete(T* object) {
+    const std::lock_guard lock(mutex_);
+    object->magic.store(0);
+    free_.push_back(object);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<T> all_;
+  std::vector<T*> free_;
+};
+
+template <typename T>
+bool IsLive(const T* object) {
+  return object != nullptr && object->magic.load(std::memory_order_relaxed) == T::kMagic;
+}
+
+}  // namespace sluice::simgpu

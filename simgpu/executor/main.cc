@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+//
+// simgpu-executor DIR CLIENT_PID CLIENT_START PROCESS_INDEX
+//
+// Stands for the GPU side of one context: started by the simulated driver, never by hand.
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "simgpu/executor/control_server.h"
+#include "simgpu/executor/faults.h"
+#include "simgpu/executor/runner.h"
+
+namespace {
+
+int Fail(const char* what) {
+  fprintf(stderr, "simgpu-executor: %s\n", what);
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace sluice::simgpu;
+  if (argc != 5) return Fail("started by the simulated driver, not by hand");
+  const ProcessId client{static_cast<int32_t>(atoi(argv[2])), strtoull(argv[3], nullptr, 10)};
+  const auto process = static_cast<uint32_t>(strtoul(argv[4], nullptr, 10));
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, client.pid, 0));
+  // The order matters: a descriptor of a process that still has the expected start time.
+  if (pidfd < 0 || ProcessGone(client)) return 0;
+
+  auto gpu = GpuState::Open(argv[1]);
+  if (!gpu.ok()) return Fail(gpu.status().message().c_str());
+  const uint32_t executor = (*gpu)->RegisterExecutor(SelfProcess(), client, process);
+  if (executor == kNobody) return Fail("too many contexts on this GPU");
+  void* shared = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, kChannelFd, 0);
+  if (shared == MAP_FAILED) return Fail("cannot map the channel");
+
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  static Mappings mappings(client.pid);
+  static Modules modules;
+  static ControlServer server(kControlFd, pidfd, executor, &mappings, &modules);
+  InstallFaultHandler(&mappings, gpu->get(), client.pid);
+  std::thread([] { server.Run(); }).detach();
+  Runner runner(gpu->get(), executor, static_cast<Channel*>(shared), &mappings, &modules);
+  runner.Run();
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/memory/address_space.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <iterator>
+
+namespace sluice::simgpu {
+
+bool AddressSpace::MapAt(uint64_t address, uint64_t bytes) {
+  // The raw call: a sanitizer's mmap would refuse addresses that it does not know.
+  const long at = syscall(SYS_mmap, address, bytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0L);
+  if (at == -1) return false;
+  if (static_cast<uint64_t>(at) != address) {
+    syscall(SYS_munmap, at, bytes);
+    return false;
+  }
+  reserved_[address] = bytes;
+  return true;
+}
+
+std::optional<uint64_t> AddressSpace::Reserve(uint64_t bytes, uint64_t alignment, uint64_t hint) {
+  if (bytes == 0 || bytes > kDeviceHigh - kDeviceLow) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto up = [alignment](uint64_t a) { return (a + alignment - 1) & ~(alignment - 1); };
+  const auto free_at = [&](uint64_t a) {
+    if (a < kDeviceLow || a > kDeviceHigh - bytes) return false;
+    const auto next = reserved_.lower_bound(a);
+    if (next != reserved_.end() && next->first < a + bytes) return false;
+    if (next == reserved_.begin()) return true;
+    const auto before = std::prev(next);
+    return before->first + before->second <= a;
+  };
+  if (hint != 0 && up(hint) == hint && free_at(hint) && MapAt(hint, bytes)) return hint;
+  uint64_t candidate = up(kDeviceLow);
+  auto next = reserved_.begin();
+  while (candidate <= kDeviceHigh - bytes) {
+    if (free_at(candidate) && MapAt(candidate, bytes)) return candidate;
+    next = reserved_.upper_bound(candidate);
+    if (next != reserved_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second > candidate) {
+        candidate = up(before->first + before->second);
+        continue;
+      }
+    }
+    if (next == reserved_.end()) return std::nullopt;
+    candidate = up(next->first + next->second);
+  }
+  return std::nullopt;
+}
+
+bool AddressSpace::Free(uint64_t address, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = reserved_.find(address);
+  if (found == reserved_.end() || found->second != bytes) return false;
+  syscall(SYS_munmap, address, bytes);
+  reserved_.erase(found);
+  return true;
+}
+
+bool AddressSpace::Contains(uint64_t address, uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  auto found = reserved_.upper_bound(address);
+  if (found == reserved_.begin()) return false;
+  --found;
+  return bytes <= found->second && address - found->first <= found->second - bytes;
+}
+
+}  // namespace sluice::simgpu

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/memory/host_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
+#include "simgpu/memory/backing_file.h"
+
+namespace sluice::simgpu {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+uint64_t Address(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+uint64_t PageUp(uint64_t value) { return (value + kPage - 1) & ~(kPage - 1); }
+
+void* Pointer(uint64_t address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+UniqueFd NewFile(uint64_t bytes) {
+  UniqueFd fd(memfd_create("simgpu-pinned", MFD_CLOEXEC));
+  if (fd.valid() && ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) fd.reset();
+  return fd;
+}
+
+bool WriteAll(int fd, uint64_t from, uint64_t bytes) {
+  uint64_t done = 0;
+  while (done < bytes) {
+    const ssize_t n =
+        pwrite(fd, Pointer(from + done), bytes - done, static_cast<off_t>(done));
+    if (n <= 0) return false;
+    done += static_cast<uint64_t>(n);
+  }
+  return true;
+}
+
+ControlRequest MapRequest(uint64_t start, uint64_t bytes, uint64_t offset, bool writable) {
+  ControlRequest request{};
+  request.op = ControlOp::kMapHost;
+  request.a = start;
+  request.b = bytes;
+  request.c = offset;
+  request.d = writable ? 1 : 0;
+  return request;
+}
+
+}  // namespace
+
+CUresult HostMemory::Publish(uint64_t start, Range range) {
+  const CUresult result = executors_->CallAll(
+      MapRequest(start, range.bytes, range.offset, range.writable), range.fd.get());
+  if (result == CUDA_SUCCESS) ranges_[start] = std::move(range);
+  return result;
+}
+
+CUresult HostMemory::Allocate(void** out, uint64_t bytes) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t rounded = PageUp(bytes);
+  UniqueFd fd = NewFile(rounded);
+  if (!fd.valid()) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* at = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  const uint64_t start = Address(at);
+  const CUresult result = Publish(start, {start, rounded, 0, true, true, std::move(fd)});
+  if (result != CUDA_SUCCESS) {
+    munmap(at, rounded);
+    return result;
+  }
+  *out = at;
+  return CUDA_SUCCESS;
+}
+
+HostMemory::Ranges::iterator HostMemory::FindUser(void* pointer, bool allocated) {
+  auto found = ranges_.find(Address(pointer) & ~(kPage - 1));
+  if (found != ranges_.end() &&
+      (found->second.user != Address(pointer) || found->second.allocated != allocated)) {
+    found = ranges_.end();
+  }
+  return found;
+}
+
+CUresult HostMemory::Free(void* pointer) {
+  const auto found = FindUser(pointer, true);
+  if (found == ranges_.end()) return CUDA_ERROR_INVALID_VALUE;
+  ControlRequest request{};
+  request.op = ControlOp::kUnmapHost;
+  request.a = found->first;
+  const CUresult result = executors_->CallAll(request);
+  munmap(pointer, found->second.bytes);
+  ranges_.erase(found);
+  return result;
+}
+
+CUresult HostMemory::Register(void* pointer, uint64_t bytes) {
+  const uint64_t user = Address(pointer);
+  if (user == 0 || bytes == 0 || user + bytes < user) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t start = user & ~(kPage - 1);
+  const uint64_t length = PageUp(user + bytes) - start;
+  const auto next = ranges_.lower_bound(start);
+  const bool overlaps =
+      (next != ranges_.end() && next->first < start + length) ||
+      (next != ranges_.begin() &&
+       std::prev(next)->first + std::prev(next)->second.bytes > start);
+  if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+
+  Result<BackingFile> file = FindBackingFile(start, length);
+  if (!file.ok()) {
+    fprintf(stderr, "simulated GPU: cuMemHostRegister: %s\n", file.status().message().c_str());
+    return file.status().code() == StatusCode::kPermissionDenied ? CUDA_ERROR_NOT_SUPPORTED
+                                                                 : CUDA_ERROR_INVALID_VALUE;
+  }
+  if (file->fd.valid()) {
+    return Publish(start,
+                   {user, length, file->offset, file->writable, false, std::move(file->fd)});
+  }
+  UniqueFd copy = NewFile(length);
+  if (!copy.valid() || !WriteAll(copy.get(), start, length)) return CUDA_ERROR_INVALID_VALUE;
+  if (mmap(Pointer(start), length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, copy.get(), 0) ==
+      MAP_FAILED) {
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  return Publish(start, {user, length, 0, true, false, std::move(copy)});
+}
+
+CUresult HostMemory::Unregister(void* pointer) {
+  const auto found = FindUser(pointer, false);
+  if (found == ranges_.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  ControlRequest request{};
+  request.op = ControlOp::kUnmapHost;
+  request.a = found->first;
+  const CUresult result = executors_->CallAll(request);
+  ranges_.erase(found);
+  return result;
+}
+
+bool HostMemory::Pinned(uint64_t address, uint64_t bytes) const {
+  auto found = ranges_.upper_bound(address);
+  if (found == ranges_.begin()) return false;
+  --found;
+  const uint64_t offset = address - found->first;
+  return offset < found->second.bytes && bytes <= found->second.bytes - offset;
+}
+
+CUresult HostMemory::Replay(ExecutorLink* link) const {
+  for (const auto& [start, range] : ranges_) {
+    const ControlReply reply = link->Call(
+        MapRequest(start, range.bytes, range.offset, range.writable), range.fd.get());
+    if (reply.result != CUDA_SUCCESS) return static_cast<CUresult>(reply.result);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sluice::simgpu

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/memory/virtual_memory.h"
+
+#include <fcntl.h>
+
+#include <iterator>
+
+namespace sluice::simgpu {
+namespace {
+
+CUmemAllocationProp StandardProperties() {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return prop;
+}
+
+}  // namespace
+
+/// One reference of this process to physical memory. The descriptor stays open as long as it is mapped,
+/// so a forked child, which inherits it, keeps the memory alive as it does on a real driver.
+struct VirtualMemory::Physical {
+  ~Physical() {
+    if (charged) gpu->Uncharge(bytes, process);
+  }
+  GpuState* gpu = nullptr;
+  uint32_t process = 0;
+  bool charged = false;  // created here, not imported
+  UniqueFd fd;
+  uint64_t bytes = 0;
+  CUmemAllocationProp prop{};
+  CUmemGenericAllocationHandle handle = 0;
+  uint64_t references = 0;  // of the program; mappings count through the shared_ptr
+};
+
+CUmemGenericAllocationHandle VirtualMemory::Publish(std::shared_ptr<Physical> memory) {
+  memory->handle = next_handle_++;
+  memory->references = 1;
+  const CUmemGenericAllocationHandle handle = memory->handle;
+  handles_[handle] = std::move(memory);
+  return handle;
+}
+
+std::shared_ptr<VirtualMemory::Physical> VirtualMemory::Get(
+    CUmemGenericAllocationHandle handle) const {
+  const auto found = handles_.find(handle);
+  return found == handles_.end() ? nullptr : found->second;
+}
+
+CUresult VirtualMemory::Create(CUmemGenericAllocationHandle* out, uint64_t bytes,
+                               const CUmemAllocationProp& prop) {
+  if (bytes == 0 || !Aligned(bytes) || prop.type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (prop.location.id != 0) return CUDA_ERROR_INVALID_DEVICE;
+  if (prop.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+      prop.requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  Result<UniqueFd> fd = gpu_->CreateMemory(bytes, process_);
+  if (!fd.ok()) {
+    return fd.status().code() == StatusCode::kResourceExhausted ? CUDA_ERROR_OUT_OF_MEMORY
+                                                                : CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  auto memory = std::make_shared<Physical>();
+  memory->gpu = gpu_;
+  memory->process = process_;
+  memory->charged = true;
+  memory->fd = std::move(*fd);
+  memory->bytes = bytes;
+  memory->prop = prop;
+  *out = Publish(std::move(memory));
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Release(CUmemGenericAllocationHandle handle) {
+  const std::shared_ptr<Physical> memory = Get(handle);
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (--memory->references == 0) handles_.erase(handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Retain(CUmemGenericAllocationHandle* out, uint64_t address) {
+  auto found = mappings_.upper_bound(address);
+  if (found == mappings_.begin()) return CUDA_ERROR_INVALID_VALUE;
+  --found;
+  if (address - found->first >= found->second.bytes) return CUDA_ERROR_INVALID_VALUE;
+  const std::shared_ptr<Physical>& memory = found->second.memory;
+  ++memory->references;
+  handles_[memory->handle] = memory;
+  *out = memory->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Map(uint64_t address, uint64_t bytes, uint64_t offset,
+                            CUmemGenericAllocationHandle handle) {
+  const std::shared_ptr<Physical> memory = Get(handle);
+  if (memory == nullptr || bytes == 0 || offset != 0 || !Aligned(address) || !Aligned(bytes) ||
+      bytes != memory->bytes || !space_->Contains(address, bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const auto next = mappings_.lower_bound(address);
+  if (next != mappings_.end() && next->first < address + bytes) return CUDA_ERROR_ALREADY_MAPPED;
+  if (next != mappings_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second.bytes > address) return CUDA_ERROR_ALREADY_MAPPED;
+  }
+  ControlRequest request{};
+  request.op = ControlOp::kMapMemory;
+  request.a = address;
+  request.b = bytes;
+  const CUresult result = executors_->CallAll(request, memory->fd.get());
+  if (result == CUDA_SUCCESS) {
+    mappings_[address] = {bytes, CU_MEM_ACCESS_FLAGS_PROT_NONE, memory};
+  }
+  return result;
+}
+
+bool VirtualMemory::Covered(uint64_t address, uint64_t bytes) const {
+  uint64_t at = address;
+  while (at < address + bytes) {
+    const auto found = mappings_.find(at);
+    if (found == mappings_.end()) return false;
+    at += found->second.bytes;
+  }
+  return bytes != 0 && at == address + bytes;
+}
+
+CUresult VirtualMemory::Unmap(uint64_t address, uint64_t bytes) {
+  if (!Covered(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  ControlRequest request{};
+  request.op = ControlOp::kUnmapMemory;
+  request.a = address;
+  request.b = bytes;
+  const CUresult result = executors_->CallAll(request);
+  mappings_.erase(mappings_.lower_bound(address), mappings_.lower_bound(address + bytes));
+  return result;
+}
+
+CUresult VirtualMemory::SetAccess(uint64_t address, uint64_t bytes, unsigned flags) {
+  if (!Covered(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  ControlRequest request{};
+  request.op = ControlOp::kProtect;
+  request.a = address;
+  request.b = bytes;
+  request.c = flags;
+  const CUresult result = executors_->CallAll(request);
+  if (result != CUDA_SUCCESS) return result;
+  for (auto it = mappings_.find(address); it != mappings_.end() && it->first < address + bytes;
+       ++it) {
+    it->second.access = flags;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::GetAccess(unsigned long long* flags, uint64_t address) const {
+  const std::optional<Range> range = Find(address);
+  if (!range) return CUDA_ERROR_INVALID_VALUE;
+  *flags = mappings_.at(range->address).access;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Export(int* fd, CUmemGenericAllocationHandle handle) const {
+  const std::shared_ptr<Physical> memory = Get(handle);
+  if (memory == nullptr || memory->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const int copy = fcntl(memory->fd.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  *fd = copy;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Import(CUmemGenericAllocationHandle* out, int fd) {
+  const Result<uint64_t> bytes = gpu_->ImportedBytes(fd);
+  if (!bytes.ok() || *bytes == 0 || !Aligned(*bytes)) return CUDA_ERROR_INVALID_VALUE;
+  auto memory = std::make_shared<Physical>();
+  memory->gpu = gpu_;
+  memory->process = process_;
+  memory->fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!memory->fd.valid()) return CUDA_ERROR_OPERATING_SYSTEM;
+  memory->bytes = *bytes;
+  memory->prop = StandardProperties();
+  *out = Publish(std::move(memory));
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::Properties(CUmemAllocationProp* prop,
+                                   CUmemGenericAllocationHandle handle) const {
+  const std::shared_ptr<Physical> memory = Get(handle);
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *prop = memory->prop;
+  return CUDA_SUCCESS;
+}
+
+CUresult VirtualMemory::FreeAddress(uint64_t address, uint64_t bytes) {
+  const auto inside = mappings_.lower_bound(address);
+  if (inside != mappings_.end() && inside->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  return space_->Free(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+std::optional<VirtualMemory::Range> VirtualMemory::Find(uint64_t address) const {
+  auto found = mappings_.upper_bound(address);
+  if (found == mappings_.begin()) return std::nullopt;
+  --found;
+  if (address - found->first >= found->second.bytes) return std::nullopt;
+  return Range{found->first, found->second.bytes};
+}
+
+CUresult VirtualMemory::Replay(ExecutorLink* link) const {
+  for (const auto& [address, mapping] : mappings_) {
+    ControlRequest request{};
+    request.op = ControlOp::kMapMemory;
+    request.a = address;
+    request.b = mapping.bytes;
+    ControlReply reply = link->Call(request, mapping.memory->fd.get());
+    if (reply.result == CUDA_SUCCESS && mapping.access != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+      request.op = ControlOp::kProtect;
+      request.c = mapping.access;
+      reply = link->Call(request);
+    }
+    if (reply.result != CUDA_SUCCESS) return static_cast<CUresult>(reply.result);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sluice::simgpu

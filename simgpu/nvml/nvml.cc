@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "simgpu/nvml/nvml_api.h"
+#include "simgpu/sharing/gpu_state.h"
+
+using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): few names, C interface
+
+namespace {
+
+std::mutex g_mutex;
+std::unique_ptr<GpuState> g_gpu;
+int g_users = 0;
+
+nvmlDevice_t Handle() { return reinterpret_cast<nvmlDevice_t>(g_gpu.get()); }
+
+/// Holds the lock; `result` says whether the call can go on.
+struct Call {
+  explicit Call(nvmlDevice_t device) : lock(g_mutex) {
+    if (g_gpu == nullptr) {
+      result = NVML_ERROR_UNINITIALIZED;
+    } else if (device != Handle()) {
+      result = NVML_ERROR_INVALID_ARGUMENT;
+    }
+  }
+  std::lock_guard<std::mutex> lock;
+  nvmlReturn_t result = NVML_SUCCESS;
+};
+
+nvmlReturn_t CopyText(const std::string& text, char* out, unsigned length) {
+  if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (text.size() >= length) return NVML_ERROR_INSUFFICIENT_SIZE;
+  snprintf(out, length, "%s", text.c_str());
+  return NVML_SUCCESS;
+}
+
+struct Running {
+  unsigned pid;
+  unsigned long long bytes;
+};
+
+/// One row per program with at least one living executor.
+std::vector<Running> ListRunning() {
+  g_gpu->Reap();
+  StatePage* page = g_gpu->page();
+  const StateLock lock(page);
+  std::vector<Running> rows;
+  for (const ExecutorEntry& e : page->executor) {
+    if (e.used == 0) continue;
+    const auto pid = static_cast<unsigned>(e.client.pid);
+    bool seen = false;
+    for (const Running& row : rows) seen = seen || row.pid == pid;
+    if (!seen) rows.push_back({pid, page->process[e.process].bytes_now.load()});
+  }
+  return rows;
+}
+
+template <typename Info>
+nvmlReturn_t ListProcesses(nvmlDevice_t device, unsigned* count, Info* infos) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const std::vector<Running> rows = ListRunning();
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(rows.size());
+  if (rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  if (!rows.empty() && infos == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    infos[i] = {};
+    infos[i].pid = rows[i].pid;
+    infos[i].usedGpuMemory = rows[i].bytes;
+  }
+  return NVML_SUCCESS;
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlInit_v2(void) {
+  const std::lock_guard lock(g_mutex);
+  if (g_gpu == nullptr) {
+    const char* dir = getenv("SLUICE_SIMGPU");
+    if (dir == nullptr || *dir == 0) return NVML_ERROR_DRIVER_NOT_LOADED;
+    auto gpu = GpuState::Open(dir);
+    if (!gpu.ok()) {
+      fprintf(stderr, "simulated GPU: %s\n", gpu.status().message().c_str());
+      return NVML_ERROR_DRIVER_NOT_LOADED;
+    }
+    g_gpu = std::move(*gpu);
+  }
+  ++g_users;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlShutdown(void) {
+  const std::lock_guard lock(g_mutex);
+  if (g_users == 0) return NVML_ERROR_UNINITIALIZED;
+  if (--g_users == 0) g_gpu.reset();
+  return NVML_SUCCESS;
+}
+
+const char* nvmlErrorString(nvmlReturn_t result) {
+  switch (result) {
+    case NVML_SUCCESS:
+      return "Success";
+    case NVML_ERROR_UNINITIALIZED:
+      return "Uninitialized";
+    case NVML_ERROR_INVALID_ARGUMENT:
+      return "Invalid Argument";
+    case NVML_ERROR_NOT_SUPPORTED:
+      return "Not Supported";
+    case NVML_ERROR_NOT_FOUND:
+      return "Not Found";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+      return "Insufficient Size";
+    case NVML_ERROR_DRIVER_NOT_LOADED:
+      return "Driver Not Loaded";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+      return "Argument version mismatch";
+    default:
+      return "Unknown Error";
+  }
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
+  const std::lock_guard lock(g_mutex);
+  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *count = 1;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
+  const std::lock_guard lock(g_mutex);
+  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (device == nullptr || index != 0) return NVML_ERROR_INVALID_ARGUMENT;
+  *device = Handle();
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
+  const std::lock_guard lock(g_mutex);
+  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (device == nullptr || uuid == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (g_gpu->UuidText() != uuid) return NVML_ERROR_NOT_FOUND;
+  *device = Handle();
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length) {
+  const Call call(device);
+  return call.result != NVML_SUCCESS ? call.result : CopyText(g_gpu->UuidText(), uuid, length);
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length) {
+  const Call call(device);
+  return call.result != NVML_SUCCESS ? call.result : CopyText(g_gpu->machine().name, name, length);
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const GpuState::Memory now = g_gpu->MemoryNow();
+  *memory = {now.total, now.free, now.total - now.free};
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (memory->version != kNvmlMemoryV2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  const GpuState::Memory now = g_gpu->MemoryNow();
+  *memory = {kNvmlMemoryV2, now.total, 0, now.free, now.total - now.free};
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                  nvmlProcessInfo_v1_t* infos) {
+  return ListProcesses(device, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_v2_t* infos) {
+  return ListProcesses(device, count, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_v2_t* infos) {
+  return ListProcesses(device, count, infos);
+}

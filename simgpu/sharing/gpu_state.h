@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "simgpu/sharing/machine_file.h"
+#include "simgpu/sharing/state_page.h"
+
+namespace sluice::simgpu {
+
+/// One simulated GPU as a process sees it: the shared page, the machine file and the memory folder.
+class GpuState {
+ public:
+  /// Opens the GPU in folder `dir` (made by simgpu-ctl up).
+  static Result<std::unique_ptr<GpuState>> Open(const std::string& dir);
+
+  /// Writes DIR/state for a new GPU. The folder, its machine file and DIR/gpu0 exist already.
+  static Status Initialise(const std::string& dir, uint64_t capacity, bool kernel_enforced);
+
+  ~GpuState();
+  GpuState(const GpuState&) = delete;
+  GpuState& operator=(const GpuState&) = delete;
+
+  const std::string& dir() const { return dir_; }
+  const Machine& machine() const { return machine_; }
+  StatePage* page() const { return page_; }
+  std::string UuidText() const;  // "GPU-..." as NVML writes it
+
+  /// Free and total bytes of the GPU.
+  struct Memory {
+    uint64_t free = 0;
+    uint64_t total = 0;
+  };
+  Memory MemoryNow() const;
+
+  /// A new file of `bytes` in the GPU's memory, all of it backed; `charge` names the process entry that
+  /// pays. Fails with kResourceExhausted when the GPU is full.
+  Result<UniqueFd> CreateMemory(uint64_t bytes, uint32_t charge);
+  /// A new file of `bytes` without any backing, for heaps that grow and shrink inside it.
+  Result<UniqueFd> CreateSparse(uint64_t bytes);
+  /// Backs or drops a range of a sparse file.
+  Status Back(int fd, uint64_t offset, uint64_t bytes, uint32_t charge);
+  void Drop(int fd, uint64_t offset, uint64_t bytes, uint32_t charge);
+  /// Ends the charge of bytes whose file is closed by the caller.
+  void Uncharge(uint64_t bytes, uint32_t charge);
+  /// Whether `fd` is memory of this GPU, and how much.
+  Result<uint64_t> ImportedBytes(int fd) const;
+
+  /// Entry of a process, made on first use. kNobody when the table is full of running processes.
+  uint32_t RegisterProcess(const ProcessId& id, const std::string& name);
+  uint32_t RegisterExecutor(const ProcessId& executor, const ProcessId& client, uint32_t process);
+  /// Forgets executors and processes that are gone. Call before reading lists.
+  void Reap();
+
+ private:
+  GpuState(std::string dir, Machine machine, StatePage* page)
+      : dir_(std::move(dir)), machine_(std::move(machine)), page_(page) {}
+  Status Charge(uint64_t bytes, uint32_t charge);
+  void ReapLocked();
+
+  std::string dir_;
+  Machine machine_;
+  StatePage* page_;
+  uint64_t memory_device_ = 0;  // st_dev of DIR/gpu0
+};
+
+/// Holds the page's guard.
+class StateLock {
+ public:
+  explicit StateLock(StatePage* page);
+  ~StateLock();
+  StateLock(const StateLock&) = delete;
+  StateLock& operator=(const StateLock&) = delete;
+
+ private:
+  StatePage* page_;
+};
+
+}  // namespace sluice::simgpu

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace sluice::simgpu {
+
+/// A process, safe against reuse of its number: the kernel's start time (clock ticks since boot) makes
+/// the pair unique until the next boot.
+struct ProcessId {
+  int32_t pid = 0;
+  uint64_t start = 0;
+  bool operator==(const ProcessId&) const = default;
+};
+
+/// The calling process.
+ProcessId SelfProcess();
+
+/// `pid` as it runs now; start 0 when there is no such process.
+ProcessId FindProcess(pid_t pid);
+
+/// True once nothing of the process can hold memory any more: it is reaped, or a zombie whose other
+/// threads have ended too (a zombie leader alone may still share its memory with running threads).
+bool ProcessGone(const ProcessId& process);
+
+/// The short name (comm) of a process, empty if it is gone.
+std::string ProcessName(pid_t pid);
+
+}  // namespace sluice::simgpu

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "simgpu/sharing/process_id.h"
+
+namespace sluice::simgpu {
+
+inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
+inline constexpr uint32_t kStateVersion = 1;
+inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
+inline constexpr uint32_t kMaxFinished = 64;
+inline constexpr uint32_t kMaxExecutors = 64;
+inline constexpr uint32_t kKeptViolations = 16;
+inline constexpr uint32_t kNobody = UINT32_MAX;
+
+/// A program that has used the GPU. Its statistics outlive it.
+struct ProcessEntry {
+  enum State : uint32_t { kFree = 0, kRunning = 1, kFinished = 2 };
+  uint32_t state;
+  uint32_t order;  // of finishing; the oldest finished entry is reused first
+  ProcessId id;
+  char name[32];
+  std::atomic<uint64_t> kernels;
+  std::atomic<uint64_t> busy_ns;
+  std::atomic<uint64_t> bytes_now;
+  std::atomic<uint64_t> bytes_peak;
+};
+
+/// One executor, that is one context of a running program.
+struct ExecutorEntry {
+  uint32_t used;
+  ProcessId id;
+  ProcessId client;
+  uint32_t process;             // index of the client's ProcessEntry
+  std::atomic<uint32_t> grant;  // futex: 1 once the device token was handed to this executor
+};
+
+struct Violation {
+  int32_t pid;
+  uint32_t reserved;
+  char kernel[64];
+  uint64_t pool_offset;
+};
+
+/// The shared state of one simulated GPU (file DIR/state), mapped by drivers, executors, NVML and
+/// simgpu-ctl. All fields but the atomic ones are read and written under `guard`, a robust mutex: a
+/// process killed inside it leaves numbers that are at worst one update old.
+struct StatePage {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t kernel_enforced;  // 1: DIR/gpu0 is a tmpfs of `capacity` bytes; 0: counted in this page only
+  uint64_t capacity;
+  unsigned char uuid[16];
+  pthread_mutex_t guard;
+
+  // Device clock (simulated ns since the GPU came up). While `busy` it stands at clock_ns, plus what
+  // has elapsed of the running operation; while nobody holds the token it follows real time.
+  uint64_t clock_ns;
+  uint64_t real_mark_ns;  // monotonic time at which clock_ns was true and the device fell idle
+  uint32_t busy;
+  uint32_t reserved0;
+  uint64_t op_started_real_ns;  // 0: no operation is running
+  uint64_t op_declared_ns;
+
+  // Counters.
+  uint64_t busy_ns;
+  uint64_t kernels;
+  uint64_t first_start_ns;  // device clock; UINT64_MAX before the first operation
+  uint64_t last_end_ns;
+  uint64_t token_switches;
+  uint64_t oracle_violations;
+  Violation violation[kKeptViolations];  // a ring: the last one is number oracle_violations - 1
+
+  // Device token: which executor may run operations. Waiters are served first in, first out.
+  uint32_t owner;       // index into executor[], or kNobody
+  int32_t last_pid;     // client that ran last, to count switches between processes
+  uint64_t slice_ns;    // device time the owner has used since it got the token
+  uint32_t waiting_count;
+  uint32_t waiting[kMaxExecutors];
+
+  uint32_t finished_counter;
+  ProcessEntry process[kMaxProcesses];
+  ExecutorEntry executor[kMaxExecutors];
+};
+
+}  // namespace sluice::simgpu

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "simgpu/sharing/gpu_state.h"
+#include "simgpu/streams/channel.h"
+#include "simgpu/streams/control.h"
+
+namespace sluice::simgpu {
+
+/// A context's end of its executor: the process, the shared channel and the control socket.
+class ExecutorLink {
+ public:
+  /// Starts `simgpu-executor` from the folder of this library.
+  static Result<std::unique_ptr<ExecutorLink>> Start(const GpuState& gpu, uint32_t process);
+  /// Ends the executor and waits until its memory is free.
+  ~ExecutorLink();
+
+  Channel* channel() const { return channel_; }
+  /// One request and its reply. A dead executor answers CUDA_ERROR_LAUNCH_FAILED.
+  ControlReply Call(const ControlRequest& request, int fd = -1);
+  bool Alive() const;
+
+ private:
+  ExecutorLink() = default;
+  Channel* channel_ = nullptr;
+  UniqueFd socket_;
+  UniqueFd pidfd_;
+  std::mutex mutex_;  // one request at a time
+};
+
+}  // namespace sluice::simgpu

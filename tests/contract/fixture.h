@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/cuda/driver_api.h"
+
+/// What the contract tests share. They use the driver API alone; each test program runs on a simulated
+/// GPU of its own, made by main() in fixture.cc (DIR of the GPU: environment SLUICE_SIMGPU).
+namespace sluice::contract {
+
+#define ASSERT_CU(call) ASSERT_EQ((call), CUDA_SUCCESS)
+#define EXPECT_CU(call) EXPECT_EQ((call), CUDA_SUCCESS)
+
+/// A test with a current context and the module of kernels.cc.
+class ContextTest : public ::testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+  CUfunction Kernel(const char* name);
+  /// Launches one thread of a kernel. `params` as in cuLaunchKernel.
+  CUresult Launch(const char* kernel, std::vector<void*> params, CUstream stream = nullptr);
+  CUresult Fill(CUdeviceptr target, uint32_t value, uint64_t count, CUstream stream = nullptr);
+  CUdeviceptr Alloc(size_t bytes);
+  uint32_t Read32(CUdeviceptr address);
+  size_t FreeBytes();
+
+  CUcontext context_ = nullptr;
+  CUmodule module_ = nullptr;
+};
+
+/// The image of kernels.cc.
+const std::string& KernelImage();
+
+/// Properties of exportable memory of device 0.
+CUmemAllocationProp DeviceMemory();
+CUmemAccessDesc ReadWrite();
+size_t Granularity();
+
+/// A word that host and GPU share.
+class SharedWord {
+ public:
+  SharedWord();
+  ~SharedWord();
+  volatile uint64_t* host() const { return word_; }
+  CUdeviceptr device() const { return reinterpret_cast<CUdeviceptr>(word_); }
+  uint64_t Load() const { return __atomic_load_n(word_, __ATOMIC_ACQUIRE); }
+  void Store(uint64_t value) { __atomic_store_n(word_, value, __ATOMIC_RELEASE); }
+
+ private:
+  uint64_t* word_ = nullptr;
+};
+
+/// Starts this test program again as another process: it runs the function that was registered under
+/// `role` instead of the tests. Talks over two pipes.
+class OtherProcess {
+ public:
+  explicit OtherProcess(const char* role, int pass_fd = -1);
+  ~OtherProcess();
+  int pid() const { return pid_; }
+  /// One number from the other process; fails the test after ten seconds.
+  uint64_t Read();
+  void Write(uint64_t value);
+  void Kill();
+  /// Exit code, after closing the pipe.
+  int Join();
+
+ private:
+  int pid_ = -1;
+  int to_ = -1;
+  int from_ = -1;
+};
+
+/// In the other process.
+uint64_t ReadFromTest();
+void WriteToTest(uint64_t value);
+inline constexpr int kPassedFd = 10;
+
+/// Registers a role: `const bool kX = AddRole("name", [] { ...; return 0; });`
+bool AddRole(const char* role, int (*function)());
+
+/// The numbers of `simgpu-ctl stats --json`.
+uint64_t Stat(const std::string& key);
+
+/// Polls until `done`, at most ten seconds.
+bool Eventually(bool (*done)(void*), void* argument);
+template <typename F>
+bool Eventually(F done) {
+  return Eventually([](void* f) { return (*static_cast<F*>(f))(); }, &done);
+}
+
+}  // namespace sluice::contract

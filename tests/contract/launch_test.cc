@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <cstring>
+
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+class Launch : public ContextTest {};
+
+TEST_F(Launch, RunsAKernelAndCopiesBack) {
+  const CUdeviceptr memory = Alloc(4096);
+  ASSERT_CU(Fill(memory, 0xabcd1234, 1024));
+  EXPECT_EQ(Read32(memory), 0xabcd1234u);
+  EXPECT_EQ(Read32(memory + 4092), 0xabcd1234u);
+  EXPECT_CU(cuMemFree_v2(memory));
+}
+
+TEST_F(Launch, TakesArgumentsFromABuffer) {
+  const CUdeviceptr memory = Alloc(4096);
+  struct {
+    CUdeviceptr target;
+    uint32_t value;
+    uint32_t pad;
+    uint64_t count;
+  } args{memory, 7, 0, 4};
+  size_t bytes = sizeof args;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &args, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  ASSERT_CU(cuLaunchKernel(Kernel("fill"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
+  args.value = 9;  // the call took its copy
+  EXPECT_EQ(Read32(memory + 12), 7u);
+}
+
+TEST_F(Launch, TakesLargeArguments) {
+  CUdeviceptr memory = Alloc(4096);
+  uint32_t values[64];
+  for (uint32_t i = 0; i < 64; ++i) values[i] = i * i;
+  ASSERT_CU(ContextTest::Launch("big", {&memory, values}));
+  EXPECT_EQ(Read32(memory + 63 * 4), 63u * 63u);
+}
+
+TEST_F(Launch, PassesTheShape) {
+  CUdeviceptr memory = Alloc(4096);
+  void* params[] = {&memory};
+  ASSERT_CU(cuLaunchKernel(Kernel("shape"), 5, 4, 3, 32, 2, 1, 128, nullptr, params, nullptr));
+  uint32_t seen[7];
+  ASSERT_CU(cuMemcpyDtoH_v2(seen, memory, sizeof seen));
+  const uint32_t expected[7] = {5, 4, 3, 32, 2, 1, 128};
+  EXPECT_EQ(memcmp(seen, expected, sizeof seen), 0);
+}
+
+TEST_F(Launch, RefusesBadShapesAndHandles) {
+  const CUfunction f = Kernel("nothing");
+  EXPECT_EQ(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchKernel(f, 1, 1, 1, 1025, 1, 1, 0, nullptr, nullptr, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 64 * 1024, nullptr, nullptr, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+            CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuLaunchKernel(Kernel("fill"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Launch, NamesWhatIsWrongWithAModule) {
+  CUmodule module = nullptr;
+  EXPECT_EQ(cuModuleLoadData(&module, ".version 8.0\n.target sm_80\n"),
+            CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(cuModuleLoadData(&module, "// simgpu-module 1\nAAAA"), CUDA_ERROR_INVALID_IMAGE);
+  CUfunction function = nullptr;
+  EXPECT_EQ(cuModuleGetFunction(&function, module_, "absent"), CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(cuModuleGetFunction(&function, module_, "other_abi"), CUDA_ERROR_NOT_FOUND);
+}
+
+TEST_F(Launch, AStrayPointerEndsTheContextOnly) {
+  CUcontext other = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
+  CUmodule module = nullptr;
+  ASSERT_CU(cuModuleLoadData(&module, KernelImage().c_str()));
+  CUfunction fill = nullptr;
+  ASSERT_CU(cuModuleGetFunction(&fill, module, "fill"));
+  CUdeviceptr nowhere = 0x400000000000 + (uint64_t{1} << 40);
+  uint32_t value = 1;
+  uint64_t count = 1;
+  void* params[] = {&nowhere, &value, &count};
+  ASSERT_CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);  // sticky
+  EXPECT_EQ(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr),
+            CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_CU(cuCtxDestroy_v2(other));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  const CUdeviceptr memory = Alloc(64);
+  ASSERT_CU(Fill(memory, 3, 1));
+  EXPECT_EQ(Read32(memory), 3u);
+}
+
+TEST_F(Launch, ATrapIsALaunchFailure) {
+  CUcontext other = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
+  CUmodule module = nullptr;
+  ASSERT_CU(cuModuleLoadData(&module, KernelImage().c_str()));
+  CUfunction trap = nullptr;
+  ASSERT_CU(cuModuleGetFunction(&trap, module, "trap"));
+  ASSERT_CU(cuLaunchKernel(trap, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_CU(cuCtxDestroy_v2(other));
+}
+
+}  // namespace
+}  // namespace sluice::contract
