@@ -53,8 +53,10 @@ Result<GpuStats> SimulatedGpu::Stats() const {
   const auto text = Control(layout_, {"stats", dir_, "--json"});
   if (!text.ok()) return text.status();
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  uint64_t busy_ns = 0;
+  uint64_t idle_ns = 0;  // between the first operation and the last
   GpuStats stats;
-  for (const auto& [key, into] : {std::pair{"span_ns", &stats.span_ns},
+  for (const auto& [key, into] : {std::pair{"busy_ns", &busy_ns}, std::pair{"idle_ns", &idle_ns},
                                   std::pair{"oracle_violations", &stats.oracle_violations}}) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned()) {
       return Status(StatusCode::kInternal,
@@ -62,6 +64,7 @@ Result<GpuStats> SimulatedGpu::Stats() const {
     }
     *into = json[key].get<uint64_t>();
   }
+  stats.span_ns = busy_ns + idle_ns;
   return stats;
 }
 
