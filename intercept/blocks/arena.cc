@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/blocks/arena.h"
+
+namespace sluice {
+
+// Descriptors, lists and the tiling of leased units. Searching is in arena_search.cc, giving units
+// back in arena_units.cc.
+
+bool Arena::Init(uint32_t units, uint32_t unit_granules) {
+  units_ = units;
+  unit_shift_ = static_cast<uint32_t>(__builtin_ctz(unit_granules));
+  if (!first_in_unit_.Reserve(units) || !live_in_unit_.Reserve(units)) return false;
+  for (uint32_t unit = 0; unit < units; ++unit) {
+    first_in_unit_[unit] = kNoBlock;
+    live_in_unit_[unit] = kNotLeased;
+  }
+  for (FreeTree& tree : tree_) tree = {};
+  for (FreeList& list : list_) list = {kNoBlock, kNoBlock};
+  for (uint64_t& word : listed_) word = 0;
+  return Reserve();
+}
+
+void Arena::FreeMemory() {
+  blocks_.Free();
+  first_in_unit_.Free();
+  live_in_unit_.Free();
+  live_.FreeMemory();
+  index_.FreeMemory();
+  units_ = held_units_ = free_units_ = 0;
+  blocks_used_ = vacant_head_ = vacant_count_ = live_count_ = 0;
+  live_granules_ = 0;
+}
+
+// One operation makes at most two descriptors and two insertions into the trees; with this done it
+// cannot fail half-way.
+bool Arena::Reserve() {
+  constexpr uint32_t kSpare = 4;
+  if (vacant_count_ + (blocks_.capacity() - blocks_used_) < kSpare &&
+      !blocks_.Reserve(blocks_used_ + kSpare)) {
+    return false;
+  }
+  return live_.Reserve(live_count_ + 1) && index_.Reserve(kSpare);
+}
+
+uint32_t Arena::NewBlock(uint32_t start, uint32_t size) {
+  uint32_t id = 0;
+  if (vacant_head_ != 0) {
+    id = vacant_head_ - 1;
+    vacant_head_ = blocks_[id].next;
+    --vacant_count_;
+  } else {
+    id = blocks_used_++;
+  }
+  Block& block = blocks_[id];
+  block = {};
+  block.start = start;
+  block.size = size;
+  block.prev = block.next = block.older = block.newer = kNoBlock;
+  return id;
+}
+
+void Arena::DropBlock(uint32_t id) {
+  blocks_[id].kind = BlockKind::kVacant;
+  blocks_[id].next = vacant_head_;
+  vacant_head_ = id + 1;
+  ++vacant_count_;
+}
+
+FreeTree& Arena::TreeOf(const Block& block) {
+  if (block.kind == BlockKind::kSynced) return tree_[kSyncedTree];
+  if (block.kind == BlockKind::kUnused) return tree_[kUnusedTree];
+  return tree_[block.slot];
+}
+
+void Arena::LinkBefore(uint32_t id, uint32_t next) {
+  const uint32_t prev = blocks_[next].prev;
+  blocks_[id].prev = prev;
+  blocks_[id].next = next;
+  blocks_[next].prev = id;
+  if (prev != kNoBlock) blocks_[prev].next = id;
+}
+
+void Arena::Unlink(uint32_t id) {
+  const Block& block = blocks_[id];
+  if (block.prev != kNoBlock) blocks_[block.prev].next = block.next;
+  if (block.next != kNoBlock) blocks_[block.next].prev = block.prev;
+}
+
+// Units whose first granule lies in [from, to) start in block `id` from now on.
+void Arena::CoverUnits(uint32_t id, uint32_t from, uint32_t to) {
+  const uint32_t mask = unit_granules() - 1;
+  for (uint32_t unit = (from + mask) >> unit_shift_; unit << unit_shift_ < to; ++unit) {
+    first_in_unit_[unit] = id;
+  }
+}
+
+void Arena::CountLive(const Block& block, bool alive) {
+  const uint32_t last = (block.end() - 1) >> unit_shift_;
+  for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
+    if (alive) {
+      if (live_in_unit_[unit]++ == 0) --free_units_;
+    } else {
+      if (--live_in_unit_[unit] == 0) ++free_units_;
+    }
+  }
+}
+
+bool Arena::Grant(const protocol::Extent& extent) {
+  for (uint32_t unit = extent.offset; unit < extent.offset + extent.length; ++unit) {
+    if (Leased(unit)) return false;
+  }
+  if (!Reserve()) return false;
+  const uint32_t start = extent.offset << unit_shift_;
+  const uint32_t id = NewBlock(start, extent.length << unit_shift_);
+  Block& block = blocks_[id];
+  block.kind = BlockKind::kUnused;
+  if (extent.offset > 0 && Leased(extent.offset - 1)) {
+    uint32_t left = first_in_unit_[extent.offset - 1];
+    while (blocks_[left].next != kNoBlock) left = blocks_[left].next;
+    block.prev = left;
+    blocks_[left].next = id;
+  }
+  const uint32_t behind = extent.offset + extent.length;
+  if (behind < units_ && Leased(behind)) {
+    block.next = first_in_unit_[behind];
+    blocks_[block.next].prev = id;
+  }
+  for (uint32_t unit = extent.offset; unit < behind; ++unit) live_in_unit_[unit] = 0;
+  CoverUnits(id, block.start, block.end());
+  held_units_ += extent.length;
+  free_units_ += extent.length;
+  InsertFree(id);
+  return true;
+}
+
+void Arena::Enlist(uint32_t id) {
+  Block& block = blocks_[id];
+  FreeList& list = list_[block.slot];
+  block.older = list.newest;
+  block.newer = kNoBlock;
+  if (list.newest != kNoBlock) {
+    blocks_[list.newest].newer = id;
+  } else {
+    list.oldest = id;
+    listed_[block.slot / 64] |= uint64_t{1} << (block.slot % 64);
+  }
+  list.newest = id;
+}
+
+void Arena::Unlist(uint32_t id) {
+  const Block& block = blocks_[id];
+  FreeList& list = list_[block.slot];
+  (block.older != kNoBlock ? blocks_[block.older].newer : list.oldest) = block.newer;
+  (block.newer != kNoBlock ? blocks_[block.newer].older : list.newest) = block.older;
+  if (list.oldest == kNoBlock) listed_[block.slot / 64] &= ~(uint64_t{1} << (block.slot % 64));
+}
+
+bool Arena::Mergeable(const Block& a, const Block& b) {
+  if (a.kind != b.kind || a.borrowed || b.borrowed) return false;
+  return a.kind != BlockKind::kUnsynced || a.slot == b.slot;
+}
+
+// Enters a block of a free kind into its tree and list, merged with its neighbours of the same kind.
+// A merged unsynced block carries the newest mark and so the last place in the list: within a slot
+// the list stays ordered by mark. The neighbour is extended in place where possible, which costs one
+// descent instead of two.
+void Arena::InsertFree(uint32_t id) {
+  Block& block = blocks_[id];
+  FreeTree& tree = TreeOf(block);
+  const bool listed = block.kind == BlockKind::kUnsynced;
+  const uint32_t left = block.prev;
+  const uint32_t right = block.next;
+  const bool join_left = left != kNoBlock && Mergeable(blocks_[left], block);
+  const bool join_right = right != kNoBlock && Mergeable(blocks_[right], block);
+  if (!join_left && !join_right) {
+    index_.Insert(tree, block.start, block.size, id);
+    if (listed) Enlist(id);
+    return;
+  }
+  FreePath path;
+  const uint32_t kept = join_left ? left : right;
+  if (listed) {
+    Unlist(kept);
+    blocks_[kept].mark = block.mark;
+    blocks_[kept].free_seq = block.free_seq;
+  }
+  if (join_left && join_right) {
+    if (listed) Unlist(right);
+    index_.Find(tree, blocks_[right].start, &path);
+    index_.Erase(tree, path);
+    blocks_[left].size += blocks_[right].size;
+    CoverUnits(left, blocks_[right].start, blocks_[right].end());
+    Unlink(right);
+    DropBlock(right);
+  }
+  index_.Find(tree, blocks_[kept].start, &path);
+  if (!join_left) blocks_[kept].start = block.start;
+  blocks_[kept].size += block.size;
+  index_.Change(tree, path, blocks_[kept].start, blocks_[kept].size);
+  CoverUnits(kept, block.start, block.end());
+  Unlink(id);
+  DropBlock(id);
+  if (listed) Enlist(kept);
+}
+
+void Arena::RemoveFree(uint32_t id) {
+  const Block& block = blocks_[id];
+  FreePath path;
+  FreeTree& tree = TreeOf(block);
+  index_.Find(tree, block.start, &path);
+  index_.Erase(tree, path);
+  if (block.kind == BlockKind::kUnsynced) Unlist(id);
+}
+
+void Arena::FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark) {
+  if (!Reserve()) return;  // the block leaks: better than half-entered
+  Block& block = blocks_[id];
+  live_.Take(block.start);
+  --live_count_;
+  live_granules_ -= block.size;
+  CountLive(block, false);
+  block.kind = BlockKind::kUnsynced;
+  block.slot = static_cast<uint16_t>(slot);
+  block.mark = mark;
+  block.free_seq = ++free_seq_;
+  block.sync = false;
+  InsertFree(id);
+}
+
+void Arena::FreeSynced(uint32_t id) {
+  if (!Reserve()) return;
+  Block& block = blocks_[id];
+  live_.Take(block.start);
+  --live_count_;
+  live_granules_ -= block.size;
+  CountLive(block, false);
+  ++free_seq_;
+  block.kind = BlockKind::kSynced;
+  block.borrowed = block.sync = false;
+  InsertFree(id);
+}
+
+void Arena::MakeSynced(uint32_t id) {
+  RemoveFree(id);
+  blocks_[id].kind = BlockKind::kSynced;
+  blocks_[id].borrowed = false;
+  InsertFree(id);
+}
+
+uint32_t Arena::CollectReached(const protocol::MarkPage& marks) {
+  uint32_t collected = 0;
+  for (uint32_t word = 0; word * 64 < kNoSlot; ++word) {
+    for (uint64_t bits = listed_[word]; bits != 0; bits &= bits - 1) {
+      const uint32_t slot = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
+      const uint64_t reached = marks.mark[slot].load(std::memory_order_acquire);
+      while (HasUnsynced(slot) &&
+             protocol::MarkReached(reached, blocks_[list_[slot].oldest].mark) && Reserve()) {
+        MakeSynced(list_[slot].oldest);
+        ++collected;
+      }
+    }
+  }
+  return collected;
+}
+
+uint32_t Arena::CollectThrough(uint32_t slot, uint64_t free_seq) {
+  uint32_t collected = 0;
+  while (HasUnsynced(slot) && blocks_[list_[slot].oldest].free_seq <= free_seq && Reserve()) {
+    MakeSynced(list_[slot].oldest);
+    ++collected;
+  }
+  return collected;
+}
+
+}  // namespace sluice

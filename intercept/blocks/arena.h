@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stdint.h>
+
+#include "intercept/blocks/address_map.h"
+#include "intercept/blocks/block.h"
+#include "intercept/blocks/free_index.h"
+#include "intercept/protocol/pages.h"
+#include "intercept/protocol/wire.h"
+
+namespace sluice {
+
+/// Wholly free units chosen for a release, with the fence that covers them.
+struct UnitRelease {
+  uint32_t units;
+  uint32_t terms;
+  uint32_t extents;
+  protocol::FenceTerm fence[protocol::kMaxFenceTerms];
+  protocol::Extent extent[protocol::kMaxExtentsPerFrame];
+};
+
+/// Blocks inside leased units. Knows nothing of CUDA, sockets or threads: the caller holds a lock,
+/// names streams by slot, and says which mark will cover a free. Addresses and sizes are in granules,
+/// address 0 is the start of the pool.
+class Arena {
+ public:
+  constexpr Arena() = default;
+
+  /// `units` of `unit_granules` (a power of two) each; nothing is leased yet.
+  bool Init(uint32_t units, uint32_t unit_granules);
+  void FreeMemory();
+
+  /// The extent is leased from now on. False: host out of memory, or already (partly) leased.
+  bool Grant(const protocol::Extent& extent);
+
+  /// A live block, or kNoBlock. `slot` kNoSlot: for any stream at once (cuMemAlloc). Search order:
+  /// same-stream, synced, unused (each the lowest address that fits), another stream's block whose
+  /// mark is reached (earliest free first, whole), then a run of adjacent usable blocks.
+  uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
+
+  /// The live block that starts here, or kNoBlock.
+  uint32_t FindLive(uint32_t start) const { return live_.Find(start); }
+  /// The block that contains this granule, of any kind, or kNoBlock.
+  uint32_t FindContaining(uint32_t granule) const;
+
+  /// Frees a live block for the stream in `slot`; `mark` is the next one that will be issued there.
+  void FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark);
+  /// Frees a live block that the GPU is known to be done with.
+  void FreeSynced(uint32_t id);
+
+  /// Turns every free whose mark is reached into synced free space. Returns how many.
+  uint32_t CollectReached(const protocol::MarkPage& marks);
+  /// The same for the frees of a slot up to `free_seq` (from FreeSeq() before a synchronisation).
+  uint32_t CollectThrough(uint32_t slot, uint64_t free_seq);
+  uint64_t FreeSeq() const { return free_seq_; }
+
+  /// Gives up to `max_units` wholly free units back, the highest first, as far as their frees are
+  /// reached or covered by a mark that was issued (`queued[slot]`), in one frame and one fence.
+  uint32_t TakeFreeUnits(uint32_t max_units, const uint64_t* queued,
+                         const protocol::MarkPage& marks, UnitRelease* out);
+  /// The context is gone: all blocks, live ones too, become synced free space.
+  void Abandon();
+
+  const Block& block(uint32_t id) const { return blocks_[id]; }
+  void SetSync(uint32_t id) { blocks_[id].sync = true; }
+  bool HasUnsynced(uint32_t slot) const { return list_[slot].oldest != kNoBlock; }
+  /// The mark that covers the slot's latest free; only with HasUnsynced.
+  uint64_t LatestMark(uint32_t slot) const { return blocks_[list_[slot].newest].mark; }
+
+  uint32_t units() const { return units_; }
+  uint32_t unit_granules() const { return 1u << unit_shift_; }
+  uint32_t held_units() const { return held_units_; }
+  uint32_t free_units() const { return free_units_; }  // held, without a live block
+  uint64_t live_granules() const { return live_granules_; }
+
+  /// Calls f(id, block) for every block in address order.
+  template <class F>
+  void ForEach(F f) const {
+    for (uint32_t unit = 0; unit < units_; ++unit) {
+      if (!Leased(unit) || (unit > 0 && Leased(unit - 1))) continue;
+      for (uint32_t id = first_in_unit_[unit]; id != kNoBlock; id = blocks_[id].next) {
+        f(id, blocks_[id]);
+      }
+    }
+  }
+
+ private:
+  static constexpr uint32_t kSyncedTree = kNoSlot + 1;
+  static constexpr uint32_t kUnusedTree = kNoSlot + 2;
+  static constexpr uint32_t kTrees = kNoSlot + 3;
+  static constexpr uint32_t kNotLeased = 0xffffffff;
+
+  struct FreeList {
+    uint32_t oldest;
+    uint32_t newest;
+  };
+
+  bool Leased(uint32_t unit) const { return live_in_unit_[unit] != kNotLeased; }
+  bool Reserve();
+  uint32_t NewBlock(uint32_t start, uint32_t size);
+  void DropBlock(uint32_t id);
+  FreeTree& TreeOf(const Block& block);
+  void LinkBefore(uint32_t id, uint32_t next);
+  void Unlink(uint32_t id);
+  void CoverUnits(uint32_t id, uint32_t from, uint32_t to);
+  void CountLive(const Block& block, bool alive);
+
+  void Enlist(uint32_t id);
+  void Unlist(uint32_t id);
+  static bool Mergeable(const Block& a, const Block& b);
+  void InsertFree(uint32_t id);
+  void RemoveFree(uint32_t id);
+  void MakeSynced(uint32_t id);
+
+  uint32_t TakeFirst(uint32_t tree, uint32_t granules);
+  uint32_t TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules);
+  uint32_t MakeLive(uint32_t id);
+  uint32_t Borrow(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
+  uint32_t Combine(uint32_t granules, uint32_t slot);
+
+  bool FenceUnit(uint32_t unit, const uint64_t* queued, const protocol::MarkPage& marks,
+                 UnitRelease* out) const;
+  void RemoveUnit(uint32_t unit);
+
+  uint32_t units_ = 0;
+  uint32_t unit_shift_ = 0;
+  uint32_t held_units_ = 0;
+  uint32_t free_units_ = 0;
+  uint64_t live_granules_ = 0;
+  uint64_t free_seq_ = 0;
+
+  PagedArray<Block> blocks_;
+  uint32_t blocks_used_ = 0;
+  uint32_t vacant_head_ = 0;  // index + 1, chained through next
+  uint32_t vacant_count_ = 0;
+  uint32_t live_count_ = 0;
+
+  PagedArray<uint32_t> first_in_unit_;  // the block that contains the unit's first granule
+  PagedArray<uint32_t> live_in_unit_;   // live blocks that touch the unit, or kNotLeased
+  AddressMap live_;
+  FreeIndex index_;
+  FreeTree tree_[kTrees] = {};
+  FreeList list_[kNoSlot + 1] = {};
+  uint64_t listed_[(kNoSlot + 64) / 64] = {};  // slots whose list is not empty
+};
+
+}  // namespace sluice

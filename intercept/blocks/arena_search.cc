@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/blocks/arena.h"
+
+namespace sluice {
+namespace {
+
+// How far a borrowed block may exceed the request: it is taken whole.
+bool WorthBorrowing(uint32_t size, uint32_t wanted) {
+  constexpr uint32_t kSlack = (1u << 20) >> kGranuleShift;  // 1 MiB
+  return size >= wanted && (size - wanted <= wanted || size - wanted <= kSlack);
+}
+
+// Reached frees are at the front of a slot's list; a longer look would cost more than it finds, and
+// what is missed here is collected below before anything is leased.
+constexpr uint32_t kBorrowLook = 32;
+
+}  // namespace
+
+uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
+  if (granules == 0 || granules >= FreeIndex::kLimit || !Reserve()) return kNoBlock;
+  uint32_t id = kNoBlock;
+  if (slot < kNoSlot) id = TakeFirst(slot, granules);
+  if (id == kNoBlock) id = TakeFirst(kSyncedTree, granules);
+  if (id == kNoBlock) id = TakeFirst(kUnusedTree, granules);
+  if (id != kNoBlock) return id;
+  id = Borrow(granules, slot, marks);
+  if (id != kNoBlock) return id;
+  if (CollectReached(marks) > 0 && Reserve()) {
+    id = TakeFirst(kSyncedTree, granules);
+    if (id != kNoBlock) return id;
+  }
+  return Combine(granules, slot);
+}
+
+uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
+  FreePath path;
+  if (!index_.FindFirst(tree_[tree], granules, &path)) return kNoBlock;
+  return TakeLow(tree_[tree], path, granules);
+}
+
+// The low part of the free block becomes the live one; the rest keeps descriptor, list position and
+// place in the tree.
+uint32_t Arena::TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules) {
+  const uint32_t id = index_.ValueAt(tree, path);
+  Block& rest = blocks_[id];
+  if (rest.size == granules || rest.borrowed) {
+    index_.Erase(tree, path);
+    if (rest.kind == BlockKind::kUnsynced) Unlist(id);
+    return MakeLive(id);
+  }
+  const uint32_t low = NewBlock(rest.start, granules);  // may not move blocks_: Reserve came first
+  LinkBefore(low, id);
+  rest.start += granules;
+  rest.size -= granules;
+  index_.Change(tree, path, rest.start, rest.size);
+  CoverUnits(low, blocks_[low].start, rest.start);
+  return MakeLive(low);
+}
+
+uint32_t Arena::MakeLive(uint32_t id) {
+  Block& block = blocks_[id];
+  block.kind = BlockKind::kLive;
+  live_.Insert(block.start, id);
+  ++live_count_;
+  live_granules_ += block.size;
+  CountLive(block, true);
+  return id;
+}
+
+uint32_t Arena::Borrow(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
+  uint32_t best = kNoBlock;
+  for (uint32_t word = 0; word * 64 < kNoSlot; ++word) {
+    for (uint64_t bits = listed_[word]; bits != 0; bits &= bits - 1) {
+      const uint32_t other = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
+      if (other == slot) continue;
+      const uint64_t reached = marks.mark[other].load(std::memory_order_acquire);
+      uint32_t look = kBorrowLook;
+      for (uint32_t id = list_[other].oldest; id != kNoBlock && look > 0; --look) {
+        const Block& block = blocks_[id];
+        if (!protocol::MarkReached(reached, block.mark)) break;
+        if (WorthBorrowing(block.size, granules) &&
+            (best == kNoBlock || block.free_seq < blocks_[best].free_seq)) {
+          best = id;
+        }
+        id = block.newer;
+      }
+    }
+  }
+  if (best == kNoBlock) return kNoBlock;
+  RemoveFree(best);
+  blocks_[best].borrowed = true;
+  return MakeLive(best);
+}
+
+// Space for a large block may be there in adjacent pieces of different kinds, each of which this
+// stream may use. Linear in the number of blocks, but only where the alternative is a round trip to
+// the daemon or out-of-memory.
+uint32_t Arena::Combine(uint32_t granules, uint32_t slot) {
+  uint32_t first = kNoBlock;
+  uint32_t last = kNoBlock;
+  uint64_t total = 0;
+  uint32_t run = kNoBlock;
+  ForEach([&](uint32_t id, const Block& block) {
+    if (last != kNoBlock) return;
+    const bool usable = block.kind == BlockKind::kSynced || block.kind == BlockKind::kUnused ||
+                        (block.kind == BlockKind::kUnsynced && block.slot == slot &&
+                         slot < kNoSlot && !block.borrowed);
+    if (!usable) {
+      run = kNoBlock;
+      total = 0;
+      return;
+    }
+    if (run == kNoBlock || block.prev == kNoBlock) {
+      run = id;
+      total = 0;
+    }
+    total += block.size;
+    if (total >= granules) {
+      first = run;
+      last = id;
+    }
+  });
+  if (last == kNoBlock) return kNoBlock;
+  if (first == last) {
+    FreePath path;
+    index_.Find(TreeOf(blocks_[first]), blocks_[first].start, &path);
+    return TakeLow(TreeOf(blocks_[first]), path, granules);
+  }
+  // The last piece gives only what is missing, from its low end.
+  while (true) {
+    const uint32_t next = blocks_[first].next;
+    const uint32_t missing = granules - blocks_[first].size;
+    if (blocks_[first].kind != BlockKind::kLive) {
+      RemoveFree(first);
+      blocks_[first].kind = BlockKind::kLive;  // not counted yet; only keeps it out of the trees
+    }
+    Block& piece = blocks_[next];
+    if (next == last && piece.size > missing) {
+      FreePath path;
+      FreeTree& tree = TreeOf(piece);
+      index_.Find(tree, piece.start, &path);
+      CoverUnits(first, piece.start, piece.start + missing);
+      piece.start += missing;
+      piece.size -= missing;
+      index_.Change(tree, path, piece.start, piece.size);
+      blocks_[first].size = granules;
+      return MakeLive(first);
+    }
+    RemoveFree(next);
+    CoverUnits(first, piece.start, piece.end());
+    blocks_[first].size += piece.size;
+    Unlink(next);
+    DropBlock(next);
+    if (next == last) return MakeLive(first);
+  }
+}
+
+}  // namespace sluice

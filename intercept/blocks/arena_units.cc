@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/blocks/arena.h"
+
+namespace sluice {
+
+uint32_t Arena::FindContaining(uint32_t granule) const {
+  const uint32_t unit = granule >> unit_shift_;
+  if (unit >= units_ || !Leased(unit)) return kNoBlock;
+  uint32_t id = first_in_unit_[unit];
+  while (id != kNoBlock && blocks_[id].end() <= granule) id = blocks_[id].next;
+  return id;
+}
+
+// Adds what the unit's free blocks still wait for to the fence. False, with the fence as it was, when
+// a free is not covered by an issued mark or the terms do not suffice.
+bool Arena::FenceUnit(uint32_t unit, const uint64_t* queued, const protocol::MarkPage& marks,
+                      UnitRelease* out) const {
+  protocol::FenceTerm fence[protocol::kMaxFenceTerms];
+  uint32_t terms = out->terms;
+  for (uint32_t i = 0; i < terms; ++i) fence[i] = out->fence[i];
+  const uint32_t end = (unit + 1) << unit_shift_;
+  for (uint32_t id = first_in_unit_[unit]; id != kNoBlock && blocks_[id].start < end;
+       id = blocks_[id].next) {
+    const Block& block = blocks_[id];
+    if (block.kind != BlockKind::kUnsynced) continue;
+    if (block.slot >= kNoSlot) return false;
+    if (protocol::MarkReached(marks.mark[block.slot].load(std::memory_order_acquire), block.mark)) {
+      continue;
+    }
+    if (!protocol::MarkReached(queued[block.slot], block.mark)) return false;
+    uint32_t i = 0;
+    while (i < terms && fence[i].slot != block.slot) ++i;
+    if (i == terms) {
+      if (terms == protocol::kMaxFenceTerms) return false;
+      fence[terms++] = {block.slot, 0, block.mark};
+    } else if (protocol::MarkReached(block.mark, fence[i].value)) {
+      fence[i].value = block.mark;
+    }
+  }
+  for (uint32_t i = 0; i < terms; ++i) out->fence[i] = fence[i];
+  out->terms = terms;
+  return true;
+}
+
+uint32_t Arena::TakeFreeUnits(uint32_t max_units, const uint64_t* queued,
+                              const protocol::MarkPage& marks, UnitRelease* out) {
+  out->units = out->terms = out->extents = 0;
+  for (uint32_t unit = units_; unit-- > 0 && out->units < max_units && free_units_ > 0;) {
+    if (live_in_unit_[unit] != 0) continue;
+    const bool adjacent = out->extents > 0 && out->extent[out->extents - 1].offset == unit + 1;
+    if (!adjacent && out->extents == protocol::kMaxExtentsPerFrame) break;
+    if (!Reserve() || !FenceUnit(unit, queued, marks, out)) continue;
+    RemoveUnit(unit);
+    if (adjacent) {
+      --out->extent[out->extents - 1].offset;
+      ++out->extent[out->extents - 1].length;
+    } else {
+      out->extent[out->extents++] = {unit, 1};
+    }
+    ++out->units;
+  }
+  return out->units;
+}
+
+// Cuts the unit out of the tiling. Its free blocks are trimmed at the unit's bounds; what lies beyond
+// stays free with the same kind, mark and age.
+void Arena::RemoveUnit(uint32_t unit) {
+  const uint32_t from = unit << unit_shift_;
+  const uint32_t to = from + unit_granules();
+  uint32_t id = first_in_unit_[unit];
+  while (id != kNoBlock && blocks_[id].start < to) {
+    Block& block = blocks_[id];
+    const uint32_t next = block.next;
+    if (block.start < from && block.end() > to) {
+      // Sticks out on both sides: the right piece is a new block behind it in tree and list.
+      const uint32_t right = NewBlock(to, block.end() - to);
+      Block& piece = blocks_[right];
+      Block& left = blocks_[id];
+      piece.kind = left.kind;
+      piece.slot = left.slot;
+      piece.mark = left.mark;
+      piece.free_seq = left.free_seq;
+      piece.borrowed = left.borrowed;
+      piece.next = left.next;
+      if (piece.next != kNoBlock) blocks_[piece.next].prev = right;
+      CoverUnits(right, to, piece.end());
+      FreePath path;
+      index_.Find(TreeOf(left), left.start, &path);
+      left.size = from - left.start;
+      left.next = kNoBlock;
+      index_.Change(TreeOf(left), path, left.start, left.size);
+      index_.Insert(TreeOf(piece), piece.start, piece.size, right);
+      if (left.kind == BlockKind::kUnsynced) {
+        piece.older = id;
+        piece.newer = left.newer;
+        (left.newer != kNoBlock ? blocks_[left.newer].older : list_[left.slot].newest) = right;
+        left.newer = right;
+      }
+      break;
+    }
+    FreePath path;
+    if (block.start < from) {
+      index_.Find(TreeOf(block), block.start, &path);
+      block.size = from - block.start;
+      block.next = kNoBlock;
+      index_.Change(TreeOf(block), path, block.start, block.size);
+      if (next != kNoBlock) blocks_[next].prev = kNoBlock;
+    } else if (block.end() > to) {
+      index_.Find(TreeOf(block), block.start, &path);
+      block.size = block.end() - to;
+      block.start = to;
+      if (block.prev != kNoBlock) blocks_[block.prev].next = kNoBlock;
+      block.prev = kNoBlock;
+      index_.Change(TreeOf(block), path, block.start, block.size);
+    } else {
+      RemoveFree(id);
+      if (block.prev != kNoBlock) blocks_[block.prev].next = kNoBlock;
+      if (next != kNoBlock) blocks_[next].prev = kNoBlock;
+      DropBlock(id);
+    }
+    id = next;
+  }
+  first_in_unit_[unit] = kNoBlock;
+  live_in_unit_[unit] = kNotLeased;
+  --held_units_;
+  --free_units_;
+}
+
+void Arena::Abandon() {
+  for (uint32_t id = 0; id < blocks_used_; ++id) {
+    if (blocks_[id].kind == BlockKind::kLive) FreeSynced(id);
+  }
+  for (uint32_t slot = 0; slot <= kNoSlot; ++slot) CollectThrough(slot, free_seq_);
+}
+
+}  // namespace sluice

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stdint.h>
+
+#include "intercept/protocol/wire.h"
+
+namespace sluice {
+
+inline constexpr uint32_t kGranuleShift = 9;
+inline constexpr uint32_t kGranuleBytes = 1u << kGranuleShift;
+
+inline constexpr uint32_t kNoBlock = 0xffffffff;
+
+/// The slot of a stream that has none (more streams than slots). What is freed on it is known to be
+/// done only after a full drain.
+inline constexpr uint32_t kNoSlot = protocol::kStreamSlots;
+
+enum class BlockKind : uint8_t {
+  kVacant,    // the descriptor is not in use
+  kLive,      // the application's
+  kUnsynced,  // freed on `slot`; usable there at once, elsewhere when `mark` is reached
+  kSynced,    // freed, and the GPU is known to be done with it
+  kUnused,    // leased and never used since
+};
+
+/// A piece of leased space, in granules. Blocks of one run of leased units tile it and are chained
+/// in address order.
+struct Block {
+  uint32_t start;
+  uint32_t size;
+  uint32_t prev;  // the physically adjacent block, or kNoBlock
+  uint32_t next;
+  uint32_t older;  // kUnsynced: the slot's blocks in the order in which they were freed
+  uint32_t newer;
+  BlockKind kind;
+  bool borrowed;  // taken from another stream before it was synced: neither split nor merged
+  bool sync;      // kLive: from cuMemAlloc, so that freeing it synchronises
+  uint16_t slot;  // kUnsynced: the *free* stream
+  uint32_t reserved;
+  uint64_t mark;      // kUnsynced: the mark that covers the free
+  uint64_t free_seq;  // kUnsynced: position among all frees of the arena
+
+  uint32_t end() const { return start + size; }
+};
+
+}  // namespace sluice

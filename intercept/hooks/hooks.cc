@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/hooks/process.h"
+#include "intercept/lookup/lookup.h"
+
+// The exported functions. Their parameters are checked against common/cuda/functions.def by the
+// compiler: a different declaration of the same C function is an error.
+
+namespace sluice {
+namespace {
+
+CUstream Legacy(CUstream stream) { return stream == nullptr ? CU_STREAM_LEGACY : stream; }
+CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
+
+CUresult ReplaceEntry(CUresult result, const char* symbol, void** pfn, cuuint64_t flags) {
+  if (result == CUDA_SUCCESS && symbol != nullptr && pfn != nullptr && *pfn != nullptr) {
+    *pfn = HookForEntry(symbol, *pfn, flags);
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace sluice
+
+#define SLUICE_HOOK(symbol, what, params, names, policy)                           \
+  extern "C" __attribute__((visibility("default"))) CUresult symbol params {       \
+    using namespace sluice; /* NOLINT(google-build-using-namespace) */             \
+    const HookScope scope;                                                         \
+    const PFN_##symbol real = scope.driver().symbol;                               \
+    if (real == nullptr) return CUDA_ERROR_NOT_FOUND;                              \
+    [[maybe_unused]] Client* const client = scope.client();                        \
+    return scope.client() == nullptr ? real names : policy;                        \
+  }
+#include "intercept/hooks/hooks.def"
+#undef SLUICE_HOOK

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/hooks/process.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "intercept/lookup/real_dlsym.h"
+
+namespace sluice {
+namespace {
+
+constinit Client g_client;
+constinit DriverTable g_driver = {};
+constinit Lock g_setup_lock;
+constinit std::atomic<bool> g_driver_ready{false};
+constinit std::atomic<bool> g_client_ready{false};
+constinit std::atomic<uint32_t> g_socket_known{0};  // 1: no, 2: yes
+constinit thread_local bool t_inside = false;
+
+// The path outlives whatever the program does to its environment.
+constinit char g_socket_path[512] = {};
+
+const char* SocketPath() {
+  const char* path = getenv("SLUICE_SOCKET");
+  return path != nullptr && path[0] != 0 ? path : nullptr;
+}
+
+void AfterForkInChild() {
+  g_setup_lock.ForgetHolder();
+  g_client.AfterForkInChild();
+}
+
+void SetUpClient() {
+  const LockGuard guard(g_setup_lock);
+  if (g_client_ready.load(std::memory_order_relaxed)) return;
+  const char* path = SocketPath();
+  const char* poison = getenv("SLUICE_DEBUG_POISON");
+  if (path != nullptr && strlen(path) < sizeof g_socket_path) {
+    memcpy(g_socket_path, path, strlen(path) + 1);
+    static_cast<void>(pthread_atfork(nullptr, nullptr, AfterForkInChild));
+    g_client.Configure(&g_driver, g_socket_path, poison != nullptr && strcmp(poison, "1") == 0);
+  }
+  g_client_ready.store(true, std::memory_order_release);
+}
+
+}  // namespace
+
+bool HaveSocket() {
+  uint32_t known = g_socket_known.load(std::memory_order_relaxed);
+  if (known == 0) {
+    known = SocketPath() != nullptr ? 2 : 1;
+    g_socket_known.store(known, std::memory_order_relaxed);
+  }
+  return known == 2;
+}
+
+const DriverTable* LoadedDriver(bool may_load) {
+  if (g_driver_ready.load(std::memory_order_acquire)) return &g_driver;
+  // Outside the lock: loading runs constructors, which may look symbols up.
+  void* library = dlopen("libcuda.so.1", RTLD_LAZY | (may_load ? 0 : RTLD_NOLOAD));
+  if (library == nullptr) {
+    static_cast<void>(dlerror());  // the next dlerror of the program must not speak of our question
+    return nullptr;
+  }
+  // The reference is kept for ever: the addresses below must stay valid.
+  const LockGuard guard(g_setup_lock);
+  if (g_driver_ready.load(std::memory_order_relaxed)) return &g_driver;
+  for (const DriverFunction& function : kDriverFunctions) {
+    *EntryOf(g_driver, function.offset) = RealDlsym(library, function.symbol);
+  }
+  static_cast<void>(dlerror());
+  g_driver_ready.store(true, std::memory_order_release);
+  return &g_driver;
+}
+
+HookScope::HookScope() : client_(nullptr), outermost_(!t_inside) {
+  t_inside = true;
+  driver_ = LoadedDriver(true);
+  if (driver_ == nullptr) {
+    driver_ = &g_driver;  // all null: the hook answers that there is no such function
+    return;
+  }
+  if (!outermost_) return;
+  if (!g_client_ready.load(std::memory_order_acquire)) SetUpClient();
+  if (g_client.engaged()) client_ = &g_client;
+}
+
+HookScope::~HookScope() {
+  if (outermost_) t_inside = false;
+}
+
+}  // namespace sluice

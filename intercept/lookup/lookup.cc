@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/lookup/lookup.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include <array>
+#include <string_view>
+
+#include "intercept/hooks/process.h"
+#include "intercept/lookup/real_dlsym.h"
+
+// The three ways to a driver function: link-time binding finds our exported hook before the driver's;
+// dlsym on the driver's handle and cuGetProcAddress are answered here.
+
+namespace sluice {
+namespace {
+
+struct HookRow {
+  std::string_view symbol;
+  std::string_view base;
+  int version;
+  bool per_thread;
+  size_t offset;  // of the driver's own entry point in DriverTable
+};
+
+constexpr DriverFunction FunctionNamed(std::string_view symbol) {
+  for (const DriverFunction& function : kDriverFunctions) {
+    if (symbol == function.symbol) return function;
+  }
+  return {};
+}
+
+constexpr HookRow kUnsorted[] = {
+#define SLUICE_HOOK(symbol, what, params, names, policy)                             \
+  {#symbol, FunctionNamed(#symbol).base, FunctionNamed(#symbol).version,             \
+   FunctionNamed(#symbol).per_thread, FunctionNamed(#symbol).offset},
+#include "intercept/hooks/hooks.def"
+#undef SLUICE_HOOK
+};
+constexpr size_t kHooks = sizeof(kUnsorted) / sizeof(kUnsorted[0]);
+
+constexpr std::array<HookRow, kHooks> Sorted() {
+  std::array<HookRow, kHooks> rows{};
+  for (size_t i = 0; i < kHooks; ++i) {
+    size_t at = i;
+    for (; at > 0 && kUnsorted[i].symbol < rows[at - 1].symbol; --at) rows[at] = rows[at - 1];
+    rows[at] = kUnsorted[i];
+  }
+  return rows;
+}
+constexpr std::array<HookRow, kHooks> kRows = Sorted();
+
+const HookRow* RowNamed(std::string_view symbol) {
+  size_t low = 0;
+  size_t high = kHooks;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (kRows[middle].symbol < symbol) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < kHooks && kRows[low].symbol == symbol ? &kRows[low] : nullptr;
+}
+
+// Our exported function of that name. By a comparison, because addresses are no constants.
+void* HookNamed(std::string_view symbol) {
+#define SLUICE_HOOK(name, what, params, names, policy) \
+  if (symbol == #name) return reinterpret_cast<void*>(&name);
+#include "intercept/hooks/hooks.def"
+#undef SLUICE_HOOK
+  return nullptr;
+}
+
+// What the driver itself gives for a base name at the version that introduced a variant.
+void* DriverAnswer(const DriverTable& driver, const HookRow& row, cuuint64_t flags) {
+  void* entry = nullptr;
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+  if (driver.cuGetProcAddress_v2 != nullptr) {
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    result = driver.cuGetProcAddress_v2(row.base.data(), &entry, row.version, flags, &status);
+  } else if (driver.cuGetProcAddress != nullptr) {
+    result = driver.cuGetProcAddress(row.base.data(), &entry, row.version, flags);
+  }
+  return result == CUDA_SUCCESS ? entry : nullptr;
+}
+
+}  // namespace
+
+void* HookForEntry(const char* symbol, void* entry, cuuint64_t flags) {
+  const DriverTable* driver = LoadedDriver(false);
+  if (driver == nullptr) return entry;
+  const std::string_view base(symbol);
+  bool hooked = false;
+  for (const HookRow& row : kRows) {
+    if (row.base != base) continue;
+    if (EntryOf(*driver, row.offset) == entry) return HookNamed(row.symbol);
+    hooked = true;
+  }
+  if (!hooked) return entry;
+  // A driver may answer with other addresses than its exported ones. Then the variant is recognised by
+  // asking for it: the same address for the version that introduced it. Never by its name or by being
+  // the newest: a wrong variant has the wrong arguments.
+  const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+  for (const bool kind : {true, false}) {
+    if (kind && !per_thread) continue;
+    for (const HookRow& row : kRows) {
+      if (row.base != base || row.per_thread != kind) continue;
+      if (DriverAnswer(*driver, row, flags) == entry) return HookNamed(row.symbol);
+    }
+  }
+  return entry;
+}
+
+}  // namespace sluice
+
+namespace {
+
+constinit std::atomic<void* (*)(void*, const char*)> g_dlsym{nullptr};
+
+#if defined(__x86_64__)
+constexpr const char* kDlsymVersion = "GLIBC_2.2.5";
+#else
+constexpr const char* kDlsymVersion = "GLIBC_2.17";
+#endif
+
+void* (*Dlsym())(void*, const char*) {
+  auto* real = g_dlsym.load(std::memory_order_relaxed);
+  if (real == nullptr) {
+    real = reinterpret_cast<void* (*)(void*, const char*)>(
+        dlvsym(RTLD_NEXT, "dlsym", kDlsymVersion));
+    g_dlsym.store(real, std::memory_order_relaxed);
+  }
+  return real;
+}
+
+}  // namespace
+
+void* sluice::RealDlsym(void* library, const char* name) {
+  auto* real = Dlsym();
+  return real == nullptr ? nullptr : real(library, name);
+}
+
+/// Called by the assembly stub that is our exported dlsym. Either `answer` is what the caller gets, or
+/// the stub jumps to `real`, which then sees the true caller (RTLD_NEXT and RTLD_DEFAULT depend on it).
+struct DlsymDecision {
+  void* answer;
+  void* real;
+};
+
+extern "C" __attribute__((visibility("hidden"))) DlsymDecision SluiceDecideDlsym(void* library,
+                                                                                 const char* name) {
+  const DlsymDecision pass{nullptr, reinterpret_cast<void*>(Dlsym())};
+  if (name == nullptr || name[0] != 'c' || name[1] != 'u' || pass.real == nullptr) return pass;
+  if (library == RTLD_NEXT || library == RTLD_DEFAULT) return pass;
+  const sluice::HookRow* row = sluice::RowNamed(name);
+  if (row == nullptr || !sluice::HaveSocket()) return pass;
+  // Only the driver's own function is replaced; a library that happens to have one of that name keeps
+  // it. A name that is not there is looked up again by the stub, so that dlerror is as it should be.
+  void* found = sluice::RealDlsym(library, name);
+  if (found == nullptr) return pass;
+  const sluice::DriverTable* driver = sluice::LoadedDriver(false);
+  if (driver == nullptr || sluice::EntryOf(*driver, row->offset) != found) return pass;
+  return {sluice::HookNamed(row->symbol), pass.real};
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/session/client.h"
+
+#include <string.h>
+
+#include "intercept/base/line.h"
+
+namespace sluice {
+
+using protocol::FrameType;
+
+// The life of the session, and everything that is said to the daemon.
+
+void Client::Configure(const DriverTable* driver, const char* socket_path, bool poison) {
+  driver_ = driver;
+  socket_path_ = socket_path;
+  poison_ = poison;
+  const bool wanted = driver != nullptr && socket_path != nullptr && socket_path[0] != 0;
+  state_.store(wanted ? State::kIdle : State::kOff, std::memory_order_release);
+}
+
+// A child of a process that never touched the GPU may become the job's GPU process itself. Any other
+// child is none of the session's business: CUDA does not work in it, and it must not speak for its
+// parent. Locks may be held by threads that do not exist here.
+void Client::AfterForkInChild() {
+  const State state = state_.load(std::memory_order_relaxed);
+  const bool untouched = state != State::kReady && state != State::kLost && !opening_.load();
+  if (!untouched) {
+    session_.ForgetInChild();
+    state_.store(State::kForked, std::memory_order_release);
+  }
+  request_lock_.ForgetHolder();
+  send_lock_.ForgetHolder();
+  for (Lock& lock : mark_locks_) lock.ForgetHolder();
+  state_lock_.ForgetHolder();
+}
+
+CUresult Client::EnsureSession() {
+  CUdevice device = 0;
+  if (const CUresult result = driver_->cuCtxGetDevice(&device); result != CUDA_SUCCESS) {
+    return result;
+  }
+  if (!has_session()) {
+    const LockGuard guard(request_lock_);
+    if (state_.load(std::memory_order_acquire) == State::kIdle) {
+      opening_.store(true);
+      const CUresult result = OpenSession(device);
+      opening_.store(false);
+      if (result != CUDA_SUCCESS) return result;
+    }
+    if (!has_session()) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (device == session_.device()) return CUDA_SUCCESS;
+  Line()
+      .Text("the job's memory is on device ")
+      .Number(static_cast<uint64_t>(session_.device()))
+      .Text("; allocations on device ")
+      .Number(static_cast<uint64_t>(device))
+      .Text(" are not supported")
+      .PrintOnce();
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult Client::OpenSession(CUdevice device) {
+  Line why;
+  bool ok = session_.Open(*driver_, socket_path_, device, why);
+  if (ok && gate_ == nullptr) {
+    gate_ = static_cast<GateMemory*>(MapMemory(sizeof(GateMemory)));
+  }
+  if (ok) {
+    const auto granules = static_cast<uint32_t>(session_.unit_bytes() >> kGranuleShift);
+    ok = gate_ != nullptr && arena_.Init(session_.units(), granules);
+    if (!ok) {
+      why.Text("the host is out of memory");
+      session_.Close(*driver_);
+    }
+  }
+  if (!ok) {
+    why.Print();
+    state_.store(State::kFailed, std::memory_order_release);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  context_ = CurrentContext();
+  many_contexts_ = false;
+  default_pool_ = nullptr;
+  if (driver_->cuDeviceGetDefaultMemPool != nullptr) {
+    static_cast<void>(driver_->cuDeviceGetDefaultMemPool(&default_pool_, device));
+  }
+  streams_.Clear();
+  matcher_ = Matcher();
+  credit_.Reset();
+  ring_tail_ = 0;
+  launch_number_ = 0;
+  iteration_ = 0;
+  rejected_profile_ = 0;
+  used_high_granules_ = 0;
+  reserved_high_units_ = 0;
+  profile_seq_.store(0, std::memory_order_relaxed);
+  stream_generation_.fetch_add(1, std::memory_order_relaxed);
+  state_.store(State::kReady, std::memory_order_release);
+  // The legacy default stream is slot 0: what is allocated without a stream is recorded there.
+  uint32_t slot = 0;
+  static_cast<void>(SlotOf(CU_STREAM_LEGACY, &slot));
+  return CUDA_SUCCESS;
+}
+
+// The context that held everything is gone, and with it all GPU work of it. A later allocation starts
+// a new session.
+void Client::EndSession() {
+  const LockGuard guard(request_lock_);
+  const State state = state_.load(std::memory_order_acquire);
+  if (state != State::kReady && state != State::kLost) return;
+  if (state == State::kReady && !many_contexts_) {
+    {
+      const LockGuard inner(state_lock_);
+      arena_.Abandon();
+    }
+    while (ReleaseUnits(~0u) > 0) {
+    }
+  }
+  state_.store(State::kIdle, std::memory_order_release);
+  {
+    const LockGuard inner(state_lock_);
+    gate_->timer.Forget();
+    gate_->functions.Forget();
+    matcher_ = Matcher();
+    arena_.FreeMemory();
+    stream_generation_.fetch_add(1, std::memory_order_relaxed);
+  }
+  session_.Close(*driver_);
+}
+
+void Client::MarkLost(const char* reason) {
+  State ready = State::kReady;
+  if (!state_.compare_exchange_strong(ready, State::kLost, std::memory_order_acq_rel)) return;
+  session_.Abandon();
+  uint64_t held = 0;
+  {
+    const LockGuard guard(state_lock_);
+    held = arena_.held_units() * session_.unit_bytes();
+  }
+  Line()
+      .Text("lost the daemon (")
+      .Text(reason)
+      .Text("): this job keeps its ")
+      .Bytes(held)
+      .Text(" and gets no more")
+      .Print();
+}
+
+void Client::PublishHeld() {
+  protocol::ClientPage& page = session_.client_page();
+  const uint32_t held = arena_.held_units();
+  if (held > reserved_high_units_) reserved_high_units_ = held;
+  page.held_bytes.store(held * session_.unit_bytes(), std::memory_order_relaxed);
+}
+
+bool Client::ApplyPending() {
+  const LockGuard guard(state_lock_);
+  const bool applied =
+      session_.TakePending([this](const protocol::Extent& extent) { return arena_.Grant(extent); });
+  PublishHeld();
+  return applied;
+}
+
+Answer::Kind Client::Request(protocol::Header* header, Answer* answer) {
+  header->seq = session_.NextSeq();
+  if (session_.Send(header) != nullptr) session_.Abandon();  // a last word may still be in the queue
+  send_lock_.Release();
+  session_.Await(header->seq, answer);
+  if (answer->kind == Answer::kGranted && !ApplyPending()) {
+    answer->kind = Answer::kLost;
+    memcpy(answer->text, "it granted what we hold", sizeof("it granted what we hold"));
+  }
+  if (answer->kind == Answer::kLost) MarkLost(answer->text);
+  return answer->kind;
+}
+
+void Client::SendMismatch(uint32_t profile) {
+  if (state_.load(std::memory_order_acquire) != State::kReady) return;
+  protocol::Mismatch frame{};
+  frame.header = MakeHeader(FrameType::kMismatch, sizeof frame, 0);
+  frame.profile = profile;
+  frame.reason = static_cast<uint32_t>(protocol::MismatchReason::kSequence);
+  const LockGuard guard(send_lock_);
+  if (const char* error = session_.Send(&frame.header)) MarkLost(error);
+}
+
+// One frame's worth of wholly free units whose frees are reached or marked. Returns how many.
+uint32_t Client::ReleaseUnits(uint32_t max_units) {
+  const State state = state_.load(std::memory_order_acquire);
+  if (state != State::kReady || max_units == 0) return 0;
+  const LockGuard guard(send_lock_);
+  {
+    const LockGuard inner(state_lock_);
+    arena_.TakeFreeUnits(max_units, streams_.queued(), session_.marks(), &release_);
+    PublishHeld();
+  }
+  if (release_.units == 0) return 0;
+  const size_t bytes = offsetof(protocol::Release, extent) +
+                       release_.extents * sizeof(protocol::Extent);
+  release_frame_.header = MakeHeader(FrameType::kRelease, bytes, 0);
+  release_frame_.terms = release_.terms;
+  release_frame_.extents = release_.extents;
+  memcpy(release_frame_.fence, release_.fence, sizeof release_frame_.fence);
+  memcpy(release_frame_.extent, release_.extent, release_.extents * sizeof(protocol::Extent));
+  if (const char* error = session_.Send(&release_frame_.header)) MarkLost(error);
+  return release_.units;
+}
+
+}  // namespace sluice

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <atomic>
+
+#include "intercept/base/lock.h"
+#include "intercept/blocks/arena.h"
+#include "intercept/gate/credit.h"
+#include "intercept/gate/function_ids.h"
+#include "intercept/gate/launch_timer.h"
+#include "intercept/gate/matcher.h"
+#include "intercept/lookup/driver_table.h"
+#include "intercept/session/session.h"
+#include "intercept/streams/stream_table.h"
+
+namespace sluice {
+
+/// What the hooks ask: one per process. Serves the application's memory calls from the arena, follows
+/// its launches, and speaks with the daemon.
+///
+/// Locks, in the order in which they may be taken:
+///   request_lock_  one request to the daemon at a time; the only one held while waiting for it
+///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
+///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
+///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
+/// Frees, events and queries take the last two only (frees: a mark is queued without waiting for
+/// another thread that queues one).
+class Client {
+ public:
+  constexpr Client() = default;
+
+  /// `socket_path` null or empty: the library has nothing to do in this process.
+  void Configure(const DriverTable* driver, const char* socket_path, bool poison);
+  /// False: every hook passes its call to the driver and does nothing else.
+  bool engaged() const {
+    const State state = state_.load(std::memory_order_acquire);
+    return state != State::kOff && state != State::kForked;
+  }
+  bool has_session() const {
+    const State state = state_.load(std::memory_order_acquire);
+    return state == State::kReady || state == State::kLost;
+  }
+  void AfterForkInChild();
+  const DriverTable& driver() const { return *driver_; }
+
+  // Memory. Streams are normalised: never null.
+  CUresult Alloc(CUdeviceptr* out, size_t bytes);
+  CUresult AllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
+                      unsigned element_bytes);
+  CUresult AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream);
+  CUresult RefuseManaged();
+  CUresult RefuseHandle();
+  CUresult Free(CUdeviceptr address);
+  CUresult FreeAsync(CUdeviceptr address, CUstream stream);
+
+  // Reports.
+  CUresult MemGetInfo(size_t* free_bytes, size_t* total_bytes);
+  CUresult DeviceTotalMem(size_t* bytes, CUdevice device);
+  CUresult PoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
+  CUresult PoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
+  CUresult PoolTrimTo(CUmemoryPool pool, size_t keep_bytes);
+  CUresult AddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr address);
+
+  // Streams and contexts.
+  CUresult StreamDestroy(CUstream stream);
+  CUresult StreamSynchronize(CUstream stream);
+  CUresult ContextSynchronize();
+  CUresult EventSynchronize(CUevent event);
+  CUresult ContextDestroy(CUcontext context);
+  CUresult PrimaryContextReset(CUdevice device);
+  CUresult ModuleUnload(CUmodule module);
+
+  // Work. `issue` calls the driver.
+  template <class Issue>
+  CUresult Launch(CUfunction function, CUstream stream, Issue issue) {
+    Ticket ticket;
+    if (!BeforeLaunch(function, stream, &ticket)) return issue();
+    const CUresult result = issue();
+    AfterLaunch(ticket, result == CUDA_SUCCESS);
+    return result;
+  }
+  template <class Issue>
+  CUresult Copy(size_t bytes, CUstream stream, Issue issue) {
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS && has_session()) NoteCopy(bytes, stream);
+    return result;
+  }
+
+ private:
+  enum class State : uint32_t {
+    kOff,     // not configured, or no socket: pass everything through
+    kIdle,    // no allocation yet
+    kReady,   // in conversation
+    kLost,    // the daemon is gone: what is held stays, nothing is added, gates are open
+    kFailed,  // could not be had: allocations fail
+    kForked,  // a child of the process that has the session
+  };
+  struct Ticket {
+    CUstream stream;
+    uint64_t function;
+    uint32_t slot;
+    uint32_t timed;
+  };
+  /// Too large for the constant-initialised part; made with the session.
+  struct GateMemory {
+    protocol::ProfileImage profile;
+    protocol::ProfileImage scratch;
+    uint64_t history[protocol::kMaxPeriodLaunches];
+    FunctionIds functions;
+    LaunchTimer timer;
+  };
+
+  // client.cc: life, requests, what the daemon gave
+  CUresult EnsureSession();
+  CUresult OpenSession(CUdevice device);
+  void EndSession();
+  void MarkLost(const char* reason);
+  bool ApplyPending();
+  void PublishHeld();
+  /// Sends a request that was prepared under `send_lock_`, waits, applies. request_lock_ is held.
+  Answer::Kind Request(protocol::Header* header, Answer* answer);
+  void SendMismatch(uint32_t profile);
+  uint32_t ReleaseUnits(uint32_t max_units);
+
+  // client_memory.cc
+  CUresult AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out);
+  CUresult LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out);
+  bool TryAllocate(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out, bool* mark_due);
+  bool MayFitAfterDrain(uint32_t units) const;
+  CUdeviceptr AddressOf(const Block& block) const;
+  uint32_t FindLiveAt(CUdeviceptr address) const;
+  void Poison(const Block& block, CUstream stream);
+  bool IsDefaultPool(CUmemoryPool pool) const;
+
+  // client_streams.cc
+  CUresult SlotOf(CUstream stream, uint32_t* slot);
+  bool Capturing(CUstream stream) const;
+  CUcontext CurrentContext() const;
+  bool Mark(uint32_t slot, bool required);
+  bool Drain();
+  bool WaitForMarks(const uint64_t* targets, uint32_t slots);
+  void CollectContext(CUcontext context, uint64_t free_seq);
+  void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
+
+  // client_launch.cc
+  bool BeforeLaunch(CUfunction function, CUstream stream, Ticket* ticket);
+  void AfterLaunch(const Ticket& ticket, bool issued);
+  void NoteCopy(size_t bytes, CUstream stream);
+  void RefreshProfile();
+  void PassTrough();
+  void PassGate(uint32_t gate, uint32_t profile);
+  void AskGate(uint32_t gate, uint32_t profile, bool drained);
+  void ReleaseExcess();
+  void WaitForCredit();
+  bool Pressure() const;
+
+  std::atomic<State> state_{State::kOff};
+  std::atomic<bool> opening_{false};
+  const DriverTable* driver_ = nullptr;
+  const char* socket_path_ = nullptr;
+  bool poison_ = false;
+
+  Lock request_lock_;
+  Lock send_lock_;
+  Lock mark_locks_[protocol::kStreamSlots];
+  Lock state_lock_;
+
+  Session session_;
+  CUcontext context_ = nullptr;  // in which the session was opened
+  bool many_contexts_ = false;
+  CUmemoryPool default_pool_ = nullptr;
+  std::atomic<uint64_t> stream_generation_{0};  // handles remembered before may have been reused
+
+  // Under state_lock_.
+  Arena arena_;
+  StreamTable streams_;
+  Matcher matcher_;
+  Credit credit_;
+  GateMemory* gate_ = nullptr;
+  uint64_t ring_tail_ = 0;
+  uint32_t launch_number_ = 0;
+  uint64_t used_high_granules_ = 0;
+  uint32_t reserved_high_units_ = 0;
+  std::atomic<uint32_t> profile_seq_{0};
+  uint32_t rejected_profile_ = 0;  // not followed (any more)
+
+  // Under request_lock_ or send_lock_.
+  uint64_t iteration_ = 0;
+  UnitRelease release_ = {};
+  protocol::Release release_frame_ = {};
+};
+
+}  // namespace sluice

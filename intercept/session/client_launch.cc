@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/base/line.h"
+#include "intercept/session/client.h"
+
+namespace sluice {
+
+// Launches: records, marks, gates, credit. All waiting for other jobs is here and in LeaseFor.
+
+namespace {
+
+// Without any progress of the GPU for this long the credit lets one launch pass: the stream may be
+// waiting for something that only this thread will do.
+constexpr uint64_t kStalledNs = 2'000'000'000;
+
+}  // namespace
+
+bool Client::Pressure() const {
+  return state_.load(std::memory_order_relaxed) == State::kReady &&
+         (session_.daemon_page().flags.load(std::memory_order_relaxed) & protocol::kPressure) != 0;
+}
+
+// The daemon has published something. The matcher starts again unless only amounts have changed.
+void Client::RefreshProfile() {
+  const LockGuard guard(state_lock_);
+  protocol::ProfileImage& fresh = gate_->scratch;
+  if (!protocol::ReadProfile(session_.daemon_page(), &fresh)) return;
+  profile_seq_.store(fresh.seq, std::memory_order_relaxed);
+  protocol::ProfileImage& now = gate_->profile;
+  bool same = matcher_.following() && fresh.profile_id == now.profile_id &&
+              fresh.period == now.period && fresh.pacing_slot == now.pacing_slot &&
+              fresh.window == now.window && fresh.trough_place == now.trough_place &&
+              fresh.trough_hash == now.trough_hash && fresh.gate_count == now.gate_count;
+  for (uint32_t i = 0; same && i < now.gate_count; ++i) {
+    same = fresh.gates[i].launch == now.gates[i].launch;
+  }
+  if (fresh.profile_id != 0 && fresh.profile_id == rejected_profile_) return;
+  now = fresh;
+  if (same) return;
+  credit_.Reset();
+  if (!matcher_.Follow(fresh.profile_id == 0 ? nullptr : &now, gate_->history)) {
+    rejected_profile_ = fresh.profile_id;
+  }
+}
+
+bool Client::BeforeLaunch(CUfunction function, CUstream stream, Ticket* ticket) {
+  if (!has_session()) return false;
+  uint32_t slot = kNoSlot;
+  if (SlotOf(stream, &slot) != CUDA_SUCCESS || slot == kNoSlot) return false;
+  const protocol::DaemonPage& page = session_.daemon_page();
+  if (page.profile_seq.load(std::memory_order_acquire) !=
+      profile_seq_.load(std::memory_order_relaxed)) {
+    RefreshProfile();
+  }
+  ticket->stream = stream;
+  ticket->slot = slot;
+  ticket->function = gate_->functions.Of(*driver_, function);
+  ticket->timed = LaunchTimer::kNotTimed;
+  bool trough = false;
+  {
+    const LockGuard guard(state_lock_);
+    trough = matcher_.following() && matcher_.profile()->pacing_slot == slot &&
+             matcher_.TakePendingTrough();
+  }
+  if (trough) PassTrough();
+  if ((page.flags.load(std::memory_order_relaxed) & protocol::kWantTimes) != 0 &&
+      !Capturing(stream)) {
+    const RelaxedCapture relaxed(*driver_);
+    gate_->timer.Poll(*driver_, [this](uint32_t timed_slot, uint32_t launch, uint64_t gpu_ns) {
+      const LockGuard guard(state_lock_);
+      Record(protocol::OpKind::kLaunchTime, timed_slot, launch, gpu_ns);
+    });
+    ticket->timed = gate_->timer.Begin(*driver_, stream);
+  }
+  return true;
+}
+
+void Client::AfterLaunch(const Ticket& ticket, bool issued) {
+  if (!issued) {
+    if (ticket.timed != LaunchTimer::kNotTimed) gate_->timer.Cancel(ticket.timed);
+    return;
+  }
+  Matcher::Step step{};
+  bool pacing = false;
+  bool mark_due = false;
+  uint32_t number = 0;
+  uint32_t profile = 0;
+  bool after_last = false;
+  {
+    const LockGuard guard(state_lock_);
+    number = launch_number_++;
+    Record(protocol::OpKind::kLaunch, ticket.slot, number, ticket.function);
+    StreamSlot& entry = streams_[ticket.slot];
+    entry.dirty = true;
+    ++entry.launches;
+    pacing = matcher_.following() && matcher_.profile()->pacing_slot == ticket.slot;
+    uint64_t credit_ns = 0;
+    if (pacing) {
+      profile = matcher_.profile()->profile_id;
+      credit_ns = matcher_.profile()->credit_ns;
+      after_last = matcher_.profile()->trough_place == protocol::TroughPlace::kAfterLast;
+      step = matcher_.OnLaunch(ticket.function);
+      credit_.OnLaunch(step.launch_ns);
+      entry.launch_ns += step.launch_ns;
+      if (step.mismatch) rejected_profile_ = profile;
+    }
+    mark_due = streams_.Due(ticket.slot, credit_ns);
+  }
+  if (ticket.timed != LaunchTimer::kNotTimed) {
+    const RelaxedCapture relaxed(*driver_);
+    gate_->timer.End(*driver_, ticket.timed, ticket.stream, ticket.slot, number);
+  }
+  if (step.mismatch) SendMismatch(profile);
+  if (mark_due) static_cast<void>(Mark(ticket.slot, false));
+  if (step.at_trough && after_last) PassTrough();
+  if (step.gate != 0) {
+    PassGate(step.gate, profile);
+  } else if (mark_due && !step.at_trough && Pressure()) {
+    ReleaseExcess();
+  }
+  if (pacing && !step.mismatch) WaitForCredit();
+}
+
+void Client::NoteCopy(size_t bytes, CUstream stream) {
+  uint32_t slot = 0;
+  if (SlotOf(stream, &slot) != CUDA_SUCCESS) return;
+  const LockGuard guard(state_lock_);
+  Record(protocol::OpKind::kCopy, slot, 0, bytes);
+  if (slot < kNoSlot) streams_[slot].dirty = true;
+}
+
+// Gives back wholly free units that the current group does not need (without a profile: all of them).
+// Their frees must be marked first; a stream that cannot be marked now keeps its units.
+void Client::ReleaseExcess() {
+  uint32_t excess = 0;
+  bool to_mark[protocol::kStreamSlots];
+  uint32_t used = 0;
+  {
+    const LockGuard guard(state_lock_);
+    const uint32_t held = arena_.held_units();
+    const uint32_t need =
+        matcher_.following() && matcher_.synchronised() ? matcher_.need_units() : 0;
+    excess = held > need ? held - need : 0;
+    if (excess > arena_.free_units()) excess = arena_.free_units();
+    if (excess == 0) return;
+    used = streams_.used();
+    for (uint32_t slot = 0; slot < used; ++slot) {
+      to_mark[slot] = streams_[slot].active && arena_.HasUnsynced(slot) &&
+                      !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
+    }
+  }
+  for (uint32_t slot = 0; slot < used; ++slot) {
+    if (to_mark[slot]) static_cast<void>(Mark(slot, false));
+  }
+  while (excess > 0) {
+    const uint32_t released = ReleaseUnits(excess);
+    if (released == 0) break;
+    excess -= released;
+  }
+}
+
+void Client::PassTrough() {
+  if (state_.load(std::memory_order_acquire) != State::kReady) return;
+  bool drained = false;
+  if (Pressure()) {
+    drained = Drain();
+    while (ReleaseUnits(~0u) > 0) {
+    }
+  }
+  uint32_t profile = 0;
+  {
+    const LockGuard guard(state_lock_);
+    if (!matcher_.following()) return;
+    profile = matcher_.profile()->profile_id;
+  }
+  AskGate(0, profile, drained);
+}
+
+void Client::PassGate(uint32_t gate, uint32_t profile) {
+  if (Pressure()) ReleaseExcess();
+  {
+    const LockGuard guard(state_lock_);
+    if (!matcher_.following() || arena_.held_units() >= matcher_.need_units()) return;
+  }
+  AskGate(gate, profile, false);
+}
+
+// Stands at a gate until the daemon answers. None of the locks but request_lock_ is held meanwhile.
+void Client::AskGate(uint32_t gate, uint32_t profile, bool drained) {
+  const LockGuard guard(request_lock_);
+  if (state_.load(std::memory_order_acquire) != State::kReady) return;
+  const uint64_t start = NowNs();
+  protocol::Gate frame{};
+  frame.header = MakeHeader(protocol::FrameType::kGate, sizeof frame, 0);
+  frame.gate = gate;
+  frame.profile = profile;
+  frame.iteration = iteration_;
+  frame.drained = drained ? 1 : 0;
+  send_lock_.Acquire();
+  {
+    const LockGuard inner(state_lock_);
+    frame.held_units = arena_.held_units();
+  }
+  Answer answer;
+  const Answer::Kind kind = Request(&frame.header, &answer);
+  if (kind == Answer::kDenied) Line().Text(answer.text).PrintOnce();
+  auto& waited = session_.client_page().gate_wait_ns;
+  waited.store(waited.load(std::memory_order_relaxed) + (NowNs() - start),
+               std::memory_order_relaxed);
+  if (gate != 0) return;
+  const LockGuard inner(state_lock_);
+  Record(protocol::OpKind::kIteration, 0, 0, iteration_);
+  ++iteration_;
+}
+
+// Keeps the CPU within `credit_ns` of GPU time ahead of the GPU, so that memory which the GPU has not
+// reached yet is not held for long.
+void Client::WaitForCredit() {
+  uint64_t waited_since = 0;
+  while (state_.load(std::memory_order_relaxed) == State::kReady &&
+         (session_.daemon_page().flags.load(std::memory_order_relaxed) & protocol::kCreditOff) ==
+             0) {
+    uint64_t wait_for = 0;
+    uint32_t slot = 0;
+    {
+      const LockGuard guard(state_lock_);
+      if (!matcher_.following() || !matcher_.synchronised()) break;
+      slot = matcher_.profile()->pacing_slot;
+      const uint64_t reached = session_.marks().mark[slot].load(std::memory_order_acquire);
+      if (!credit_.ShouldWait(reached, matcher_.profile()->credit_ns, &wait_for)) break;
+    }
+    const uint64_t start = NowNs();
+    if (waited_since == 0) waited_since = start;
+    const std::atomic<uint64_t>& mark = session_.marks().mark[slot];
+    Backoff backoff;
+    while (!protocol::MarkReached(mark.load(std::memory_order_acquire), wait_for)) {
+      if (NowNs() - start > kStalledNs) break;
+      backoff.Pause();
+    }
+    if (!protocol::MarkReached(mark.load(std::memory_order_acquire), wait_for)) break;
+  }
+  if (waited_since == 0) return;
+  auto& waited = session_.client_page().credit_wait_ns;
+  waited.store(waited.load(std::memory_order_relaxed) + (NowNs() - waited_since),
+               std::memory_order_relaxed);
+}
+
+}  // namespace sluice

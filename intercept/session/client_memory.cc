@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/base/line.h"
+#include "intercept/session/client.h"
+
+namespace sluice {
+
+// Allocation and freeing. An allocation may wait for the daemon (LeaseFor); a free waits for nothing
+// but the synchronisation that CUDA itself promises for cuMemFree.
+
+CUdeviceptr Client::AddressOf(const Block& block) const {
+  return session_.arena().base() + (CUdeviceptr{block.start} << kGranuleShift);
+}
+
+// Under state_lock_: the live block that starts at this address, or kNoBlock.
+uint32_t Client::FindLiveAt(CUdeviceptr address) const {
+  const CUdeviceptr offset = address - session_.arena().base();
+  if (offset % kGranuleBytes != 0) return kNoBlock;
+  return arena_.FindLive(static_cast<uint32_t>(offset >> kGranuleShift));
+}
+
+CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
+  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+  uint32_t slot = kNoSlot;
+  if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
+  if (Capturing(stream)) {
+    // A graph would keep using the address after the block has been given to somebody else.
+    Line().Text("allocations inside a stream capture are not supported; capture after allocating")
+        .PrintOnce();
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return AllocateBlock(bytes, slot, false, out);
+}
+
+CUresult Client::Alloc(CUdeviceptr* out, size_t bytes) {
+  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+  return AllocateBlock(bytes, kNoSlot, true, out);
+}
+
+CUresult Client::AllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
+                            unsigned element_bytes) {
+  const bool known_element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
+  if (out == nullptr || pitch == nullptr || width == 0 || height == 0 || !known_element) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const size_t row = (width + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  size_t bytes = 0;
+  if (row < width || __builtin_mul_overflow(row, height, &bytes)) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = Alloc(out, bytes);
+  if (result == CUDA_SUCCESS) *pitch = row;
+  return result;
+}
+
+CUresult Client::RefuseManaged() {
+  Line().Text("managed memory is not covered by this job's limit and is refused "
+              "(cuMemAllocManaged); use cuMemAlloc or cuMemAllocAsync")
+      .PrintOnce();
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult Client::RefuseHandle() {
+  Line().Text("physical memory of the program's own is not covered by this job's limit and is "
+              "refused (cuMemCreate); use cuMemAlloc or cuMemAllocAsync")
+      .PrintOnce();
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool Client::TryAllocate(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out,
+                         bool* mark_due) {
+  const LockGuard guard(state_lock_);
+  const uint32_t id = arena_.Allocate(granules, slot, session_.marks());
+  if (id == kNoBlock) return false;
+  if (sync) arena_.SetSync(id);
+  const Block& block = arena_.block(id);
+  const uint64_t bytes = uint64_t{block.size} << kGranuleShift;
+  *out = AddressOf(block);
+  Record(protocol::OpKind::kAlloc, sync ? 0 : slot, 0, bytes);
+  session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
+                                          std::memory_order_relaxed);
+  if (arena_.live_granules() > used_high_granules_) used_high_granules_ = arena_.live_granules();
+  if (slot < kNoSlot) {
+    streams_[slot].bytes += bytes;
+    *mark_due = streams_.Due(slot, 0);
+  }
+  return true;
+}
+
+CUresult Client::AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out) {
+  if (bytes > session_.pool_bytes()) {
+    Line()
+        .Text("out of memory: ")
+        .Bytes(bytes)
+        .Text(" in one block are more than the whole pool of ")
+        .Bytes(session_.pool_bytes())
+        .PrintOnce();
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const auto granules = static_cast<uint32_t>((bytes + kGranuleBytes - 1) >> kGranuleShift);
+  bool mark_due = false;
+  if (!TryAllocate(granules, slot, sync, out, &mark_due)) {
+    return LeaseFor(granules, slot, sync, out);
+  }
+  if (mark_due) static_cast<void>(Mark(slot, false));
+  return CUDA_SUCCESS;
+}
+
+// Would the request fit below the limit if everything that is free here were given back first?
+bool Client::MayFitAfterDrain(uint32_t units) const {
+  const uint64_t live_units =
+      (arena_.live_granules() + arena_.unit_granules() - 1) / arena_.unit_granules();
+  return (live_units + units) * session_.unit_bytes() <= session_.LimitBytes();
+}
+
+CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out) {
+  const LockGuard guard(request_lock_);
+  const uint32_t units = (granules + arena_.unit_granules() - 1) / arena_.unit_granules();
+  bool drained = false;
+  bool mark_due = false;
+  // What is granted here may be taken by another thread before we look; a few rounds settle that.
+  for (int round = 0; round < 16; ++round) {
+    if (TryAllocate(granules, slot, sync, out, &mark_due)) {
+      if (mark_due) static_cast<void>(Mark(slot, false));
+      return CUDA_SUCCESS;
+    }
+    const State state = state_.load(std::memory_order_acquire);
+    if (state != State::kReady) break;
+    protocol::Lease lease{};
+    lease.header = MakeHeader(protocol::FrameType::kLease, sizeof lease, 0);
+    lease.units = lease.contiguous = units;
+    Answer answer;
+    send_lock_.Acquire();
+    const Answer::Kind kind = Request(&lease.header, &answer);
+    if (kind == Answer::kGranted) continue;
+    if (kind == Answer::kLost) break;
+    bool may_fit = false;
+    {
+      const LockGuard inner(state_lock_);
+      may_fit = MayFitAfterDrain(units);
+    }
+    if (!drained && may_fit && answer.code != protocol::DenyCode::kRefused) {
+      // Free space of ours may be scattered, or free on another stream only. Once the GPU is done
+      // with it, it may do as it is, or can be given back in exchange for a run that fits.
+      drained = true;
+      static_cast<void>(Drain());
+      if (TryAllocate(granules, slot, sync, out, &mark_due)) return CUDA_SUCCESS;
+      if (answer.code == protocol::DenyCode::kOverLimit) {
+        while (ReleaseUnits(~0u) > 0) {
+        }
+        continue;
+      }
+    }
+    Line().Text(answer.text).PrintOnce();
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  // The daemon is gone: what is free on other streams is all there is.
+  static_cast<void>(Drain());
+  return TryAllocate(granules, slot, sync, out, &mark_due) ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void Client::Poison(const Block& block, CUstream stream) {
+  constexpr unsigned kPattern = 0x7fc0dead;
+  const RelaxedCapture relaxed(*driver_);
+  const size_t words = (size_t{block.size} << kGranuleShift) / sizeof(kPattern);
+  if (stream != nullptr) {
+    static_cast<void>(driver_->cuMemsetD32Async(AddressOf(block), kPattern, words, stream));
+  } else {
+    static_cast<void>(driver_->cuMemsetD32_v2(AddressOf(block), kPattern, words));
+    static_cast<void>(driver_->cuCtxSynchronize());
+  }
+}
+
+CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
+  if (!has_session() || !session_.arena().Contains(address)) {
+    return driver_->cuMemFreeAsync(address, stream);
+  }
+  uint32_t slot = kNoSlot;
+  if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
+  // Inside a capture only allocations of the graph itself can be freed.
+  if (Capturing(stream)) return CUDA_ERROR_INVALID_VALUE;
+  if (poison_) {
+    Block block{};
+    {
+      const LockGuard guard(state_lock_);
+      const uint32_t id = FindLiveAt(address);
+      if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
+      block = arena_.block(id);
+    }
+    Poison(block, stream);
+  }
+  bool mark_due = false;
+  {
+    const LockGuard guard(state_lock_);
+    const uint32_t id = FindLiveAt(address);
+    if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t bytes = uint64_t{arena_.block(id).size} << kGranuleShift;
+    Record(protocol::OpKind::kFree, slot, 0, bytes);
+    uint64_t mark = 0;
+    if (slot < kNoSlot) {
+      StreamSlot& entry = streams_[slot];
+      mark = entry.issued + 1;
+      entry.bytes += bytes;
+      mark_due = streams_.Due(slot, 0);
+    }
+    arena_.FreeOnStream(id, slot, mark);
+    session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
+                                            std::memory_order_relaxed);
+  }
+  if (mark_due) static_cast<void>(Mark(slot, false));
+  return CUDA_SUCCESS;
+}
+
+CUresult Client::Free(CUdeviceptr address) {
+  if (!has_session() || !session_.arena().Contains(address)) {
+    return driver_->cuMemFree_v2(address);
+  }
+  Block block{};
+  uint64_t free_seq = 0;
+  {
+    const LockGuard guard(state_lock_);
+    const uint32_t id = FindLiveAt(address);
+    if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
+    block = arena_.block(id);
+    free_seq = arena_.FreeSeq();
+  }
+  // Programs rely on the synchronisation that cuMemFree does for cuMemAlloc memory. If it fails, the
+  // GPU may still use the block, so it stays allocated.
+  if (block.sync) {
+    if (const CUresult result = driver_->cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
+  }
+  if (poison_) Poison(block, nullptr);
+  const CUcontext context = block.sync ? CurrentContext() : nullptr;
+  const LockGuard guard(state_lock_);
+  const uint32_t id = FindLiveAt(address);
+  if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
+  Record(protocol::OpKind::kFree, 0, 0, uint64_t{block.size} << kGranuleShift);
+  arena_.FreeSynced(id);
+  if (block.sync) CollectContext(context, free_seq);
+  session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
+                                          std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sluice

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/session/client.h"
+
+namespace sluice {
+namespace {
+
+// Handles this thread has used lately. A handle is remembered for one generation: until any stream or
+// context is destroyed. Default streams are not remembered, since what they mean depends on the
+// current context.
+struct KnownStream {
+  const void* client;
+  uint64_t generation;
+  CUstream handle;
+  uint32_t slot;
+};
+constexpr uint32_t kKnown = 8;
+constinit thread_local KnownStream t_known[kKnown] = {};
+
+bool IsDefault(CUstream stream) {
+  return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+// A drain that takes longer is given up: a stream may wait for something that only this thread can do.
+constexpr uint64_t kDrainLimitNs = 10'000'000'000;
+
+}  // namespace
+
+CUcontext Client::CurrentContext() const {
+  CUcontext context = nullptr;
+  if (driver_->cuCtxGetCurrent != nullptr) static_cast<void>(driver_->cuCtxGetCurrent(&context));
+  return context;
+}
+
+CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
+  const uint64_t generation = stream_generation_.load(std::memory_order_acquire);
+  KnownStream& known = t_known[(reinterpret_cast<uintptr_t>(stream) >> 4) % kKnown];
+  if (known.client == this && known.generation == generation && known.handle == stream) {
+    *slot = known.slot;
+    return CUDA_SUCCESS;
+  }
+  const bool per_thread = stream == CU_STREAM_PER_THREAD;
+  unsigned long long id = 0;  // NOLINT(google-runtime-int): the driver's type
+  if (driver_->cuStreamGetId != nullptr) {
+    const CUresult result = driver_->cuStreamGetId(stream, &id);
+    if (result != CUDA_SUCCESS) return result;
+  } else {
+    // Drivers before 12.0: the handle, which a destroy retires, stands for the stream.
+    id = reinterpret_cast<uintptr_t>(stream) ^ (per_thread ? ThreadId() << 32 : 0);
+  }
+  const CUcontext context = CurrentContext();
+  const LockGuard guard(state_lock_);
+  *slot = streams_.Find(id);
+  if (*slot == kNoSlot) {
+    if (context != context_) many_contexts_ = true;
+    const uint32_t pinned =
+        matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
+    *slot = streams_.Acquire(id, stream, context, per_thread ? ThreadId() : 0, pinned,
+                             session_.marks(), [this](uint32_t i) {
+                               return i == 0 || arena_.HasUnsynced(i);
+                             });
+    // A slot may have changed hands: what other threads remember is void.
+    if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
+  }
+  if (!IsDefault(stream) && *slot != kNoSlot) {
+    known = {this, stream_generation_.load(std::memory_order_relaxed), stream, *slot};
+  }
+  return CUDA_SUCCESS;
+}
+
+// An error counts as capturing (the legacy stream is unusable while another thread captures).
+bool Client::Capturing(CUstream stream) const {
+  if (driver_->cuStreamIsCapturing == nullptr) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver_->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void Client::Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value) {
+  const protocol::OpRecord record{static_cast<uint8_t>(kind),
+                                  static_cast<uint8_t>(slot < kNoSlot ? slot : kNoSlot - 1), 0,
+                                  detail, value};
+  protocol::PushRecord(session_.client_page(), session_.daemon_page(), ring_tail_, record);
+}
+
+// Queues the slot's next mark behind what is on the stream. Frees that were covered by it before this
+// call are behind it in the stream's order, too, because they were made before. False when the stream
+// cannot be marked from here, or (not required) when another thread is just doing it.
+bool Client::Mark(uint32_t slot, bool required) {
+  if (slot >= kNoSlot) return false;
+  Lock& lock = mark_locks_[slot];
+  if (required) {
+    lock.Acquire();
+  } else if (!lock.TryAcquire()) {
+    return false;
+  }
+  CUstream handle = nullptr;
+  bool possible = false;
+  CUcontext context = nullptr;
+  {
+    const LockGuard guard(state_lock_);
+    const StreamSlot& entry = streams_[slot];
+    possible = entry.active && (entry.thread == 0 || entry.thread == ThreadId());
+    handle = entry.handle;
+    context = entry.context;
+  }
+  possible = possible && (!IsDefault(handle) || CurrentContext() == context) && !Capturing(handle);
+  if (possible) {
+    uint64_t value = 0;
+    {
+      const LockGuard guard(state_lock_);
+      value = streams_.Issue(slot);
+      if (matcher_.following() && matcher_.profile()->pacing_slot == slot) credit_.OnMark(value);
+    }
+    const RelaxedCapture relaxed(*driver_);
+    possible = driver_->cuStreamWriteValue64_v2(handle, session_.MarkAddress(slot), value,
+                                                CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+    if (possible) {
+      const LockGuard guard(state_lock_);
+      streams_.Queued(slot, value);
+    }
+  }
+  lock.Release();
+  return possible;
+}
+
+bool Client::WaitForMarks(const uint64_t* targets, uint32_t slots) {
+  const uint64_t start = NowNs();
+  for (uint32_t slot = 0; slot < slots; ++slot) {
+    Backoff backoff;
+    while (!protocol::MarkReached(session_.marks().mark[slot].load(std::memory_order_acquire),
+                                  targets[slot])) {
+      backoff.Pause();
+      if (NowNs() - start > kDrainLimitNs) return false;
+    }
+  }
+  return true;
+}
+
+// Waits until the GPU has done everything that was freed or issued so far, and makes all of it synced.
+// False when that cannot be known.
+bool Client::Drain() {
+  bool to_mark[protocol::kStreamSlots];
+  bool whole_context = false;
+  uint64_t free_seq = 0;
+  uint32_t used = 0;
+  {
+    const LockGuard guard(state_lock_);
+    free_seq = arena_.FreeSeq();
+    used = streams_.used();
+    whole_context = arena_.HasUnsynced(kNoSlot);
+    for (uint32_t slot = 0; slot < used; ++slot) {
+      const bool uncovered =
+          arena_.HasUnsynced(slot) &&
+          !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
+      to_mark[slot] = streams_[slot].active && (streams_[slot].dirty || uncovered);
+      if (uncovered && !streams_[slot].active) whole_context = true;
+    }
+  }
+  for (uint32_t slot = 0; slot < used; ++slot) {
+    if (!to_mark[slot] || Mark(slot, true)) continue;
+    CUstream handle = nullptr;
+    {
+      const LockGuard guard(state_lock_);
+      handle = streams_[slot].handle;
+    }
+    // Synchronising a context with a capture in it would break the capture.
+    if (Capturing(handle)) return false;
+    whole_context = true;
+  }
+  if (whole_context) {
+    const CUcontext context = CurrentContext();
+    const RelaxedCapture relaxed(*driver_);
+    if (context != context_ || driver_->cuCtxSynchronize() != CUDA_SUCCESS) return false;
+    const LockGuard guard(state_lock_);
+    CollectContext(context, free_seq);
+  }
+  uint64_t targets[protocol::kStreamSlots];
+  {
+    const LockGuard guard(state_lock_);
+    for (uint32_t slot = 0; slot < used; ++slot) targets[slot] = streams_.queued()[slot];
+  }
+  if (!WaitForMarks(targets, used)) return false;
+  const LockGuard guard(state_lock_);
+  arena_.CollectReached(session_.marks());
+  return true;
+}
+
+// The context was synchronised: what was freed on its streams up to `free_seq` is done, marked or not.
+void Client::CollectContext(CUcontext context, uint64_t free_seq) {
+  for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
+    if (streams_[slot].context == context) arena_.CollectThrough(slot, free_seq);
+  }
+  // Streams without a slot belong to the only context, if there is only one.
+  if (!many_contexts_) arena_.CollectThrough(kNoSlot, free_seq);
+}
+
+CUresult Client::StreamDestroy(CUstream stream) {
+  uint32_t slot = kNoSlot;
+  if (has_session() && stream != nullptr && !IsDefault(stream) &&
+      SlotOf(stream, &slot) == CUDA_SUCCESS && slot != kNoSlot) {
+    bool uncovered = false;
+    {
+      const LockGuard guard(state_lock_);
+      uncovered = arena_.HasUnsynced(slot) &&
+                  !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
+    }
+    if (uncovered) static_cast<void>(Mark(slot, true));
+  }
+  const CUresult result = driver_->cuStreamDestroy_v2(stream);
+  if (slot != kNoSlot && result == CUDA_SUCCESS) {
+    const LockGuard guard(state_lock_);
+    streams_.Retire(slot);
+    stream_generation_.fetch_add(1, std::memory_order_release);
+  }
+  return result;
+}
+
+CUresult Client::StreamSynchronize(CUstream stream) {
+  uint32_t slot = kNoSlot;
+  uint64_t free_seq = 0;
+  bool collect = has_session() && SlotOf(stream, &slot) == CUDA_SUCCESS && slot != kNoSlot;
+  if (collect) {
+    const LockGuard guard(state_lock_);
+    free_seq = arena_.FreeSeq();
+    collect = arena_.HasUnsynced(slot);
+  }
+  const CUresult result = driver_->cuStreamSynchronize(stream);
+  if (collect && result == CUDA_SUCCESS) {
+    const LockGuard guard(state_lock_);
+    arena_.CollectThrough(slot, free_seq);
+  }
+  return result;
+}
+
+CUresult Client::ContextSynchronize() {
+  uint64_t free_seq = 0;
+  const bool collect = has_session();
+  if (collect) {
+    const LockGuard guard(state_lock_);
+    free_seq = arena_.FreeSeq();
+  }
+  const CUresult result = driver_->cuCtxSynchronize();
+  if (collect && result == CUDA_SUCCESS) {
+    const CUcontext context = CurrentContext();
+    const LockGuard guard(state_lock_);
+    CollectContext(context, free_seq);
+  }
+  return result;
+}
+
+CUresult Client::EventSynchronize(CUevent event) {
+  const CUresult result = driver_->cuEventSynchronize(event);
+  if (has_session() && result == CUDA_SUCCESS) {
+    const LockGuard guard(state_lock_);
+    arena_.CollectReached(session_.marks());
+  }
+  return result;
+}
+
+CUresult Client::ContextDestroy(CUcontext context) {
+  const bool ours = has_session() && context == context_;
+  const CUresult result = driver_->cuCtxDestroy_v2(context);
+  if (ours && result == CUDA_SUCCESS) EndSession();
+  return result;
+}
+
+CUresult Client::PrimaryContextReset(CUdevice device) {
+  bool ours = false;
+  if (has_session() && device == session_.device()) {
+    unsigned flags = 0;
+    int active = 0;
+    CUcontext primary = nullptr;
+    // Retaining an inactive primary context would create it.
+    ours = driver_->cuDevicePrimaryCtxGetState != nullptr &&
+           driver_->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+           active != 0 && driver_->cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS;
+    if (ours) static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
+    ours = ours && primary == context_;
+  }
+  const CUresult result = driver_->cuDevicePrimaryCtxReset_v2(device);
+  if (ours && result == CUDA_SUCCESS) EndSession();
+  return result;
+}
+
+CUresult Client::ModuleUnload(CUmodule module) {
+  const CUresult result = driver_->cuModuleUnload(module);
+  if (has_session()) gate_->functions.Forget();
+  return result;
+}
+
+}  // namespace sluice

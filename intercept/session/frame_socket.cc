@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/session/frame_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "intercept/base/system.h"
+
+namespace sluice {
+namespace {
+
+// A daemon that does not take a frame for this long is taken for dead.
+constexpr time_t kSendTimeoutS = 30;
+
+void CloseFd(int fd) { syscall(SYS_close, fd); }
+
+}  // namespace
+
+void FrameFds::CloseAll() {
+  const ErrnoKeeper keeper;
+  for (size_t i = 0; i < count; ++i) CloseFd(fd[i]);
+  count = 0;
+}
+
+const char* FrameSocket::Connect(const char* path) {
+  const ErrnoKeeper keeper;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (strlen(path) >= sizeof(address.sun_path)) return "the path is too long for a socket";
+  memcpy(address.sun_path, path, strlen(path) + 1);
+  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && fd <= STDERR_FILENO) {
+    // The program closed a standard file; what it prints there must not go to the daemon.
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    CloseFd(fd);
+    fd = moved;
+  }
+  if (fd < 0) return "no descriptor left";
+  const timeval timeout{kSendTimeoutS, 0};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  int64_t failed = 0;
+  do {
+    failed = syscall(SYS_connect, fd, &address, sizeof address);
+  } while (failed != 0 && errno == EINTR);
+  if (failed != 0) {
+    const int error = errno;
+    CloseFd(fd);
+    if (error == ENOENT) return "there is no such socket";
+    if (error == ECONNREFUSED) return "nobody listens there";
+    if (error == EACCES || error == EPERM) return "permission denied";
+    return error == EAGAIN ? "the daemon does not answer" : "the connection failed";
+  }
+  fd_ = fd;
+  return nullptr;
+}
+
+const char* FrameSocket::Send(const protocol::Header* header) {
+  const ErrnoKeeper keeper;
+  int64_t sent = 0;
+  do {
+    sent = syscall(SYS_sendto, fd_, header, size_t{header->bytes}, MSG_NOSIGNAL, nullptr, 0);
+  } while (sent < 0 && errno == EINTR);
+  if (sent == static_cast<int64_t>(header->bytes)) return nullptr;
+  return errno == EAGAIN ? "it does not take our frames" : "it is gone";
+}
+
+const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms) {
+  const ErrnoKeeper keeper;
+  fds->count = 0;
+  const uint64_t deadline = timeout_ms == kForever ? 0 : NowNs() + timeout_ms * 1'000'000;
+  while (true) {
+    timespec left{};
+    const uint64_t now = deadline == 0 ? 0 : NowNs();
+    if (deadline != 0 && now < deadline) {
+      left.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
+      left.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);  // NOLINT
+    }
+    pollfd wait{fd_, POLLIN, 0};
+    const int64_t ready =
+        syscall(SYS_ppoll, &wait, 1, deadline == 0 ? nullptr : &left, nullptr, size_t{8});
+    if (ready == 0) return "it does not answer";
+    if (ready < 0 && errno != EINTR) return "waiting for it failed";
+    if (ready > 0) break;
+  }
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * protocol::kMaxFdsPerFrame)];
+  iovec part{frame, sizeof(Frame)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  int64_t got = 0;
+  do {
+    got = syscall(SYS_recvmsg, fd_, &message, MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return "it is gone";
+  // Descriptors first: whatever else is wrong, they must not leak.
+  for (cmsghdr* part_of = CMSG_FIRSTHDR(&message); part_of != nullptr;
+       part_of = CMSG_NXTHDR(&message, part_of)) {
+    if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (part_of->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(part_of) + i * sizeof(int), sizeof fd);
+      if (fds->count < protocol::kMaxFdsPerFrame) {
+        fds->fd[fds->count++] = fd;
+      } else {
+        CloseFd(fd);
+      }
+    }
+  }
+  const char* error = nullptr;
+  if (got == 0) {
+    error = "it is gone";
+  } else if ((message.msg_flags & MSG_TRUNC) != 0) {
+    error = "it sent a frame that is too long";
+  } else if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    error = "no descriptors are left in this process for the pool's memory (see ulimit -n)";
+  } else {
+    error = CheckFrame(*frame, static_cast<size_t>(got), fds->count);
+  }
+  if (error != nullptr) fds->CloseAll();
+  return error;
+}
+
+void FrameSocket::Shutdown() {
+  const ErrnoKeeper keeper;
+  if (fd_ > 0) shutdown(fd_, SHUT_RDWR);
+}
+
+void FrameSocket::Close() {
+  const ErrnoKeeper keeper;
+  if (fd_ > 0) CloseFd(fd_);
+  fd_ = 0;
+}
+
+}  // namespace sluice

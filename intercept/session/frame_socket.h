@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "intercept/session/frame_check.h"
+
+namespace sluice {
+
+/// Descriptors that came with a frame. Whoever receives them closes them.
+struct FrameFds {
+  int fd[protocol::kMaxFdsPerFrame];
+  size_t count;
+
+  void CloseAll();
+};
+
+/// A seqpacket socket to the daemon. Sending is safe from several threads at once (a datagram is
+/// atomic); receiving is for one. Errors are texts for the user; null means success. Uses raw system
+/// calls, so that no thread is cancelled in the middle.
+class FrameSocket {
+ public:
+  static constexpr uint64_t kForever = ~uint64_t{0};
+
+  constexpr FrameSocket() = default;
+
+  const char* Connect(const char* path);
+  /// `header` is the first member of a frame of header->bytes bytes.
+  const char* Send(const protocol::Header* header);
+  /// Waits at most `timeout_ms`. On success the frame has passed CheckFrame.
+  const char* Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms);
+  /// Ends the conversation, but keeps the descriptor: another thread may be about to use it.
+  void Shutdown();
+  void Close();
+
+  bool open() const { return fd_ > 0; }
+
+ private:
+  int fd_ = 0;  // 0: none (never a socket of ours: it is duplicated away from the standard files)
+};
+
+}  // namespace sluice

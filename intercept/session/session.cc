@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/session/session.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "intercept/blocks/block.h"
+#include "intercept/blocks/free_index.h"
+
+namespace sluice {
+
+using protocol::FrameType;
+
+namespace {
+
+// Between two frames of the handshake. The daemon may have to make the pool first.
+constexpr uint64_t kHandshakeTimeoutMs = 30'000;
+constexpr size_t kPageBytes = 4096;
+
+constexpr size_t WholePages(size_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+// A page of the session; null when it is smaller than its structure (touching it would be SIGBUS).
+void* MapShared(int fd, size_t bytes, int protection) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(bytes)) return nullptr;
+  void* memory = mmap(nullptr, WholePages(bytes), protection, MAP_SHARED, fd, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void UnmapShared(const void* memory, size_t bytes) {
+  if (memory != nullptr) munmap(const_cast<void*>(memory), WholePages(bytes));
+}
+
+bool Complete(const DriverTable& d) {
+  return d.cuMemAddressReserve != nullptr && d.cuMemImportFromShareableHandle != nullptr &&
+         d.cuMemMap != nullptr && d.cuMemSetAccess != nullptr && d.cuMemRelease != nullptr &&
+         d.cuMemUnmap != nullptr && d.cuMemAddressFree != nullptr &&
+         d.cuMemHostRegister_v2 != nullptr && d.cuStreamWriteValue64_v2 != nullptr;
+}
+
+}  // namespace
+
+bool Session::Open(const DriverTable& driver, const char* path, CUdevice device, Line& why) {
+  const ErrnoKeeper keeper;
+  device_ = device;
+  seq_ = 0;
+  epoch_ = 0;
+  refusal_[0] = 0;
+  const char* error = Complete(driver) ? socket_.Connect(path)
+                                       : "this driver lacks virtual memory management or 64-bit "
+                                         "stream memory operations";
+  if (error == nullptr) {
+    const RelaxedCapture relaxed(driver);
+    error = Handshake(driver);
+  }
+  if (error == nullptr) return true;
+  Drop(driver);
+  why.Text("no GPU memory for this process: ");
+  why.Text(refusal_[0] != 0 ? refusal_ : error).Text(" (").Text(path).Text(")");
+  return false;
+}
+
+const char* Session::Handshake(const DriverTable& driver) {
+  if (const char* error = SayHello(driver)) return error;
+  Frame frame;
+  FrameFds fds;
+  if (const char* error = ReceiveInOrder(FrameType::kWelcome, &frame, &fds)) return error;
+  if (const char* error = TakeWelcome(frame, fds)) return error;
+  if (const char* error = MapPool(driver)) return error;
+  if (const char* error = RegisterMarks(driver)) return error;
+  if (!pending_.Reserve(units_)) return "the host is out of memory";
+  protocol::Ready ready{MakeHeader(FrameType::kReady, sizeof ready, 0)};
+  return Send(&ready.header);
+}
+
+const char* Session::SayHello(const DriverTable& driver) {
+  protocol::Hello hello{};
+  hello.header = MakeHeader(FrameType::kHello, sizeof hello, 0);
+  hello.major = protocol::kMajor;
+  hello.minor = protocol::kMinor;
+  hello.client_page_bytes = sizeof(protocol::ClientPage);
+  hello.daemon_page_bytes = sizeof(protocol::DaemonPage);
+  hello.mark_page_bytes = sizeof(protocol::MarkPage);
+  hello.device_ordinal = static_cast<uint32_t>(device_);
+  CUuuid uuid{};
+  const auto get_uuid =
+      driver.cuDeviceGetUuid_v2 != nullptr ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid;
+  if (get_uuid == nullptr || get_uuid(&uuid, device_) != CUDA_SUCCESS) {
+    return "the driver does not tell the GPU's identity";
+  }
+  memcpy(hello.device_uuid, uuid.bytes, sizeof hello.device_uuid);
+  return Send(&hello.header);
+}
+
+// The next frame must be of this type; notices before it are printed, a refusal is kept.
+const char* Session::ReceiveInOrder(FrameType type, Frame* frame, FrameFds* fds) {
+  while (true) {
+    if (const char* error = socket_.Receive(frame, fds, kHandshakeTimeoutMs)) return error;
+    const auto got = static_cast<FrameType>(frame->header.type);
+    if (got == type) return nullptr;
+    fds->CloseAll();
+    if (got == FrameType::kNotice) {
+      Line().Text(frame->notice.text).Print();
+      continue;
+    }
+    if (got == FrameType::kDeny) memcpy(refusal_, frame->deny.text, sizeof refusal_);
+    if (got == FrameType::kClose) memcpy(refusal_, frame->close.text, sizeof refusal_);
+    return "the daemon spoke out of order";
+  }
+}
+
+const char* Session::TakeWelcome(const Frame& frame, FrameFds& fds) {
+  const protocol::Welcome& welcome = frame.welcome;
+  unit_bytes_ = welcome.unit_bytes;
+  handle_bytes_ = welcome.handle_bytes;
+  handle_count_ = welcome.handle_count;
+  limit_bytes_ = welcome.limit_bytes;
+  // Frames carry unit numbers and blocks count granules, both in 31 bits.
+  constexpr uint64_t kMaxPool = uint64_t{FreeIndex::kLimit} << kGranuleShift;
+  const bool sound = unit_bytes_ >= kPageBytes && (unit_bytes_ & (unit_bytes_ - 1)) == 0 &&
+                     handle_bytes_ >= unit_bytes_ && handle_bytes_ % unit_bytes_ == 0 &&
+                     handle_count_ > 0 && handle_bytes_ <= kMaxPool / handle_count_;
+  if (!sound || welcome.major != protocol::kMajor) {
+    fds.CloseAll();
+    return sound ? "the daemon speaks another protocol version"
+                 : "the daemon's pool has an impossible shape (units are powers of two, the pool is "
+                   "at most 1 TiB)";
+  }
+  units_ = static_cast<uint32_t>(handle_bytes_ / unit_bytes_ * handle_count_);
+  constexpr int kBoth = PROT_READ | PROT_WRITE;
+  marks_ = static_cast<protocol::MarkPage*>(
+      MapShared(fds.fd[0], sizeof(protocol::MarkPage), kBoth));
+  client_ = static_cast<protocol::ClientPage*>(
+      MapShared(fds.fd[1], sizeof(protocol::ClientPage), kBoth));
+  daemon_ = static_cast<const protocol::DaemonPage*>(
+      MapShared(fds.fd[2], sizeof(protocol::DaemonPage), PROT_READ));
+  mark_fd_ = fds.fd[0];
+  liveness_fd_ = fds.fd[3];
+  syscall(SYS_close, fds.fd[1]);
+  syscall(SYS_close, fds.fd[2]);
+  fds.count = 0;
+  const bool mapped = marks_ != nullptr && client_ != nullptr && daemon_ != nullptr;
+  return mapped ? nullptr : "the daemon's shared pages cannot be mapped";
+}
+
+const char* Session::MapPool(const DriverTable& driver) {
+  if (const char* error = arena_.Reserve(driver, handle_bytes_, handle_count_)) return error;
+  uint32_t first = 0;
+  while (!arena_.complete()) {
+    Frame frame;
+    FrameFds fds;
+    if (const char* error = ReceiveInOrder(FrameType::kHandles, &frame, &fds)) return error;
+    const char* error = nullptr;
+    if (frame.handles.first != first || fds.count > handle_count_ - first) {
+      error = "the daemon sent the pool's handles out of order";
+    }
+    for (size_t i = 0; i < fds.count && error == nullptr; ++i) {
+      error = arena_.MapNext(driver, fds.fd[i]);
+    }
+    first += static_cast<uint32_t>(fds.count);
+    fds.CloseAll();
+    if (error != nullptr) return error;
+  }
+  return arena_.SetAccess(driver, device_);
+}
+
+const char* Session::RegisterMarks(const DriverTable& driver) {
+  const size_t bytes = WholePages(sizeof(protocol::MarkPage));
+  if (driver.cuMemHostRegister_v2(marks_, bytes,
+                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
+      CUDA_SUCCESS) {
+    return "the driver does not register the page of stream marks";
+  }
+  marks_registered_ = true;
+  mark_address_ = reinterpret_cast<CUdeviceptr>(marks_);
+  CUdeviceptr mapped = 0;
+  if (driver.cuPointerGetAttribute != nullptr &&
+      driver.cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, mark_address_) ==
+          CUDA_SUCCESS &&
+      mapped != 0) {
+    mark_address_ = mapped;
+  }
+  // Open until here: a driver may look for the file behind the memory.
+  syscall(SYS_close, mark_fd_);
+  mark_fd_ = 0;
+  return nullptr;
+}
+
+uint64_t Session::LimitBytes() const {
+  const uint64_t units = daemon_->limit_units.load(std::memory_order_relaxed);
+  const uint64_t limit = units != 0 ? units * unit_bytes_ : limit_bytes_;
+  return limit == 0 || limit > pool_bytes() ? pool_bytes() : limit;
+}
+
+bool Session::AddGrant(const protocol::Grant& grant, uint64_t epoch) {
+  if (grant.epoch != epoch) return false;
+  for (uint32_t i = 0; i < grant.extents; ++i) {
+    const protocol::Extent extent = grant.extent[i];
+    if (extent.length == 0 || extent.offset >= units_ || extent.length > units_ - extent.offset) {
+      return false;
+    }
+    for (uint32_t unit = extent.offset; unit < extent.offset + extent.length; ++unit) {
+      if (pending_[unit] != 0) return false;
+      pending_[unit] = 1;
+    }
+  }
+  return true;
+}
+
+void Session::Await(uint32_t seq, Answer* answer) {
+  Frame frame;
+  FrameFds fds;
+  uint64_t epoch = 0;  // of the answer whose first frame has come
+  const char* error = nullptr;
+  answer->text[0] = 0;
+  while (error == nullptr) {
+    error = socket_.Receive(&frame, &fds, FrameSocket::kForever);
+    if (error != nullptr) break;
+    switch (static_cast<FrameType>(frame.header.type)) {
+      case FrameType::kNotice:
+        Line().Text(frame.notice.text).Print();
+        break;
+      case FrameType::kClose:
+        memcpy(answer->text, frame.close.text, sizeof answer->text);
+        answer->kind = Answer::kLost;
+        return;
+      case FrameType::kDeny:
+        if (frame.header.seq != seq) break;
+        TakePending([](const protocol::Extent&) { return true; });
+        answer->kind = Answer::kDenied;
+        answer->code = static_cast<protocol::DenyCode>(frame.deny.code);
+        memcpy(answer->text, frame.deny.text, sizeof answer->text);
+        return;
+      case FrameType::kGrant:
+        if (frame.grant.epoch <= epoch_ || frame.header.seq != seq) break;  // repeated: ignored
+        if (epoch == 0) epoch = frame.grant.epoch;
+        if (!AddGrant(frame.grant, epoch)) {
+          error = "it granted what does not exist";
+        } else if ((frame.header.flags & protocol::kLastFrame) != 0) {
+          epoch_ = epoch;
+          answer->kind = Answer::kGranted;
+          return;
+        }
+        break;
+      default:
+        fds.CloseAll();
+        error = "it spoke out of order";
+    }
+  }
+  TakePending([](const protocol::Extent&) { return true; });
+  answer->kind = Answer::kLost;
+  strncpy(answer->text, error, sizeof answer->text - 1);
+  answer->text[sizeof answer->text - 1] = 0;
+}
+
+void Session::Close(const DriverTable& driver) {
+  protocol::Bye bye{MakeHeader(FrameType::kBye, sizeof bye, 0)};
+  static_cast<void>(Send(&bye.header));
+  Drop(driver);
+}
+
+void Session::Drop(const DriverTable& driver) {
+  const ErrnoKeeper keeper;
+  arena_.Unmap(driver);
+  if (marks_registered_ && driver.cuMemHostUnregister != nullptr) {
+    static_cast<void>(driver.cuMemHostUnregister(marks_));
+  }
+  marks_registered_ = false;
+  UnmapShared(marks_, sizeof(protocol::MarkPage));
+  UnmapShared(client_, sizeof(protocol::ClientPage));
+  UnmapShared(daemon_, sizeof(protocol::DaemonPage));
+  marks_ = nullptr;
+  client_ = nullptr;
+  daemon_ = nullptr;
+  if (mark_fd_ != 0) syscall(SYS_close, mark_fd_);
+  if (liveness_fd_ != 0) syscall(SYS_close, liveness_fd_);
+  mark_fd_ = liveness_fd_ = 0;
+  pending_.Free();
+  units_ = 0;
+  socket_.Close();
+}
+
+void Session::ForgetInChild() {
+  const ErrnoKeeper keeper;
+  socket_.Close();
+  if (mark_fd_ != 0) syscall(SYS_close, mark_fd_);
+  mark_fd_ = 0;
+}
+
+}  // namespace sluice

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stdint.h>
+
+#include "intercept/base/line.h"
+#include "intercept/base/paged_array.h"
+#include "intercept/lookup/driver_table.h"
+#include "intercept/protocol/page_access.h"
+#include "intercept/session/arena_map.h"
+#include "intercept/session/frame_socket.h"
+
+namespace sluice {
+
+/// The daemon's answer to a request.
+struct Answer {
+  enum Kind { kGranted, kDenied, kLost };
+  Kind kind;
+  protocol::DenyCode code;  // kDenied
+  char text[protocol::kMaxTextBytes];  // kDenied: who holds what; kLost: what is wrong
+};
+
+/// One conversation with the daemon: the socket, the three shared pages and the mapped pool. The
+/// handshake is all or nothing. Not thread-safe by itself: one thread opens, requests or closes at a
+/// time (the client's request lock); Send and the pages may be used by all.
+class Session {
+ public:
+  constexpr Session() = default;
+
+  /// Connects and maps everything; the context of `device` is current. On failure nothing is left and
+  /// `why` says what is wrong.
+  bool Open(const DriverTable& driver, const char* path, CUdevice device, Line& why);
+  /// Says goodbye, unmaps everything. The caller has released all units.
+  void Close(const DriverTable& driver);
+  /// In a forked child: the parent's conversation is none of ours. The liveness pipe stays open, as
+  /// its end says that somebody may still hold the memory.
+  void ForgetInChild();
+
+  uint32_t NextSeq() { return ++seq_; }
+  const char* Send(const protocol::Header* header) { return socket_.Send(header); }
+  /// Waits for the answer to request `seq`; prints notices meanwhile. On kGranted the extents are in
+  /// the pending set until TakePending.
+  void Await(uint32_t seq, Answer* answer);
+  /// f(extent) for each run of granted units; false when f was false for one.
+  template <class F>
+  bool TakePending(F f) {
+    bool all = true;
+    for (uint32_t unit = 0; unit < units_; ++unit) {
+      if (pending_[unit] == 0) continue;
+      protocol::Extent extent{unit, 0};
+      for (; unit < units_ && pending_[unit] != 0; ++unit, ++extent.length) pending_[unit] = 0;
+      all = f(extent) && all;
+    }
+    return all;
+  }
+  /// The daemon is given up; nobody sends or waits any more.
+  void Abandon() { socket_.Shutdown(); }
+
+  protocol::MarkPage& marks() const { return *marks_; }
+  protocol::ClientPage& client_page() const { return *client_; }
+  const protocol::DaemonPage& daemon_page() const { return *daemon_; }
+  CUdeviceptr MarkAddress(uint32_t slot) const { return mark_address_ + 8u * slot; }
+
+  const ArenaMap& arena() const { return arena_; }
+  CUdevice device() const { return device_; }
+  uint64_t unit_bytes() const { return unit_bytes_; }
+  uint32_t units() const { return units_; }
+  uint64_t pool_bytes() const { return arena_.bytes(); }
+  /// The most that this job may ever hold, as far as it is known: else the pool.
+  uint64_t LimitBytes() const;
+
+ private:
+  const char* Handshake(const DriverTable& driver);
+  const char* SayHello(const DriverTable& driver);
+  const char* ReceiveInOrder(protocol::FrameType type, Frame* frame, FrameFds* fds);
+  const char* TakeWelcome(const Frame& frame, FrameFds& fds);
+  const char* MapPool(const DriverTable& driver);
+  const char* RegisterMarks(const DriverTable& driver);
+  bool AddGrant(const protocol::Grant& grant, uint64_t epoch);
+  void Drop(const DriverTable& driver);
+
+  FrameSocket socket_;
+  ArenaMap arena_;
+  protocol::MarkPage* marks_ = nullptr;
+  protocol::ClientPage* client_ = nullptr;
+  const protocol::DaemonPage* daemon_ = nullptr;
+  CUdeviceptr mark_address_ = 0;
+  bool marks_registered_ = false;
+  CUdevice device_ = 0;
+  int mark_fd_ = 0;
+  int liveness_fd_ = 0;
+  uint64_t unit_bytes_ = 0;
+  uint64_t handle_bytes_ = 0;
+  uint32_t handle_count_ = 0;
+  uint32_t units_ = 0;
+  uint64_t limit_bytes_ = 0;
+  uint32_t seq_ = 0;
+  uint64_t epoch_ = 0;
+  PagedArray<uint8_t> pending_;  // 1: granted by the answer that is being received
+  char refusal_[protocol::kMaxTextBytes] = {};
+};
+
+}  // namespace sluice

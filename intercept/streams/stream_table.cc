@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/streams/stream_table.h"
+
+namespace sluice {
+
+void StreamTable::Clear() {
+  for (StreamSlot& slot : slots_) slot = {};
+  for (uint64_t& value : queued_) value = 0;
+  used_ = 0;
+}
+
+uint32_t StreamTable::Find(uint64_t id) const {
+  for (uint32_t i = 0; i < used_; ++i) {
+    if (slots_[i].active && slots_[i].id == id) return i;
+  }
+  return kNoSlot;
+}
+
+void StreamTable::Assign(uint32_t slot, uint64_t id, CUstream handle, CUcontext context,
+                         uint64_t thread) {
+  StreamSlot& entry = slots_[slot];
+  const uint64_t issued = entry.issued;
+  entry = {};
+  entry.active = true;
+  entry.id = id;
+  entry.handle = handle;
+  entry.context = context;
+  entry.thread = thread;
+  entry.issued = issued;
+  if (used_ <= slot) used_ = slot + 1;
+}
+
+uint64_t StreamTable::Issue(uint32_t slot) {
+  StreamSlot& entry = slots_[slot];
+  entry.dirty = false;
+  entry.bytes = entry.launch_ns = 0;
+  entry.launches = 0;
+  return ++entry.issued;
+}
+
+bool StreamTable::Due(uint32_t slot, uint64_t credit_ns) const {
+  const StreamSlot& entry = slots_[slot];
+  return entry.bytes >= kMarkBytes || entry.launches >= kMarkLaunches ||
+         (credit_ns != 0 && entry.launch_ns >= credit_ns / 8);
+}
+
+}  // namespace sluice

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stdint.h>
+
+#include "common/cuda/abi.h"
+#include "intercept/base/lock.h"
+#include "intercept/blocks/block.h"
+#include "intercept/protocol/pages.h"
+
+namespace sluice {
+
+/// One stream of the application. Keyed by the driver's stream id: handles are reused after a
+/// destroy, and the handle of the per-thread default stream means a different stream per thread.
+struct StreamSlot {
+  bool active;
+  bool dirty;          // work was issued since the last mark
+  uint64_t id;
+  CUstream handle;
+  CUcontext context;
+  uint64_t thread;     // the only thread that can name it (per-thread default stream), else 0
+  uint64_t issued;     // marks handed out: a free from now on is covered by issued + 1
+  uint64_t bytes;      // allocated and freed since the last mark
+  uint64_t launch_ns;  // profiled GPU time issued since the last mark
+  uint32_t launches;   // since the last mark
+};
+
+/// When a stream is due for a mark: a compromise between the cost of one (an event record) and how
+/// late a free becomes visible.
+inline constexpr uint64_t kMarkBytes = 8u << 20;
+inline constexpr uint32_t kMarkLaunches = 16;
+
+/// The streams that have a slot. Pure bookkeeping; the caller holds the state lock.
+class StreamTable {
+ public:
+  static constexpr uint32_t kSlots = protocol::kStreamSlots;
+
+  constexpr StreamTable() = default;
+  void Clear();
+
+  /// The slot of a stream, or kNoSlot.
+  uint32_t Find(uint64_t id) const;
+
+  /// A slot for a new stream. When all are taken, one whose marks are all reached and which has no
+  /// unsynced frees (`busy` says so) is given a new owner; its counter goes on, so old marks stay
+  /// reached. `pinned` is never taken. kNoSlot when there is none.
+  template <class Busy>
+  uint32_t Acquire(uint64_t id, CUstream handle, CUcontext context, uint64_t thread,
+                   uint32_t pinned, const protocol::MarkPage& marks, Busy busy) {
+    uint32_t slot = kNoSlot;
+    for (uint32_t i = 0; i < kSlots && slot == kNoSlot; ++i) {
+      if (!slots_[i].active && Idle(i, marks)) slot = i;
+    }
+    for (uint32_t i = 0; i < kSlots && slot == kNoSlot; ++i) {
+      if (i != pinned && !busy(i) && Idle(i, marks)) slot = i;
+    }
+    if (slot == kNoSlot) return kNoSlot;
+    Assign(slot, id, handle, context, thread);
+    return slot;
+  }
+
+  /// The stream is being destroyed; the slot is free for another once its marks are reached.
+  void Retire(uint32_t slot) { slots_[slot].active = false; }
+
+  /// Hands out the next mark: frees from now on belong to the one after it.
+  uint64_t Issue(uint32_t slot);
+  /// The mark's write is in the stream's queue.
+  void Queued(uint32_t slot, uint64_t value) { queued_[slot] = value; }
+  const uint64_t* queued() const { return queued_; }
+
+  /// A mark is due by bytes, launches or profiled time (an eighth of the credit; 0: no profile).
+  bool Due(uint32_t slot, uint64_t credit_ns) const;
+
+  StreamSlot& operator[](uint32_t slot) { return slots_[slot]; }
+  const StreamSlot& operator[](uint32_t slot) const { return slots_[slot]; }
+  uint32_t used() const { return used_; }  // slots below this were ever assigned
+
+ private:
+  bool Idle(uint32_t slot, const protocol::MarkPage& marks) const {
+    return protocol::MarkReached(marks.mark[slot].load(std::memory_order_acquire),
+                                 slots_[slot].issued);
+  }
+  void Assign(uint32_t slot, uint64_t id, CUstream handle, CUcontext context, uint64_t thread);
+
+  StreamSlot slots_[kSlots] = {};
+  uint64_t queued_[kSlots] = {};
+  uint32_t used_ = 0;
+};
+
+}  // namespace sluice
