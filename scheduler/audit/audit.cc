@@ -151,7 +151,7 @@ class Auditor {
     for (const auto& [id, job] : replay_.jobs()) sample.held[id] = job.held;
     report_.series.push_back(std::move(sample));
     if (report_.series.size() <= max_samples_) return;
-    for (size_t i = 0; 2 * i < report_.series.size(); ++i) report_.series[i] = std::move(report_.series[2 * i]);
+    for (size_t i = 1; 2 * i < report_.series.size(); ++i) report_.series[i] = std::move(report_.series[2 * i]);
     report_.series.resize((report_.series.size() + 1) / 2);
     stride_ *= 2;
   }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/place/place.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace sluice::scheduler {
+namespace {
+
+const Extents kRuns{{2, 3}, {8, 6}, {20, 4}};
+
+TEST(Place, TakesTheFirstRunFromItsEnd) {
+  EXPECT_EQ(Place(kRuns, End::kLow, 2, 2), (Extents{{2, 2}}));
+  EXPECT_EQ(Place(kRuns, End::kHigh, 2, 2), (Extents{{22, 2}}));
+  EXPECT_EQ(Place(kRuns, End::kLow, 4, 1), (Extents{{8, 4}})) << "one run for all, where there is one";
+  EXPECT_EQ(Place(kRuns, End::kHigh, 5, 1), (Extents{{9, 5}}));
+}
+
+TEST(Place, PrefersToExtendWhatTheJobHolds) {
+  EXPECT_EQ(Place(kRuns, End::kLow, 2, 2, {{6, 2}}), (Extents{{8, 2}}));
+  EXPECT_EQ(Place(kRuns, End::kHigh, 2, 2, {{14, 1}}), (Extents{{12, 2}}));
+  EXPECT_EQ(Place(kRuns, End::kHigh, 2, 2, {{6, 2}}), (Extents{{22, 2}}))
+      << "the low side of a run is not the neighbour of a job that fills from the high end";
+}
+
+TEST(Place, CombinesRunsAroundOneThatIsLongEnough) {
+  EXPECT_EQ(Place(kRuns, End::kLow, 8, 5), (Extents{{2, 2}, {8, 6}}));
+  EXPECT_EQ(Place(kRuns, End::kHigh, 8, 5), (Extents{{8, 6}, {22, 2}}));
+  EXPECT_EQ(Place(kRuns, End::kLow, 13, 1), kRuns);
+}
+
+TEST(Place, KnowsWhenNothingFits) {
+  EXPECT_EQ(Place(kRuns, End::kLow, 14, 1), std::nullopt);
+  EXPECT_EQ(Place(kRuns, End::kLow, 8, 7), std::nullopt) << "enough units, no run";
+  EXPECT_EQ(Place({}, End::kLow, 1, 1), std::nullopt);
+  EXPECT_EQ(Place({}, End::kLow, 0, 0), Extents{});
+}
+
+TEST(Place, AlwaysServesWhatFits) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 3000; ++round) {
+    Extents runs;
+    Units longest = 0;
+    for (Units at = 0; at < 40;) {
+      at += 1 + static_cast<Units>(random() % 4);
+      const Units length = 1 + static_cast<Units>(random() % 6);
+      runs.push_back({at, length});
+      longest = std::max(longest, length);
+      at += length;
+    }
+    const Units units = 1 + static_cast<Units>(random() % 20);
+    const Units contiguous = 1 + static_cast<Units>(random() % units);
+    const End end = random() % 2 == 0 ? End::kLow : End::kHigh;
+    const bool fits = units <= TotalUnits(runs) && contiguous <= longest;
+    const auto candidates = PlaceCandidates(runs, end, units, contiguous, {}, 8);
+    ASSERT_EQ(!candidates.empty(), fits);
+    ASSERT_EQ(Place(runs, end, units, contiguous).has_value(), fits);
+    ASSERT_LE(candidates.size(), 8u);
+    for (const Extents& placed : candidates) {
+      ASSERT_EQ(TotalUnits(placed), units);
+      ASSERT_EQ(Merge(placed), placed);
+      ASSERT_TRUE(Subtract(placed, runs).empty());
+      ASSERT_TRUE(std::any_of(placed.begin(), placed.end(), [&](const Extent& e) { return e.length >= contiguous; }));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
