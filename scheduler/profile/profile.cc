@@ -14,7 +14,8 @@ constexpr size_t kTimesKept = 5;           // per launch of the cycle
 constexpr size_t kTimesWanted = 2;
 constexpr uint32_t kTroughsCompared = 8;
 constexpr uint64_t kTroughTolerance = 32;  // troughs may differ by this part of the peak
-constexpr uint64_t kForgiven = 512;        // launches after which a period that failed before is believed again
+constexpr uint64_t kForgiven = 16;         // times what was required: a cycle that lasted so long was one
+constexpr uint64_t kMostRequired = 16384;  // launches
 constexpr uint64_t kDetectEvery = 16;      // launches, at least
 
 /// Launch numbers wrap; those kept are close to each other.
@@ -50,6 +51,7 @@ void Profiler::Consume(const Op& op) {
 void Profiler::Restart() {
   if (certain()) Lose();
   history_.clear();
+  lost_at_ = launches_;
   next_detect_ = 0;
 }
 
@@ -61,13 +63,14 @@ void Profiler::Launch(const Op& op) {
     // The pacing stream is the busiest one; what was seen on the other says nothing about it.
     pacing_ = op.stream;
     history_.clear();
+    lost_at_ = launches_;
     next_detect_ = 0;
   }
   if (certain()) {
     Phase& previous = cycle_[(position_ + period_ - 1) % period_];
     Absorb(history_.back(), &previous);
     if (cycle_[position_].function != op.value) {
-      failed_[period_] = std::max(failed_[period_], covered_);
+      Distrust();
       Lose();
     }
   }
@@ -104,19 +107,18 @@ void Profiler::Absorb(const Sample& sample, Phase* phase) {
 }
 
 void Profiler::Detect() {
-  // Now and then: the search is linear in the history, so that each launch pays a constant.
+  // Now and then, over a suffix that grows with what has happened since the last cycle was lost (or the start): each
+  // launch pays a constant, and a cycle that comes back is seen soon.
   if (launches_ < next_detect_) return;
-  next_detect_ = launches_ + std::max<uint64_t>(kDetectEvery, history_.size() / 16);
+  const uint64_t fresh = launches_ - lost_at_;
+  next_detect_ = launches_ + std::max<uint64_t>(kDetectEvery, fresh / 8);
+  const size_t window = static_cast<size_t>(std::min<uint64_t>(history_.size(), 4 * fresh + 256));
   std::vector<uint64_t> sequence;
-  sequence.reserve(history_.size());
-  for (const Sample& sample : history_) sequence.push_back(sample.function);
+  sequence.reserve(window);
+  for (size_t at = history_.size() - window; at < history_.size(); ++at) sequence.push_back(history_[at].function);
   for (const Repetition& found : Repetitions(sequence, options_.max_period)) {
     if (found.covered < options_.min_covered) break;
-    // A loop inside an iteration looked like a cycle until it ended. It is believed again only when it has gone on
-    // for twice as long, but a true cycle that an evaluation pass interrupted must not wait for ever.
-    const auto failed = failed_.find(found.period);
-    const uint64_t enough = std::max<uint64_t>(kForgiven, uint64_t{8} * found.period);
-    if (failed != failed_.end() && found.covered <= std::min(enough, uint64_t{2} * failed->second)) continue;
+    if (found.covered < Required(found.period)) continue;
     if (!TroughRepeats(found.period, found.covered)) continue;
     Adopt(found.period, found.covered);
     return;
@@ -142,6 +144,22 @@ bool Profiler::TroughRepeats(uint32_t period, uint32_t covered) const {
   return highest - lowest <= peak / kTroughTolerance;
 }
 
+uint32_t Profiler::Required(uint32_t period) const {
+  const auto known = required_.find(period);
+  return known != required_.end() ? known->second : std::max(options_.min_covered, 2 * period);
+}
+
+/// A loop inside an iteration looks like a cycle until it ends, each time: it has to go on for twice as long
+/// before it is believed again. A true cycle that something interrupted (an evaluation) had gone on for long.
+void Profiler::Distrust() {
+  const uint64_t required = Required(period_);
+  if (covered_ >= kForgiven * required) {
+    required_.erase(period_);
+  } else {
+    required_[period_] = static_cast<uint32_t>(std::min(2 * required, kMostRequired));
+  }
+}
+
 void Profiler::Adopt(uint32_t period, uint32_t covered) {
   period_ = period;
   covered_ = covered;
@@ -163,6 +181,8 @@ void Profiler::Lose() {
   period_ = position_ = covered_ = 0;
   cycle_.clear();
   numbers_.clear();
+  lost_at_ = launches_;
+  next_detect_ = 0;
   ++generation_;
 }
 

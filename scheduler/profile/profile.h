@@ -95,6 +95,8 @@ class Profiler {
   void Detect();
   void Adopt(uint32_t period, uint32_t covered);
   void Lose();
+  void Distrust();
+  uint32_t Required(uint32_t period) const;
   bool TroughRepeats(uint32_t period, uint32_t covered) const;
   uint32_t TroughLaunch() const;
   static void Absorb(const Sample& sample, Phase* phase);
@@ -107,7 +109,8 @@ class Profiler {
   std::map<uint8_t, uint64_t> stream_launches_;
   std::deque<Sample> history_;  // of the pacing stream
   uint64_t next_detect_ = 0;
-  std::map<uint32_t, uint32_t> failed_;  // period -> what it covered when it turned out wrong
+  uint64_t lost_at_ = 0;  // launches when the last cycle was lost
+  std::map<uint32_t, uint32_t> required_;  // period that turned out wrong -> launches until it is believed again
 
   uint32_t period_ = 0;
   uint32_t position_ = 0;  // phase of the next launch

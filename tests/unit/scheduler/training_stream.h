@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/profile/profile.h"
+
+namespace sluice::scheduler {
+
+/// The operations of a made-up training job: weights at the start, then iterations of a forward pass that
+/// allocates a feature map per layer, a backward pass that frees them, and one update per layer.
+class TrainingStream {
+ public:
+  explicit TrainingStream(Profiler* profiler) : profiler_(profiler) {}
+
+  void Alloc(uint64_t bytes) { profiler_->Consume({OpKind::kAlloc, stream, 0, bytes}); }
+  void Free(uint64_t bytes) { profiler_->Consume({OpKind::kFree, stream, 0, bytes}); }
+  void Launch(uint64_t function) {
+    numbers_.push_back({launch_number, function});
+    profiler_->Consume({OpKind::kLaunch, stream, launch_number++, function});
+  }
+  /// Function f takes f microseconds.
+  void ReportTimes() {
+    for (const auto& [number, function] : numbers_) {
+      profiler_->Consume({OpKind::kLaunchTime, stream, number, function * 1000});
+    }
+    numbers_.clear();
+  }
+  void Begin(uint64_t weights) {
+    Alloc(weights);
+    for (uint64_t i = 0; i < 5; ++i) Launch(900 + i);  // fills the weights; never seen again
+  }
+  void Iteration(uint64_t layers, uint64_t map_bytes) {
+    for (uint64_t l = 0; l < layers; ++l) {
+      Alloc(map_bytes);
+      Launch(100 + l);
+    }
+    for (uint64_t l = layers; l-- > 0;) {
+      Launch(200 + l);
+      Free(map_bytes);
+    }
+    for (uint64_t l = 0; l < layers; ++l) Launch(300);
+  }
+
+  uint8_t stream = 0;
+  uint32_t launch_number = 0;
+
+ private:
+  Profiler* profiler_;
+  std::vector<std::pair<uint32_t, uint64_t>> numbers_;
+};
+
+inline uint64_t TestFold(uint64_t hash, uint64_t function) { return hash * 31 + function; }
+
+inline ProfilerOptions TestProfilerOptions() {
+  ProfilerOptions options;
+  options.hash_seed = 7;
+  options.fold = &TestFold;
+  options.min_covered = 32;
+  return options;
+}
+
+}  // namespace sluice::scheduler
