@@ -10,5 +10,3 @@ __asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
 __asm__(".symver dlvsym,dlvsym@GLIBC_2.2.5");
 __asm__(".symver dlerror,dlerror@GLIBC_2.2.5");
 #endif
-// fstat became a function of its own in 2.33.
-#define SLUICE_GLIBC_FLOOR 1

@@ -4,7 +4,6 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,8 +26,7 @@ constexpr size_t WholePages(size_t bytes) {
 
 // A page of the session; null when it is smaller than its structure (touching it would be SIGBUS).
 void* MapShared(int fd, size_t bytes, int protection) {
-  struct stat info {};
-  if (fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(bytes)) return nullptr;
+  if (lseek(fd, 0, SEEK_END) < static_cast<off_t>(bytes)) return nullptr;  // fstat is glibc 2.33
   void* memory = mmap(nullptr, WholePages(bytes), protection, MAP_SHARED, fd, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
