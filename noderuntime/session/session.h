@@ -70,6 +70,9 @@ class Session {
   /// Read end of the liveness pipe; hangs up when the process and all its forked children are gone.
   UniqueFd TakeLiveness() { return std::move(liveness_); }
 
+  /// At the end: the process handle outlives the session.
+  Peer TakePeer() { return std::move(peer_); }
+
   /// An answer to the outstanding request frees the client to ask again.
   void Answered() { request_outstanding_ = false; }
   bool request_outstanding() const { return request_outstanding_; }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/config/options.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "scheduler/policy/policy.h"
+#include "scheduler/record/record.h"
+
+namespace sluice::config {
+namespace {
+
+/// A context of each job lives outside the pool and takes some hundred MiB on a real GPU.
+constexpr uint64_t kMaxDefaultReserve = 2 * kGiB;
+constexpr uint64_t kMinUnit = 4 * kKiB;
+constexpr uint64_t kMaxUnits = 1u << 24;
+constexpr uint64_t kMaxHandles = 1u << 16;
+// The longest path below it is "/jobs/4294967295/sluice.sock"; a socket's address has 108 bytes.
+constexpr size_t kMaxRuntimeDir = 107 - std::char_traits<char>::length("/jobs/4294967295/sluice.sock");
+
+bool IsPowerOfTwo(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+std::string Number(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+class Faults {
+ public:
+  void Check(bool good, const std::string& field, const std::string& value,
+             const std::string& allowed) {
+    if (good) return;
+    if (!text_.empty()) text_ += "; ";
+    text_ += field + " " + value + ": allowed: " + allowed;
+  }
+  Status Result() const {
+    return text_.empty() ? Status() : Status(StatusCode::kInvalidArgument, text_);
+  }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+Status Validate(const Options& options) {
+  Faults faults;
+  faults.Check(!options.runtime_dir.empty() && options.runtime_dir.front() == '/' &&
+                   options.runtime_dir.size() <= kMaxRuntimeDir,
+               "runtime-dir", "'" + options.runtime_dir + "'",
+               "an absolute path of at most " + std::to_string(kMaxRuntimeDir) + " characters");
+  faults.Check(options.unit_bytes >= kMinUnit && IsPowerOfTwo(options.unit_bytes), "lease-unit",
+               FormatBytes(options.unit_bytes), "a power of two from 4 KiB");
+  faults.Check(options.unit_bytes > 0 && options.handle_bytes >= options.unit_bytes &&
+                   options.handle_bytes % options.unit_bytes == 0,
+               "handle", FormatBytes(options.handle_bytes),
+               "a multiple of the lease unit (" + FormatBytes(options.unit_bytes) + ")");
+  faults.Check(!options.pool_bytes || *options.pool_bytes >= options.handle_bytes, "pool",
+               FormatBytes(options.pool_bytes.value_or(0)),
+               "at least one handle (" + FormatBytes(options.handle_bytes) + ")");
+  std::string policies;
+  for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
+    policies += (policies.empty() ? "" : ", ") + std::string(policy.name);
+  }
+  faults.Check(scheduler::FindPolicy(options.policy) != nullptr, "policy", "'" + options.policy + "'",
+               policies);
+  faults.Check(options.lanes >= 1 && options.lanes <= 64, "lanes", std::to_string(options.lanes),
+               "1 to 64");
+  faults.Check(options.lend == "demand" || options.lend == "eager", "lend", "'" + options.lend + "'",
+               "demand, eager");
+  faults.Check(options.credit == "on" || options.credit == "off", "credit",
+               "'" + options.credit + "'", "on, off");
+  faults.Check(!options.idle_exit_s || (*options.idle_exit_s >= 0 && *options.idle_exit_s <= 1e6),
+               "idle-exit", Number(options.idle_exit_s.value_or(0)), "0 to 1000000 seconds");
+  faults.Check(options.lease_wait_s >= 0 && options.lease_wait_s <= 1e6, "lease-wait",
+               Number(options.lease_wait_s), "0 to 1000000 seconds");
+  return faults.Result();
+}
+
+Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_t granularity) {
+  Faults faults;
+  faults.Check(granularity == 0 || options.handle_bytes % granularity == 0, "handle",
+               FormatBytes(options.handle_bytes),
+               "a multiple of the GPU's granularity (" + FormatBytes(granularity) + ")");
+  const uint64_t reserve =
+      options.reserve_bytes.value_or(std::min(kMaxDefaultReserve, device_bytes / 8));
+  faults.Check(reserve < device_bytes, "reserve", FormatBytes(reserve),
+               "less than the GPU's memory (" + FormatBytes(device_bytes) + ")");
+  if (Status s = faults.Result(); !s.ok()) return s;
+
+  const uint64_t wanted = options.pool_bytes.value_or(device_bytes - reserve);
+  faults.Check(wanted <= device_bytes, "pool", FormatBytes(wanted),
+               "at most the GPU's memory (" + FormatBytes(device_bytes) + ")");
+  PoolPlan plan;
+  const uint64_t handles = wanted / options.handle_bytes;
+  const uint64_t units = handles * (options.handle_bytes / options.unit_bytes);
+  faults.Check(handles >= 1, "pool", FormatBytes(wanted),
+               "at least one handle (" + FormatBytes(options.handle_bytes) + ")");
+  faults.Check(handles <= kMaxHandles, "handle", FormatBytes(options.handle_bytes),
+               "large enough that the pool has at most " + std::to_string(kMaxHandles) + " handles");
+  faults.Check(units <= kMaxUnits, "lease-unit", FormatBytes(options.unit_bytes),
+               "large enough that the pool has at most " + std::to_string(kMaxUnits) + " units");
+  if (Status s = faults.Result(); !s.ok()) return s;
+  plan.handles = static_cast<uint32_t>(handles);
+  plan.units = static_cast<uint32_t>(units);
+  plan.bytes = handles * options.handle_bytes;
+  return plan;
+}
+
+}  // namespace sluice::config

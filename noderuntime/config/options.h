@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/status.h"
+
+namespace sluice::config {
+
+/// What the daemon was asked to do, with its defaults.
+struct Options {
+  std::string runtime_dir;
+  uint32_t gpu = 0;
+  std::optional<uint64_t> pool_bytes;     // default: the device minus the reserve
+  std::optional<uint64_t> reserve_bytes;  // default: an eighth of the device, at most 2 GiB
+  uint64_t unit_bytes = 8 * kMiB;
+  uint64_t handle_bytes = 32 * kMiB;
+  std::string policy = "flow";
+  uint32_t lanes = 2;
+  std::string lend = "demand";
+  std::string credit = "on";
+  std::string event_log;  // empty: none
+  std::string oracle;     // empty: none
+  bool poison = false;
+  std::optional<double> idle_exit_s;
+  double lease_wait_s = 30;
+  int ready_fd = -1;
+};
+
+/// Everything that can be said without knowing the device, all faults in one message, each naming its
+/// field, its value and what is allowed.
+Status Validate(const Options& options);
+
+struct PoolPlan {
+  uint64_t bytes = 0;
+  uint32_t handles = 0;
+  uint32_t units = 0;
+};
+
+/// The pool on a device, in whole handles. The error names the field that does not fit it.
+Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_t granularity);
+
+}  // namespace sluice::config

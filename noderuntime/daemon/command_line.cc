@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "common/bytes.h"
+#include "noderuntime/daemon/noded.h"
+
+namespace sluice::noded {
+namespace {
+
+/// What the options are as text, before they are checked: CLI11's own checks do not say what is allowed.
+struct Raw {
+  std::string runtime_dir;
+  std::string gpu = "0";
+  std::string pool;
+  std::string reserve;
+  std::string unit;
+  std::string handle;
+  std::string lanes = "2";
+  std::vector<std::string> oracle;
+  std::string idle_exit;
+  std::string lease_wait;
+  std::string ready_fd;
+};
+
+Status Bad(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+template <typename T>
+Status Take(Result<T> parsed, T* value) {
+  if (!parsed.ok()) return parsed.status();
+  *value = *parsed;
+  return {};
+}
+
+Result<uint32_t> ParseNumber(const std::string& text, const std::string& field) {
+  const bool digits = !text.empty() && text.size() <= 6 &&
+                      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits) return Bad(field + " '" + text + "': allowed: a whole number from 0 to 999999");
+  return static_cast<uint32_t>(std::stoul(text));
+}
+
+Result<double> ParseSeconds(const std::string& text, const std::string& field) {
+  const bool plain = !text.empty() && text.size() <= 12 &&
+                     text.find_first_not_of("0123456789.") == std::string::npos &&
+                     std::count(text.begin(), text.end(), '.') <= 1 && text != ".";
+  if (!plain) return Bad(field + " '" + text + "': allowed: a number of seconds, for example 5 or 0.5");
+  return std::stod(text);
+}
+
+Status Convert(const Raw& raw, const CLI::App& app, const std::string& environment_oracle,
+               config::Options* options) {
+  const auto given = [&app](const char* name) { return app.count(name) > 0; };
+  options->runtime_dir = raw.runtime_dir;
+  uint64_t bytes = 0;
+  Status status = Take(ParseNumber(raw.gpu, "gpu"), &options->gpu);
+  if (status.ok()) status = Take(ParseNumber(raw.lanes, "lanes"), &options->lanes);
+  if (status.ok() && given("--pool")) {
+    status = Take(ParseBytes(raw.pool, "pool"), &bytes);
+    options->pool_bytes = bytes;
+  }
+  if (status.ok() && given("--reserve")) {
+    status = Take(ParseBytes(raw.reserve, "reserve"), &bytes);
+    options->reserve_bytes = bytes;
+  }
+  if (status.ok() && given("--lease-unit")) {
+    status = Take(ParseBytes(raw.unit, "lease-unit"), &options->unit_bytes);
+  }
+  if (status.ok() && given("--handle")) {
+    status = Take(ParseBytes(raw.handle, "handle"), &options->handle_bytes);
+  }
+  double seconds = 0;
+  if (status.ok() && given("--idle-exit")) {
+    status = Take(ParseSeconds(raw.idle_exit, "idle-exit"), &seconds);
+    options->idle_exit_s = seconds;
+  }
+  if (status.ok() && given("--lease-wait")) {
+    status = Take(ParseSeconds(raw.lease_wait, "lease-wait"), &options->lease_wait_s);
+  }
+  uint32_t fd = 0;
+  if (status.ok() && given("--ready-fd")) {
+    status = Take(ParseNumber(raw.ready_fd, "ready-fd"), &fd);
+    options->ready_fd = static_cast<int>(fd);
+  }
+  if (status.ok() && given("--oracle")) {
+    options->oracle = raw.oracle.empty() || raw.oracle.front().empty() ? environment_oracle
+                                                                       : raw.oracle.front();
+    if (options->oracle.empty()) status = Bad("oracle: allowed: a file, or SLUICE_ORACLE names one");
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<std::variant<config::Options, PrintText>> ParseCommandLine(
+    const std::vector<std::string>& arguments, const std::string& environment_oracle) {
+  CLI::App app("Lends the memory of one GPU between jobs while they run.", "sluice-noded");
+  config::Options options;
+  Raw raw;
+  app.set_version_flag("--version", std::string("sluice-noded ") + SLUICE_VERSION);
+  app.add_option("--runtime-dir", raw.runtime_dir, "folder for the sockets (0700, made if missing)")
+      ->required();
+  app.add_option("--gpu", raw.gpu, "number of the GPU (0)");
+  app.add_option("--pool", raw.pool, "memory to lend (the GPU's minus the reserve)");
+  app.add_option("--reserve", raw.reserve, "memory left to contexts (an eighth, at most 2 GiB)");
+  app.add_option("--lease-unit", raw.unit, "unit of lending (8MiB)");
+  app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
+  app.add_option("--policy", options.policy, "flow or temporal (flow)");
+  app.add_option("--lanes", raw.lanes, "jobs past their gate at once under flow (2)");
+  app.add_option("--lend", options.lend, "demand: lend when somebody waits; eager: always (demand)");
+  app.add_option("--credit", options.credit, "off: let the CPU run ahead without bound (on)");
+  app.add_option("--event-log", options.event_log, "JSON lines, one per ledger transition");
+  app.add_option("--oracle", raw.oracle, "publish who holds what (default: $SLUICE_ORACLE)")
+      ->expected(0, 1);
+  app.add_flag("--poison", options.poison, "overwrite memory between two holders");
+  app.add_option("--idle-exit", raw.idle_exit, "end after this many seconds without a job");
+  app.add_option("--lease-wait", raw.lease_wait, "seconds to wait for what nobody promised (30)");
+  app.add_option("--ready-fd", raw.ready_fd, "descriptor that gets a line when the daemon listens");
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return std::variant<config::Options, PrintText>(PrintText{app.help()});
+  } catch (const CLI::CallForVersion& version) {
+    return std::variant<config::Options, PrintText>(PrintText{std::string(version.what()) + "\n"});
+  } catch (const CLI::ParseError& error) {
+    return Bad(std::string(error.what()) + " (sluice-noded --help lists what is allowed)");
+  }
+  if (Status s = Convert(raw, app, environment_oracle, &options); !s.ok()) return s;
+  return std::variant<config::Options, PrintText>(std::move(options));
+}
+
+}  // namespace sluice::noded

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/daemon/daemon.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "common/bytes.h"
+#include "common/nvml.h"
+
+namespace sluice::noded {
+namespace {
+
+constexpr uint64_t kTickNs = 5'000'000;
+/// Somebody waits for a fence: a GPU finishes a kernel within tens of microseconds, so a short while of
+/// close looks comes first.
+constexpr uint64_t kCloseLooksNs = 2'000'000;
+constexpr int64_t kCloseLookNs = 30'000;
+constexpr int64_t kFenceLookNs = 200'000;
+
+uint64_t Nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
+
+/// One descriptor per handle and more per session.
+void RaiseFileLimit() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Daemon::Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
+               gpu::Pool pool)
+    : options_(options),
+      device_(device),
+      dir_(std::move(dir)),
+      loop_(std::move(loop)),
+      pool_(std::move(pool)) {
+  access_.unit_bytes = options_.unit_bytes;
+  access_.handle_bytes = options_.handle_bytes;
+  access_.handles = pool_.fds();
+  access_.device_uuid = device->info().uuid;
+}
+
+Daemon::~Daemon() { Shutdown(); }
+
+Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, gpu::Device* device,
+                                               const flow::FaultPlan& faults) {
+  RaiseFileLimit();
+  // The lock first: a second daemon must not take memory before it finds out that it is one too many.
+  Result<RuntimeDir> dir = RuntimeDir::Open(options.runtime_dir);
+  if (!dir.ok()) return dir.status();
+  const Result<config::PoolPlan> plan =
+      config::PlanPool(options, device->info().total_bytes, device->info().granularity);
+  if (!plan.ok()) return plan.status();
+  Result<gpu::Pool> pool = gpu::Pool::Create(device, plan->handles, options.handle_bytes);
+  if (!pool.ok()) return pool.status();
+  Result<EventLoop> loop = EventLoop::Create();
+  if (!loop.ok()) return loop.status();
+  std::unique_ptr<Daemon> daemon(
+      new Daemon(options, device, std::move(*dir), std::move(*loop), std::move(*pool)));
+  if (Status s = daemon->Init(faults); !s.ok()) return s;
+  return daemon;
+}
+
+Status Daemon::Init(const flow::FaultPlan& faults) {
+  const uint32_t units = static_cast<uint32_t>(pool_.bytes() / options_.unit_bytes);
+  if (!options_.event_log.empty()) {
+    Result<eventlog::EventLog> log = eventlog::EventLog::Create(options_.event_log);
+    if (!log.ok()) return log.status();
+    event_log_.emplace(std::move(*log));
+  }
+  if (!options_.oracle.empty()) {
+    Result<oracle::OracleWriter> oracle = oracle::OracleWriter::Create(
+        options_.oracle, {options_.unit_bytes, options_.handle_bytes, access_.handles});
+    if (!oracle.ok()) return oracle.status();
+    oracle_.emplace(std::move(*oracle));
+  }
+  flow::FlowOptions flow;
+  flow.pool_units = units;
+  flow.unit_bytes = options_.unit_bytes;
+  flow.policy.policy = options_.policy;
+  flow.policy.lanes = options_.lanes;
+  flow.lend_eagerly = options_.lend == "eager";
+  flow.credit = options_.credit == "on";
+  flow.lease_wait_ns = Nanoseconds(options_.lease_wait_s);
+  flow.faults = faults;
+  flow::FlowSink* sink = this;
+  flow_ = std::make_unique<flow::Flow>(flow, sink);
+  if (options_.poison) {
+    if (Status s = device_->Poison(0, pool_.bytes()); !s.ok()) return s;
+  }
+
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  signals_.reset(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) return Status::FromErrno(errno, "signalfd");
+  Result<EventLoop::Token> added = loop_.Add(signals_.get(), EPOLLIN, [this](uint32_t) {
+    signalfd_siginfo info;
+    if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      spdlog::info("stopping (signal {})", info.ssi_signo);
+      stopping_ = true;
+    }
+  });
+  if (!added.ok()) return added.status();
+
+  // Default slack (50 us) would double the time between two close looks at a fence.
+  ::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+  idle_since_ns_ = NowNs();
+  Result<UniqueFd> listener = session::ListenAt(dir_.control_socket());
+  if (!listener.ok()) return listener.status();
+  control_listener_ = std::move(*listener);
+  added = loop_.Add(control_listener_.get(), EPOLLIN, [this](uint32_t) { AcceptControl(); });
+  if (!added.ok()) return added.status();
+  spdlog::info("GPU {} '{}' ({}): pool {} in {} handles, lease unit {}, policy {}", options_.gpu,
+               device_->info().name, DeviceUuidText(device_->info().uuid), FormatBytes(pool_.bytes()),
+               access_.handles.size(), FormatBytes(options_.unit_bytes), options_.policy);
+  return {};
+}
+
+Status Daemon::Run() {
+  for (;;) {
+    const Result<bool> goes_on = RunOnce(-1);
+    if (!goes_on.ok()) return goes_on.status();
+    if (!*goes_on) return {};
+  }
+}
+
+Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
+  int64_t timeout = NextTimeout(NowNs());
+  if (longest_wait_ns >= 0) timeout = timeout < 0 ? longest_wait_ns : std::min(timeout, longest_wait_ns);
+  if (Status s = loop_.RunOnce(timeout); !s.ok()) return s;
+  const uint64_t now = NowNs();
+  flow_->PollFences(now);
+  if (now >= next_tick_ns_) Tick(now);
+  while (!doomed_.empty()) {
+    const auto [id, reason] = doomed_.back();
+    doomed_.pop_back();
+    CloseClient(id, reason);
+  }
+  if (event_log_.has_value()) {
+    if (Status s = event_log_->Flush(); !s.ok()) spdlog::error("{}", s.message());
+  }
+  if (!jobs_.empty()) idle_since_ns_ = now;
+  if (options_.idle_exit_s && now - idle_since_ns_ >= Nanoseconds(*options_.idle_exit_s)) {
+    spdlog::info("no job for {} s: done", *options_.idle_exit_s);
+    stopping_ = true;
+  }
+  return !stopping_;
+}
+
+int64_t Daemon::NextTimeout(uint64_t now_ns) {
+  if (stopping_ || !doomed_.empty()) return 0;
+  const auto until = [now_ns](uint64_t at) {
+    return at <= now_ns ? int64_t{0} : static_cast<int64_t>(at - now_ns);
+  };
+  int64_t timeout = -1;
+  const auto sooner = [&timeout](int64_t other) {
+    timeout = timeout < 0 ? other : std::min(timeout, other);
+  };
+  if (!clients_.empty()) sooner(until(next_tick_ns_));
+  for (const auto& [id, job] : jobs_) {
+    if (job.holder.has_value()) sooner(until(job.holder->next_poll_ns()));
+  }
+  if (jobs_.empty() && options_.idle_exit_s) {
+    sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
+  }
+  if (flow_->urgency() == flow::Urgency::kFences) {
+    if (fences_since_ns_ == 0) fences_since_ns_ = now_ns;
+    sooner(now_ns - fences_since_ns_ < kCloseLooksNs ? kCloseLookNs : kFenceLookNs);
+  } else {
+    fences_since_ns_ = 0;
+  }
+  // A holder or a tick that is due is looked at after the wait.
+  if (timeout == 0) next_tick_ns_ = std::min(next_tick_ns_, now_ns);
+  return timeout;
+}
+
+void Daemon::Tick(uint64_t now_ns) {
+  next_tick_ns_ = now_ns + kTickNs;
+  flow_->Tick(now_ns);
+  PollHolders(now_ns);
+  CloseOverdue(now_ns);
+  for (auto& [id, client] : clients_) {
+    if (!client.session->connection().has_queued()) continue;
+    if (Status s = client.session->connection().Flush(); !s.ok()) doomed_.emplace_back(id, s.message());
+    UpdateInterest(&client);
+  }
+}
+
+void Daemon::Poison(const flow::Extents& extents) {
+  for (const scheduler::Extent& extent : extents) {
+    const Status status = device_->Poison(extent.offset * options_.unit_bytes,
+                                          extent.length * options_.unit_bytes);
+    if (status.ok() || poison_failed_) continue;
+    poison_failed_ = true;
+    spdlog::error("{}: handed-over memory is not overwritten any more", status.message());
+  }
+}
+
+void Daemon::Shutdown() {
+  for (auto& [id, client] : clients_) client.session->Close("sluice-noded stops");
+  if (event_log_.has_value()) (void)event_log_->Flush().ok();
+  dir_.Clear();
+}
+
+}  // namespace sluice::noded

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "noderuntime/config/options.h"
+#include "noderuntime/daemon/event_loop.h"
+#include "noderuntime/daemon/holder_watch.h"
+#include "noderuntime/daemon/runtime_dir.h"
+#include "noderuntime/daemon/status_json.h"
+#include "noderuntime/eventlog/event_log.h"
+#include "noderuntime/flow/flow.h"
+#include "noderuntime/gpu/device.h"
+#include "noderuntime/gpu/pool.h"
+#include "noderuntime/oracle/oracle_writer.h"
+#include "noderuntime/session/session.h"
+
+namespace sluice::noded {
+
+/// One connection on a job's socket.
+struct Client {
+  std::unique_ptr<session::Session> session;
+  flow::JobId job = 0;
+  EventLoop::Token socket_token = 0;
+  EventLoop::Token pidfd_token = 0;
+  /// Its Hello is good, but the job's memory is still in the hands of its last process.
+  bool waits_for_predecessor = false;
+  uint64_t waits_since_ns = 0;
+};
+
+/// A registered job. It lives as long as its launcher's connection, a session, or a last holder.
+struct JobEntry {
+  flow::JobSpec spec;
+  uint64_t limit_bytes = 0;  // as given; 0: not given
+  uint64_t request_bytes = 0;
+  UniqueFd listener;
+  EventLoop::Token listener_token = 0;
+  uint32_t launcher = 0;  // control connection; 0: hung up
+  uint32_t session = 0;   // client whose Hello was accepted; 0: none
+  bool started = false;   // that client is known to the flow
+  pid_t pid = 0;          // of the latest session
+  std::optional<HolderWatch> holder;
+};
+
+/// One connection on the daemon's own socket.
+struct ControlClient {
+  session::Connection connection;
+  EventLoop::Token token = 0;
+  flow::JobId job = 0;  // registered through it; 0: none yet
+};
+
+/// The daemon: wires sockets, flow, event log, oracle and GPU together in one thread.
+class Daemon : private flow::FlowSink {
+ public:
+  /// Everything is in place and listens afterwards. `device` outlives the daemon.
+  static Result<std::unique_ptr<Daemon>> Create(const config::Options& options, gpu::Device* device,
+                                                const flow::FaultPlan& faults);
+  ~Daemon() override;
+
+  /// Until SIGTERM or SIGINT (both blocked by the caller), Stop, or the idle time is over.
+  Status Run();
+  /// One turn of the loop, for tests. False: the daemon wants to end.
+  Result<bool> RunOnce(int64_t longest_wait_ns);
+
+  const flow::Flow& flow() const { return *flow_; }
+
+ private:
+  Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
+         gpu::Pool pool);
+  Status Init(const flow::FaultPlan& faults);
+
+  // daemon.cc
+  int64_t NextTimeout(uint64_t now_ns);
+  void Tick(uint64_t now_ns);
+  void Poison(const flow::Extents& extents);
+  void Shutdown();
+
+  // flow::FlowSink (daemon_sink.cc)
+  void Grant(flow::JobId job, const flow::GrantAnswer& answer) override;
+  void Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) override;
+  void Notice(flow::JobId job, uint32_t seq, const std::string& text) override;
+  void Log(const scheduler::Record& record) override;
+  void HolderChanged(const flow::Extents& extents, flow::JobId holder) override;
+  template <typename Frame>
+  bool SendTo(flow::JobId job, const Frame& frame);
+  Client* SessionOf(flow::JobId job);
+
+  // daemon_control.cc: launchers and the command line
+  void AcceptControl();
+  void OnControl(uint32_t id, uint32_t events);
+  void CloseControl(uint32_t id);
+  Status Register(uint32_t control, const session::RegisterFrame& wanted);
+  Result<flow::JobSpec> CheckTerms(const session::RegisterFrame& wanted) const;
+  void SendStatus(ControlClient* client);
+
+  // daemon_jobs.cc: jobs and their sessions
+  Result<flow::JobId> AddJob(const flow::JobSpec& spec, const session::RegisterFrame& wanted);
+  void RemoveJobIfOver(flow::JobId job);
+  void AcceptClient(flow::JobId job);
+  void OnClient(uint32_t id, uint32_t events);
+  bool HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns);
+  void Open(uint32_t id, Client* client);
+  void AcceptSession(uint32_t id, Client* client);
+  void CloseClient(uint32_t id, const std::string& reason);
+  void DropClient(uint32_t id, const std::string& reason, bool expected);
+  void PollHolders(uint64_t now_ns);
+  void CloseOverdue(uint64_t now_ns);
+  void UpdateInterest(Client* client);
+
+  config::Options options_;
+  gpu::Device* device_;
+  RuntimeDir dir_;
+  EventLoop loop_;
+  gpu::Pool pool_;
+  session::PoolAccess access_;
+  std::optional<eventlog::EventLog> event_log_;
+  std::optional<oracle::OracleWriter> oracle_;
+  std::unique_ptr<flow::Flow> flow_;
+
+  UniqueFd control_listener_;
+  UniqueFd signals_;
+  std::map<uint32_t, ControlClient> controls_;
+  std::map<uint32_t, Client> clients_;
+  std::map<flow::JobId, JobEntry> jobs_;
+  uint32_t next_connection_ = 1;
+  flow::JobId next_job_ = 1;
+  /// Clients to be closed when no flow call is on the stack: a send to them failed.
+  std::vector<std::pair<uint32_t, std::string>> doomed_;
+
+  bool stopping_ = false;
+  bool poison_failed_ = false;
+  uint64_t next_tick_ns_ = 0;
+  uint64_t fences_since_ns_ = 0;  // since somebody waits for a fence; 0: nobody
+  uint64_t idle_since_ns_ = 0;
+  ServiceTimes service_;
+};
+
+}  // namespace sluice::noded

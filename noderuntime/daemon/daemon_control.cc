@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// The daemon's own socket: launchers register jobs, the command line asks for the state.
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "common/bytes.h"
+#include "noderuntime/daemon/daemon.h"
+
+namespace sluice::noded {
+namespace {
+
+constexpr size_t kMaxControlClients = 4096;
+constexpr int kFramesPerWakeup = 16;
+
+Status Invalid(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+}  // namespace
+
+void Daemon::AcceptControl() {
+  UniqueFd socket(
+      ::accept4(control_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid()) return;
+  ucred credentials = {};
+  socklen_t length = sizeof credentials;
+  // The folder's mode keeps others out; this is the second lock on the same door.
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 ||
+      (credentials.uid != ::geteuid() && credentials.uid != 0) ||
+      controls_.size() >= kMaxControlClients) {
+    return;
+  }
+  const uint32_t id = next_connection_++;
+  ControlClient client = {session::Connection(std::move(socket)), 0, 0};
+  const auto token = loop_.Add(client.connection.fd(), EPOLLIN,
+                               [this, id](uint32_t events) { OnControl(id, events); });
+  if (!token.ok()) return;
+  client.token = *token;
+  controls_.emplace(id, std::move(client));
+}
+
+void Daemon::CloseControl(uint32_t id) {
+  const auto found = controls_.find(id);
+  if (found == controls_.end()) return;
+  const flow::JobId job = found->second.job;
+  loop_.Remove(found->second.token);
+  controls_.erase(found);
+  const auto entry = jobs_.find(job);
+  if (entry == jobs_.end()) return;
+  entry->second.launcher = 0;
+  RemoveJobIfOver(job);
+}
+
+void Daemon::OnControl(uint32_t id, uint32_t events) {
+  const auto found = controls_.find(id);
+  if (found == controls_.end()) return;
+  ControlClient& client = found->second;
+  if ((events & EPOLLOUT) != 0 && !client.connection.Flush().ok()) return CloseControl(id);
+  for (int i = 0; i < kFramesPerWakeup; ++i) {
+    std::span<const std::byte> datagram;
+    const auto read = client.connection.Receive(&datagram);
+    if (read == session::Connection::Read::kEnd) return CloseControl(id);
+    if (read == session::Connection::Read::kNothing) break;
+    Result<session::Frame> frame = session::ParseFrame(datagram);
+    Status status = frame.status();
+    if (status.ok()) {
+      if (const auto* wanted = std::get_if<session::RegisterFrame>(&*frame)) {
+        status = Register(id, *wanted);
+      } else if (std::holds_alternative<protocol::Status>(*frame)) {
+        SendStatus(&client);
+      } else {
+        status = Invalid("a job's frame on noded.sock; it belongs on the job's own socket");
+      }
+    }
+    if (status.ok()) continue;
+    spdlog::warn("launcher: {}", status.message());
+    protocol::Close close = {};
+    close.header = session::MakeHeader(protocol::FrameType::kClose, sizeof close);
+    session::CopyText(status.message(), close.text);
+    (void)client.connection.SendFrame(close).ok();
+    return CloseControl(id);
+  }
+  loop_.Modify(client.token, EPOLLIN | (client.connection.wants_write() ? EPOLLOUT : 0u));
+}
+
+Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) const {
+  const uint64_t unit = options_.unit_bytes;
+  if (wanted.gpu != options_.gpu) {
+    return Invalid("gpu " + std::to_string(wanted.gpu) + ": allowed: " + std::to_string(options_.gpu) +
+                   ", the one that this daemon manages");
+  }
+  if (wanted.limit_bytes != 0 && (wanted.limit_bytes > pool_.bytes() || wanted.limit_bytes < unit)) {
+    return Invalid("limit " + FormatBytes(wanted.limit_bytes) + ": allowed: " + FormatBytes(unit) +
+                   " (a lease unit) to " + FormatBytes(pool_.bytes()) + " (the pool)");
+  }
+  if (wanted.request_bytes > pool_.bytes()) {
+    return Invalid("request " + FormatBytes(wanted.request_bytes) + ": allowed: up to " +
+                   FormatBytes(pool_.bytes()) + " (the pool)");
+  }
+  if (wanted.limit_bytes != 0 && wanted.request_bytes > wanted.limit_bytes) {
+    return Invalid("request " + FormatBytes(wanted.request_bytes) + ": allowed: up to its limit, " +
+                   FormatBytes(wanted.limit_bytes));
+  }
+  flow::JobSpec spec;
+  spec.name = wanted.name;
+  // A limit is never exceeded, so it is rounded down; a request is rounded up as far as that allows.
+  spec.limit = static_cast<scheduler::Units>(wanted.limit_bytes / unit);
+  const uint64_t request = (wanted.request_bytes + unit - 1) / unit;
+  spec.request = static_cast<scheduler::Units>(
+      spec.limit == 0 ? request : std::min<uint64_t>(request, spec.limit));
+  if (Status s = flow_->CheckRegistration(spec); !s.ok()) return s;
+  return spec;
+}
+
+Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) {
+  ControlClient& client = controls_.at(control);
+  if (client.job != 0) return Invalid("Register comes a second time");
+  protocol::Registered answer = {};
+  answer.header = session::MakeHeader(protocol::FrameType::kRegistered, sizeof answer, wanted.seq);
+  const Result<flow::JobSpec> spec = CheckTerms(wanted);
+  Result<flow::JobId> job = spec.ok() ? AddJob(*spec, wanted) : Result<flow::JobId>(spec.status());
+  if (job.ok()) {
+    client.job = *job;
+    jobs_.at(*job).launcher = control;
+    answer.job = *job;
+    session::CopyText(dir_.job_socket(*job), answer.path);
+    spdlog::info("job {} '{}': registered", *job, wanted.name);
+  } else {
+    answer.status = static_cast<uint32_t>(job.status().code());
+    session::CopyText(job.status().message(), answer.path);
+    spdlog::info("'{}' refused: {}", wanted.name, job.status().message());
+  }
+  return client.connection.SendFrame(answer);
+}
+
+void Daemon::SendStatus(ControlClient* client) {
+  std::map<flow::JobId, JobFacts> facts;
+  for (const auto& [id, job] : jobs_) {
+    facts[id] = {job.spec.name, job.pid, job.session != 0, job.limit_bytes, job.request_bytes};
+  }
+  const std::string text =
+      StatusJson(*flow_, facts, device_->info(), options_.gpu, service_, NowNs());
+  const UniqueFd file(::memfd_create("sluice-status", MFD_CLOEXEC));
+  protocol::StatusReply reply = {};
+  reply.header = session::MakeHeader(protocol::FrameType::kStatusReply, sizeof reply);
+  reply.json_bytes = text.size();
+  const bool written = file.valid() && ::write(file.get(), text.data(), text.size()) ==
+                                           static_cast<ssize_t>(text.size());
+  if (!written) {
+    spdlog::error("status: {}", Status::FromErrno(errno, "memfd").message());
+    return;
+  }
+  const int fds[] = {file.get()};
+  // A reply that would have to wait names a descriptor that is closed here; whoever does not read gets none.
+  if (!client->connection.has_queued()) (void)client->connection.SendFrame(reply, fds).ok();
+}
+
+}  // namespace sluice::noded

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Jobs and their sessions, from the registration to the last holder.
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "noderuntime/daemon/daemon.h"
+
+namespace sluice::noded {
+namespace {
+
+constexpr size_t kMaxClients = 4096;
+/// How long a job's next process waits until the memory of its last one is free.
+constexpr uint64_t kPredecessorTimeoutNs = 5'000'000'000;
+
+}  // namespace
+
+Result<flow::JobId> Daemon::AddJob(const flow::JobSpec& spec, const session::RegisterFrame& wanted) {
+  const flow::JobId id = next_job_++;
+  if (Status s = dir_.MakeJobDir(id); !s.ok()) return s;
+  Result<UniqueFd> listener = session::ListenAt(dir_.job_socket(id));
+  if (!listener.ok()) {
+    dir_.RemoveJobDir(id);
+    return listener.status();
+  }
+  JobEntry job;
+  job.spec = spec;
+  job.spec.id = id;
+  job.limit_bytes = wanted.limit_bytes;
+  job.request_bytes = wanted.request_bytes;
+  job.listener = std::move(*listener);
+  const auto token =
+      loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { AcceptClient(id); });
+  if (!token.ok()) return token.status();
+  job.listener_token = *token;
+  jobs_.emplace(id, std::move(job));
+  return id;
+}
+
+void Daemon::RemoveJobIfOver(flow::JobId id) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  const JobEntry& job = found->second;
+  if (job.launcher != 0 || job.session != 0 || job.holder.has_value()) return;
+  std::vector<uint32_t> orphans;
+  for (const auto& [client, state] : clients_) {
+    if (state.job == id) orphans.push_back(client);
+  }
+  loop_.Remove(job.listener_token);
+  jobs_.erase(found);
+  dir_.RemoveJobDir(id);
+  spdlog::info("job {}: over", id);
+  for (const uint32_t client : orphans) CloseClient(client, "the job is over");
+}
+
+void Daemon::AcceptClient(flow::JobId id) {
+  UniqueFd socket(::accept4(jobs_.at(id).listener.get(), nullptr, nullptr,
+                            SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid() || clients_.size() >= kMaxClients) return;
+  Result<session::Peer> peer = session::PeerOf(socket.get());
+  if (!peer.ok()) {
+    spdlog::warn("job {}: {}", id, peer.status().message());
+    return;
+  }
+  const uint32_t client_id = next_connection_++;
+  const int pidfd = peer->pidfd.get();
+  Client client;
+  client.job = id;
+  client.session = std::make_unique<session::Session>(client_id, std::move(socket),
+                                                      std::move(*peer), access_, NowNs());
+  const auto readable = loop_.Add(client.session->fd(), EPOLLIN, [this, client_id](uint32_t events) {
+    OnClient(client_id, events);
+  });
+  if (!readable.ok()) return;
+  client.socket_token = *readable;
+  const auto ended = loop_.Add(pidfd, EPOLLIN, [this, client_id](uint32_t) {
+    DropClient(client_id, "its process ended", true);
+  });
+  if (ended.ok()) client.pidfd_token = *ended;
+  clients_.emplace(client_id, std::move(client));
+}
+
+void Daemon::UpdateInterest(Client* client) {
+  const bool writes = client->session->connection().wants_write();
+  loop_.Modify(client->socket_token, EPOLLIN | (writes ? EPOLLOUT : 0u));
+}
+
+void Daemon::OnClient(uint32_t id, uint32_t events) {
+  auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  session::Session& session = *found->second.session;
+  if ((events & EPOLLOUT) != 0) {
+    if (Status s = session.connection().Flush(); !s.ok()) return CloseClient(id, s.message());
+  }
+  session.StartWakeup();
+  for (;;) {
+    const uint64_t now = NowNs();
+    std::optional<session::SessionEvent> event = session.Next(now);
+    if (!event.has_value()) break;
+    // False: the client is gone, and `session` with it.
+    if (!HandleEvent(id, std::move(*event), now)) return;
+  }
+  UpdateInterest(&found->second);
+}
+
+bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns) {
+  Client& client = clients_.at(id);
+  JobEntry& job = jobs_.at(client.job);
+  const flow::JobId job_id = client.job;
+  Status status;
+  if (std::holds_alternative<session::Opened>(event)) {
+    Open(id, &client);
+    return clients_.contains(id);
+  }
+  if (const auto* closed = std::get_if<session::Closed>(&event)) {
+    DropClient(id, closed->reason, closed->by_peer);
+    return false;
+  }
+  if (std::holds_alternative<protocol::Ready>(event)) {
+    job.started = true;
+    const session::SharedPages& pages = client.session->pages();
+    flow_->Start(job.spec, {&pages.mark(), &pages.client(), &pages.daemon()}, now_ns);
+  } else if (const auto* lease = std::get_if<protocol::Lease>(&event)) {
+    status = flow_->OnLease(job_id, *lease, now_ns);
+    if (!client.session->request_outstanding()) service_.Add(NowNs() - now_ns);
+  } else if (const auto* gate = std::get_if<protocol::Gate>(&event)) {
+    status = flow_->OnGate(job_id, *gate, now_ns);
+  } else if (auto* release = std::get_if<session::ReleaseFrame>(&event)) {
+    status = flow_->OnRelease(job_id, std::move(*release), now_ns);
+  } else if (const auto* mismatch = std::get_if<protocol::Mismatch>(&event)) {
+    status = flow_->OnMismatch(job_id, *mismatch, now_ns);
+  }
+  if (status.ok()) return true;
+  CloseClient(id, status.message());
+  return false;
+}
+
+void Daemon::Open(uint32_t id, Client* client) {
+  JobEntry& job = jobs_.at(client->job);
+  if (job.session != 0) {
+    CloseClient(id, "one process of a job at a time: process " + std::to_string(job.pid) +
+                        " of this job has the GPU's memory");
+    return;
+  }
+  if (!job.holder.has_value()) return AcceptSession(id, client);
+  // The job's last process is still going away.
+  client->waits_for_predecessor = true;
+  client->waits_since_ns = NowNs();
+  if (job.holder->pid() == client->session->pid()) job.holder->ProcessStartedOver();
+}
+
+void Daemon::AcceptSession(uint32_t id, Client* client) {
+  JobEntry& job = jobs_.at(client->job);
+  client->waits_for_predecessor = false;
+  if (Status s = client->session->Accept(job.limit_bytes, job.request_bytes); !s.ok()) {
+    spdlog::error("job {}: {}", client->job, s.message());
+    CloseClient(id, s.message());
+    return;
+  }
+  job.session = id;
+  job.started = false;
+  job.pid = client->session->pid();
+  UpdateInterest(client);
+  spdlog::info("job {} '{}': session of process {}", client->job, job.spec.name, job.pid);
+}
+
+void Daemon::CloseClient(uint32_t id, const std::string& reason) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  found->second.session->Close(reason);
+  DropClient(id, reason, false);
+}
+
+void Daemon::DropClient(uint32_t id, const std::string& reason, bool expected) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  const flow::JobId job_id = found->second.job;
+  // Taken out first: nothing below may find the client again.
+  Client client = std::move(found->second);
+  clients_.erase(found);
+  loop_.Remove(client.socket_token);
+  loop_.Remove(client.pidfd_token);
+  const auto entry = jobs_.find(job_id);
+  if (entry == jobs_.end()) return;
+  JobEntry& job = entry->second;
+  const auto level = expected ? spdlog::level::info : spdlog::level::warn;
+  spdlog::log(level, "job {}: connection of process {} closed: {}", job_id, client.session->pid(),
+              reason);
+  if (job.session == id) {
+    job.session = 0;
+    const uint64_t now = NowNs();
+    // The pages go with the client, after this.
+    if (job.started && flow_->Die(job_id, now)) {
+      session::Peer peer = client.session->TakePeer();
+      job.holder.emplace(peer.pid, std::move(peer.pidfd), client.session->TakeLiveness(), now);
+      next_tick_ns_ = now;
+    }
+    job.started = false;
+  }
+  RemoveJobIfOver(job_id);
+}
+
+void Daemon::PollHolders(uint64_t now_ns) {
+  std::vector<flow::JobId> gone;
+  for (auto& [id, job] : jobs_) {
+    if (job.holder.has_value() && job.holder->Poll(device_, now_ns)) gone.push_back(id);
+  }
+  for (const flow::JobId id : gone) {
+    JobEntry& job = jobs_.at(id);
+    spdlog::info("job {}: the last holder, process {}, is gone", id, job.holder->pid());
+    job.holder.reset();
+    flow_->HolderGone(id, now_ns);
+    for (auto& [client_id, client] : clients_) {
+      if (client.job != id || !client.waits_for_predecessor) continue;
+      AcceptSession(client_id, &client);
+      break;
+    }
+    RemoveJobIfOver(id);
+  }
+}
+
+void Daemon::CloseOverdue(uint64_t now_ns) {
+  for (const auto& [id, client] : clients_) {
+    if (client.waits_for_predecessor && now_ns - client.waits_since_ns > kPredecessorTimeoutNs) {
+      doomed_.emplace_back(id, "the memory of this job's last process is still in use");
+    } else if (const auto reason = client.session->Overdue(now_ns)) {
+      doomed_.emplace_back(id, *reason);
+    }
+  }
+}
+
+}  // namespace sluice::noded

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/daemon/runtime_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace sluice::noded {
+
+Result<RuntimeDir> RuntimeDir::Open(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, "runtime-dir " + path);
+  }
+  // Not through a link: whoever could redirect this folder could pose as the daemon.
+  struct stat info = {};
+  if (::lstat(path.c_str(), &info) != 0) return Status::FromErrno(errno, "runtime-dir " + path);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 0077) != 0) {
+    return Status(StatusCode::kPermissionDenied,
+                  "runtime-dir " + path + ": allowed: a folder of this user with mode 0700");
+  }
+  const std::string lock_path = path + "/noded.lock";
+  UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return Status::FromErrno(errno, lock_path);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "another sluice-noded serves " + path + " already (" + lock_path + " is locked)");
+  }
+  RuntimeDir dir(path, std::move(lock));
+  dir.Clear();
+  const std::string jobs = path + "/jobs";
+  if (::mkdir(jobs.c_str(), 0700) != 0) return Status::FromErrno(errno, jobs);
+  return dir;
+}
+
+Status RuntimeDir::MakeJobDir(uint32_t job) const {
+  if (::mkdir(job_dir(job).c_str(), 0700) != 0) return Status::FromErrno(errno, job_dir(job));
+  return {};
+}
+
+void RuntimeDir::RemoveJobDir(uint32_t job) const {
+  std::error_code ignored;
+  std::filesystem::remove_all(job_dir(job), ignored);
+}
+
+void RuntimeDir::Clear() const {
+  std::error_code ignored;
+  std::filesystem::remove(control_socket(), ignored);
+  std::filesystem::remove_all(path_ + "/jobs", ignored);
+}
+
+}  // namespace sluice::noded

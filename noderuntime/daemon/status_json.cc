@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/daemon/status_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "common/nvml.h"
+
+namespace sluice::noded {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* KindName(scheduler::RequestKind kind) {
+  switch (kind) {
+    case scheduler::RequestKind::kNewcomer: return "begin";
+    case scheduler::RequestKind::kGate0: return "iteration";
+    case scheduler::RequestKind::kGate: return "gate";
+    case scheduler::RequestKind::kLease: return "lease";
+  }
+  return "unknown";
+}
+
+Json Waiting(const flow::Flow& flow, const flow::FlowJob& job, uint64_t now_ns) {
+  if (job.waits_since_ns == 0) return nullptr;
+  Json json;
+  json["kind"] = "admission";
+  for (const scheduler::Request& request : flow.requests()) {
+    if (request.job != job.spec.id) continue;
+    json["kind"] = KindName(request.kind);
+    json["bytes"] = request.units * flow.options().unit_bytes;
+  }
+  json["since_ms"] = (now_ns - job.waits_since_ns) / 1'000'000;
+  json["reason"] = flow.WhyWaiting(job.spec.id);
+  return json;
+}
+
+Json ProfileOf(const flow::FlowJob& job) {
+  if (!job.published.has_value()) return nullptr;
+  const scheduler::Profile& profile = job.published->profile;
+  Json json;
+  json["id"] = job.published->id;
+  json["period"] = profile.period;
+  json["window"] = profile.window;
+  json["gates"] = job.published->plan.gates.size();
+  json["peak_bytes"] = profile.peak_bytes;
+  json["base_bytes"] = profile.base_bytes;
+  json["iteration_ns"] = profile.iteration_ns;
+  json["credit_ns"] = job.published->plan.credit_ns;
+  return json;
+}
+
+}  // namespace
+
+std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
+                       const gpu::DeviceInfo& device, uint32_t gpu, const ServiceTimes& service,
+                       uint64_t now_ns) {
+  const uint64_t unit = flow.options().unit_bytes;
+  const scheduler::Ledger& ledger = flow.ledger();
+  Json json;
+  json["version"] = SLUICE_VERSION;
+  json["gpu"] = gpu;
+  json["gpu_name"] = device.name;
+  json["gpu_uuid"] = DeviceUuidText(device.uuid);
+  json["gpu_bytes"] = device.total_bytes;
+  json["pool_bytes"] = ledger.pool_units() * unit;
+  json["unit_bytes"] = unit;
+  json["policy"] = flow.options().policy.policy;
+  json["free_bytes"] = ledger.free() * unit;
+  json["jobs"] = Json::array();
+  for (const auto& [id, facts] : jobs) {
+    Json entry;
+    entry["id"] = id;
+    entry["name"] = facts.name;
+    entry["pid"] = facts.pid;
+    const scheduler::Job* known = ledger.Find(id);
+    const flow::FlowJob* job = flow.Find(id);
+    entry["phase"] = known != nullptr  ? scheduler::PhaseName(known->phase)
+                     : job != nullptr  ? "waiting"
+                     : facts.connected ? "connecting"
+                                       : "registered";
+    const scheduler::Job none;
+    const scheduler::Job& state = known != nullptr ? *known : none;
+    entry["request_bytes"] = known != nullptr ? state.request * unit : facts.request_bytes;
+    entry["limit_bytes"] = known != nullptr ? state.limit * unit : facts.limit_bytes;
+    entry["claim_bytes"] = (state.past_gate() ? state.terms.claim : 0) * unit;
+    entry["base_bytes"] = TotalUnits(state.base) * unit;
+    entry["held_bytes"] = state.held() * unit;
+    entry["unfenced_bytes"] = state.unfenced * unit;
+    entry["peak_held_bytes"] = state.peak * unit;
+    entry["live_bytes"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
+    entry["pressure"] = job != nullptr && job->pressure;
+    entry["profile"] = job != nullptr ? ProfileOf(*job) : Json(nullptr);
+    entry["waiting"] = job != nullptr ? Waiting(flow, *job, now_ns) : Json(nullptr);
+    if (job != nullptr && !job->refusal.empty()) entry["refused"] = job->refusal;
+    json["jobs"].push_back(std::move(entry));
+  }
+  json["daemon"]["decisions"] = flow.decisions();
+  json["daemon"]["leases_answered_at_once"] = service.leases;
+  json["daemon"]["lease_service_ns_mean"] =
+      service.leases == 0 ? 0 : service.total_ns / service.leases;
+  json["daemon"]["fences_pending"] = flow.fences_pending();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace sluice::noded

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "noderuntime/flow/flow.h"
+#include "noderuntime/gpu/device.h"
+
+namespace sluice::noded {
+
+/// The daemon's own share of a lease: from the frame read to the answer written, for leases that were
+/// answered at once.
+struct ServiceTimes {
+  uint64_t leases = 0;
+  uint64_t total_ns = 0;
+  void Add(uint64_t ns) {
+    ++leases;
+    total_ns += ns;
+  }
+};
+
+/// What the daemon knows of a job beside the flow.
+struct JobFacts {
+  std::string name;
+  pid_t pid = 0;
+  bool connected = false;
+  uint64_t limit_bytes = 0;
+  uint64_t request_bytes = 0;
+};
+
+/// The answer to Status: one JSON object, amounts in bytes.
+std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
+                       const gpu::DeviceInfo& device, uint32_t gpu, const ServiceTimes& service,
+                       uint64_t now_ns);
+
+}  // namespace sluice::noded
