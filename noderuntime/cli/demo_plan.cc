@@ -19,13 +19,17 @@ std::vector<DemoJob> PlanJobs(const DemoOptions& options) {
 
 std::vector<std::string> TrainerCommand(const std::string& trainer, const DemoJob& job,
                                         uint32_t iterations) {
+  // Small enough for every model and seed: a loss that is not a number equals itself whatever went
+  // wrong before.
   return {trainer,
           "--model",
           job.model,
           "--seed",
           std::to_string(job.seed),
           "--iterations",
-          std::to_string(iterations)};
+          std::to_string(iterations),
+          "--learning-rate",
+          "0.01"};
 }
 
 Result<uint64_t> PlanPool(const DemoOptions& options, const std::vector<uint64_t>& solo_peaks) {

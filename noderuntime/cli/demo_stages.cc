@@ -106,6 +106,10 @@ Status Demo::RunSolo(DemoResult& result) {
                     job.label + " alone: printed " + std::to_string(output->losses.size()) +
                         " losses and no summary, wanted " + std::to_string(options_.iterations));
     }
+    if (!AllFinite(output->losses)) {
+      return Status(StatusCode::kInternal,
+                    job.label + " alone: its losses diverge, so that equality would prove nothing");
+    }
     result.solo.push_back({job, std::move(output->losses), *output->peak_bytes, outcome->seconds});
     progress_.Note(job.label + " (" + job.model + ", seed " + std::to_string(job.seed) +
                    "): peak " + FormatBytes(*output->peak_bytes));

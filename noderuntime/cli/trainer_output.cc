@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/trainer_output.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -60,6 +61,11 @@ Result<TrainerOutput> ParseTrainerOutput(const std::vector<std::string>& lines) 
     }
   }
   return output;
+}
+
+bool AllFinite(const std::vector<std::string>& losses) {
+  return std::all_of(losses.begin(), losses.end(),
+                     [](const std::string& loss) { return loss.find("0x") != std::string::npos; });
 }
 
 size_t CountLosses(const std::vector<std::string>& lines) {

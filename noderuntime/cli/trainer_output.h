@@ -22,6 +22,9 @@ struct TrainerOutput {
 /// error.
 Result<TrainerOutput> ParseTrainerOutput(const std::vector<std::string>& lines);
 
+/// Whether every loss is a finite number: only then does equality prove anything.
+bool AllFinite(const std::vector<std::string>& losses);
+
 /// How many losses `lines` hold, for progress.
 size_t CountLosses(const std::vector<std::string>& lines);
 

@@ -30,6 +30,12 @@ TEST(ParseTrainerOutput, ALineThatCannotBeReadIsAnError) {
             "'done peak_bytes=x': no peak_bytes");
 }
 
+TEST(AllFinite, ADivergedRunIsNot) {
+  EXPECT_TRUE(AllFinite({"0x1p+0", "-0x1p-3"}));
+  EXPECT_FALSE(AllFinite({"0x1p+0", "-nan"}));
+  EXPECT_FALSE(AllFinite({"inf"}));
+}
+
 TEST(CountLosses, CountsOnlyLosses) {
   EXPECT_EQ(CountLosses({"loss 0 0x1p+0", "done", "losses", "loss 1 0x1p+0"}), 2u);
 }
