@@ -13,14 +13,9 @@ namespace sluice::simgpu {
 CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
   std::unique_ptr<Context> context(new Context(driver));
   GpuState* gpu = driver->gpu.get();
-  const uint64_t bytes = gpu->machine().context_bytes;
-  if (bytes > 0) {
-    Result<UniqueFd> memory = gpu->CreateMemory(bytes, driver->process);
-    if (!memory.ok()) return CUDA_ERROR_OUT_OF_MEMORY;
-    context->context_memory_ = std::move(*memory);
-  }
   Result<std::unique_ptr<ExecutorLink>> link = ExecutorLink::Start(*gpu, driver->process);
   if (!link.ok()) {
+    if (link.status().code() == StatusCode::kResourceExhausted) return CUDA_ERROR_OUT_OF_MEMORY;
     fprintf(stderr, "simulated GPU: no context: %s\n", link.status().message().c_str());
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
@@ -39,17 +34,16 @@ CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
   context->streams_[kLegacyStream] = legacy;
   CUresult result = driver->virtual_memory->Replay(context->link_.get());
   if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(context->link_.get());
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS) {
+    gpu->Uncharge(gpu->machine().context_bytes, driver->process);
+    return result;
+  }
   driver->executors.Add(context->link_.get());
   *out = std::move(context);
   return CUDA_SUCCESS;
 }
 
-Context::~Context() {
-  if (context_memory_.valid()) {
-    driver_->gpu->Uncharge(driver_->gpu->machine().context_bytes, driver_->process);
-  }
-}
+Context::~Context() = default;
 
 void Context::Destroy() {
   std::vector<uint64_t> marks;
@@ -79,7 +73,6 @@ void Context::Destroy() {
   pool_heap_.reset();
   queue_.reset();
   link_.reset();
-  context_memory_.reset();
   driver_->gpu->Uncharge(driver_->gpu->machine().context_bytes, driver_->process);
 }
 

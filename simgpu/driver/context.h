@@ -72,7 +72,6 @@ class Context : private BlockPool::Order {
   Driver* driver_;
   std::unique_ptr<ExecutorLink> link_;
   std::unique_ptr<CommandQueue> queue_;
-  UniqueFd context_memory_;
   std::atomic<bool> destroyed_{false};
 
   std::vector<CUstream> streams_;      // by slot; null: unused

@@ -38,7 +38,7 @@ void ControlServer::Answer(const ControlRequest& request, int fd_in, ControlRepl
   CUresult failure = CUDA_ERROR_OPERATING_SYSTEM;
   switch (request.op) {
     case ControlOp::kStart:
-      reply->a = executor_;
+      reply->result = static_cast<uint32_t>(start_);
       reply->b = static_cast<uint64_t>(getpid());
       break;
     case ControlOp::kMapMemory:

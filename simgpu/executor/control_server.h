@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include "common/cuda/abi.h"
 #include "simgpu/executor/mappings.h"
 #include "simgpu/executor/modules.h"
 #include "simgpu/streams/control.h"
@@ -12,11 +13,11 @@ namespace sluice::simgpu {
 /// wait for a running kernel, and ends the process the moment the client is gone.
 class ControlServer {
  public:
-  ControlServer(int socket, int client_pidfd, uint32_t executor, Mappings* mappings,
-                Modules* modules)
+  /// `start` answers the first request: whether the context exists.
+  ControlServer(int socket, int client_pidfd, CUresult start, Mappings* mappings, Modules* modules)
       : socket_(socket),
         client_pidfd_(client_pidfd),
-        executor_(executor),
+        start_(start),
         mappings_(mappings),
         modules_(modules) {}
   [[noreturn]] void Run();
@@ -26,7 +27,7 @@ class ControlServer {
 
   int socket_;
   int client_pidfd_;
-  uint32_t executor_;
+  CUresult start_;
   Mappings* mappings_;
   Modules* modules_;
 };

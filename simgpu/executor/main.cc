@@ -42,10 +42,24 @@ int main(int argc, char** argv) {
   void* shared = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, kChannelFd, 0);
   if (shared == MAP_FAILED) return Fail("cannot map the channel");
 
+  // What a context itself costs. Held here and not in the client, so that it ends with this process even
+  // if a forked child of the client lives on.
+  sluice::UniqueFd own_memory;
+  const uint64_t bytes = (*gpu)->machine().context_bytes;
+  CUresult start = CUDA_SUCCESS;
+  if (bytes > 0) {
+    auto memory = (*gpu)->CreateMemory(bytes, process);
+    if (memory.ok()) {
+      own_memory = std::move(*memory);
+    } else {
+      start = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+
   prctl(PR_SET_TIMERSLACK, 1UL);
   static Mappings mappings(client.pid);
   static Modules modules;
-  static ControlServer server(kControlFd, pidfd, executor, &mappings, &modules);
+  static ControlServer server(kControlFd, pidfd, start, &mappings, &modules);
   InstallFaultHandler(&mappings, gpu->get(), client.pid);
   std::thread([] { server.Run(); }).detach();
   Runner runner(gpu->get(), executor, static_cast<Channel*>(shared), &mappings, &modules);

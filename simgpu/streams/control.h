@@ -9,7 +9,7 @@ namespace sluice::simgpu {
 /// Synchronous requests of a context to its executor, on a seqpacket socket; one reply each. They do
 /// not wait for queued operations.
 enum class ControlOp : uint32_t {
-  kStart,         // first request; a: executor index is in the reply
+  kStart,         // first request; reply: b: the executor's pid
   kMapMemory,     // fd, a: device address, b: bytes; no access until kProtect
   kProtect,       // a: device address, b: bytes, c: CUmemAccess_flags
   kUnmapMemory,   // a: device address, b: bytes

@@ -139,6 +139,9 @@ Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, u
   ControlRequest start{};
   start.op = ControlOp::kStart;
   const ControlReply hello = link->Call(start);
+  if (hello.result == CUDA_ERROR_OUT_OF_MEMORY) {
+    return Status(StatusCode::kResourceExhausted, "no memory for a context");
+  }
   if (hello.result != CUDA_SUCCESS) {
     return Status(StatusCode::kUnavailable, "the executor of the simulated GPU did not start");
   }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <atomic>
+#include <thread>
+
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+class Stream : public ContextTest {
+ protected:
+  CUstream NewStream(unsigned flags) {
+    CUstream stream = nullptr;
+    EXPECT_CU(cuStreamCreate(&stream, flags));
+    return stream;
+  }
+  CUresult Append(CUdeviceptr log, uint32_t value, CUstream stream) {
+    return Launch("append", {&log, &value}, stream);
+  }
+  CUresult Hold(const SharedWord& word, CUstream stream) {
+    CUdeviceptr flag = word.device();
+    return Launch("wait_flag", {&flag}, stream);
+  }
+  CUdeviceptr NewLog() {
+    const CUdeviceptr log = Alloc(65536);
+    EXPECT_CU(cuMemsetD8_v2(log, 0, 65536));
+    EXPECT_CU(cuCtxSynchronize());
+    return log;
+  }
+  std::vector<uint32_t> ReadLog(CUdeviceptr log) {
+    std::vector<uint32_t> values(Read32(log));
+    EXPECT_CU(cuMemcpyDtoH_v2(values.data(), log + 4, values.size() * 4));
+    return values;
+  }
+};
+
+TEST_F(Stream, KeepsTheOrderOfIssue) {
+  const CUdeviceptr log = NewLog();
+  const CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
+  for (uint32_t i = 0; i < 1000; ++i) ASSERT_CU(Append(log, i, stream));
+  ASSERT_CU(cuStreamSynchronize(stream));
+  const std::vector<uint32_t> values = ReadLog(log);
+  ASSERT_EQ(values.size(), 1000u);
+  for (uint32_t i = 0; i < 1000; ++i) ASSERT_EQ(values[i], i);
+  EXPECT_CU(cuStreamDestroy_v2(stream));
+}
+
+TEST_F(Stream, AWaitStopsOnlyItsOwnStream) {
+  SharedWord word;
+  const CUdeviceptr log = NewLog();
+  const CUstream waiting = NewStream(CU_STREAM_NON_BLOCKING);
+  const CUstream free_stream = NewStream(CU_STREAM_NON_BLOCKING);
+  ASSERT_CU(cuStreamWaitValue64_v2(waiting, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
+  ASSERT_CU(Append(log, 1, waiting));
+  ASSERT_CU(Append(log, 2, free_stream));
+  ASSERT_CU(cuStreamSynchronize(free_stream));
+  EXPECT_EQ(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
+  word.Store(1);
+  ASSERT_CU(cuStreamSynchronize(waiting));
+  EXPECT_EQ(ReadLog(log), (std::vector<uint32_t>{2, 1}));
+}
+
+TEST_F(Stream, TheLegacyStreamIsABarrierForBlockingStreamsOnly) {
+  SharedWord word;
+  const CUdeviceptr log = NewLog();
+  const CUstream blocking = NewStream(CU_STREAM_DEFAULT);
+  const CUstream other = NewStream(CU_STREAM_DEFAULT);
+  const CUstream apart = NewStream(CU_STREAM_NON_BLOCKING);
+  ASSERT_CU(cuStreamWaitValue64_v2(blocking, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
+  ASSERT_CU(Append(log, 1, blocking));
+  ASSERT_CU(Append(log, 2, nullptr));  // behind 1
+  ASSERT_CU(Append(log, 3, other));    // behind 2
+  ASSERT_CU(Append(log, 4, apart));    // on its own
+  ASSERT_CU(cuStreamSynchronize(apart));
+  EXPECT_EQ(cuStreamQuery(nullptr), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+  word.Store(1);
+  ASSERT_CU(cuCtxSynchronize());
+  EXPECT_EQ(ReadLog(log), (std::vector<uint32_t>{4, 1, 2, 3}));
+}
+
+TEST_F(Stream, PerThreadVariantsUseAStreamOfTheThread) {
+  unsigned long long legacy = 0;
+  unsigned long long mine = 0;
+  unsigned long long theirs = 0;
+  ASSERT_CU(cuStreamGetId(nullptr, &legacy));
+  ASSERT_CU(cuStreamGetId_ptsz(nullptr, &mine));
+  std::thread([&] {
+    cuCtxSetCurrent(context_);
+    cuStreamGetId_ptsz(nullptr, &theirs);
+  }).join();
+  EXPECT_NE(legacy, mine);
+  EXPECT_NE(mine, theirs);
+  EXPECT_NE(theirs, 0u);
+  unsigned long long named = 0;
+  ASSERT_CU(cuStreamGetId(CU_STREAM_PER_THREAD, &named));
+  EXPECT_EQ(named, mine);
+}
+
+TEST_F(Stream, LaunchesDoNotWaitForTheGpu) {
+  SharedWord word;
+  const CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
+  ASSERT_CU(Hold(word, stream));
+  const CUdeviceptr memory = Alloc(4096);
+  ASSERT_CU(Fill(memory, 5, 1, stream));
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+  word.Store(1);
+  ASSERT_CU(cuStreamSynchronize(stream));
+  EXPECT_CU(cuStreamQuery(stream));
+}
+
+// The machine file of these tests allows 64 outstanding operations.
+TEST_F(Stream, AFullLaunchQueueBlocksUnderTheDriverLock) {
+  SharedWord word;
+  const CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
+  const CUstream other = NewStream(CU_STREAM_NON_BLOCKING);
+  ASSERT_CU(Hold(word, stream));
+  for (int i = 1; i < 64; ++i) ASSERT_CU(Launch("nothing", {}, stream));
+  std::atomic<int> issued{0};
+  std::thread launcher([&] {
+    cuCtxSetCurrent(context_);
+    const CUfunction f = Kernel("nothing");
+    issued.store(1);
+    EXPECT_CU(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+    issued.store(2);
+  });
+  ASSERT_TRUE(Eventually([&] { return issued.load() >= 1; }));
+  // Nothing can be over before the word is set, so the launch cannot have returned.
+  EXPECT_EQ(issued.load(), 1);
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);  // queries pass
+  std::atomic<bool> second{false};
+  std::thread another([&] {
+    cuCtxSetCurrent(context_);
+    EXPECT_CU(cuStreamSynchronize(other));  // nothing queued, but the driver lock is taken
+    second.store(true);
+  });
+  EXPECT_EQ(issued.load(), 1);
+  word.Store(1);
+  launcher.join();
+  another.join();
+  EXPECT_EQ(issued.load(), 2);
+  ASSERT_CU(cuCtxSynchronize());
+}
+
+TEST_F(Stream, ADestroyedStreamFinishesItsWork) {
+  SharedWord word;
+  const CUdeviceptr log = NewLog();
+  CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
+  ASSERT_CU(cuStreamWaitValue64_v2(stream, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
+  ASSERT_CU(Append(log, 1, stream));
+  ASSERT_CU(cuStreamDestroy_v2(stream));
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
+  // A new stream does not stand behind the old one's work.
+  const CUstream next = NewStream(CU_STREAM_NON_BLOCKING);
+  ASSERT_CU(Append(log, 2, next));
+  ASSERT_CU(cuStreamSynchronize(next));
+  word.Store(1);
+  ASSERT_CU(cuCtxSynchronize());
+  EXPECT_EQ(ReadLog(log), (std::vector<uint32_t>{2, 1}));
+}
+
+TEST_F(Stream, HostFunctionsRunInOrder) {
+  const CUdeviceptr log = NewLog();
+  const CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
+  std::atomic<int> calls{0};
+  const CUhostFn count = [](void* p) { static_cast<std::atomic<int>*>(p)->fetch_add(1); };
+  SharedWord word;
+  ASSERT_CU(cuStreamWaitValue64_v2(stream, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
+  ASSERT_CU(cuLaunchHostFunc(stream, count, &calls));
+  ASSERT_CU(Append(log, 1, stream));
+  ASSERT_CU(cuLaunchHostFunc(stream, count, &calls));
+  EXPECT_EQ(calls.load(), 0);
+  word.Store(1);
+  ASSERT_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(calls.load(), 2);
+  EXPECT_EQ(ReadLog(log), std::vector<uint32_t>{1});
+}
+
+TEST_F(Stream, PageableCopiesTakeTheDataAtOnce) {
+  SharedWord word;
+  const CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
+  const CUdeviceptr memory = Alloc(9u << 20);
+  std::vector<unsigned char> data(9u << 20, 0x11);
+  ASSERT_CU(cuStreamWaitValue64_v2(stream, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
+  ASSERT_CU(cuMemcpyHtoDAsync_v2(memory, data.data(), data.size(), stream));
+  std::fill(data.begin(), data.end(), 0x22);
+  word.Store(1);
+  std::vector<unsigned char> back(data.size());
+  ASSERT_CU(cuMemcpyDtoHAsync_v2(back.data(), memory, back.size(), stream));
+  EXPECT_EQ(back, std::vector<unsigned char>(data.size(), 0x11));
+}
+
+}  // namespace
+}  // namespace sluice::contract
