@@ -224,6 +224,8 @@ class Round {
     for (const Job& job : ledger_.jobs()) {
       if (job.unfenced > 0 || job.phase == Phase::kDying) return true;
       if (job.past_gate() && !job.settled && !Asks(job.id)) return true;
+      // It came to its trough with all it had and will ask to go on; then it drains.
+      if (job.phase == Phase::kParked && !job.drained && job.held() > 0 && !Asks(job.id)) return true;
     }
     return false;
   }

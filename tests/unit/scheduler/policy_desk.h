@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "scheduler/policy/policy.h"
+
+namespace sluice::scheduler {
+
+/// A ledger with its waiting requests, driven as the daemon drives them: after each change everything that
+/// can be decided is. Records what happened, in the log's schema and in words.
+struct Desk {
+  explicit Desk(Units pool, Config c = {}) : ledger(pool, 1 << 20), config(std::move(c)) {
+    Record first;
+    first.units = pool;
+    first.unit_bytes = 1 << 20;
+    first.policy = config.policy;
+    records.push_back(first);
+  }
+
+  void Ok(const Status& status) { ASSERT_TRUE(status.ok()) << status.message(); }
+
+  void Parked(JobId id, const std::string& name, Units request, Units limit, Extent base) {
+    Ok(ledger.Admit(id, name, request, limit));
+    Ok(ledger.StartUnprofiled(id));
+    Ok(ledger.Grant(id, {base}));
+    Ok(ledger.ReachTrough(id, true));
+    Write(EventKind::kAdmit, id, [&](Record& r) {
+      r.name = name;
+      r.request = request;
+      r.limit = limit;
+    });
+    Write(EventKind::kGate, id, [&](Record& r) {
+      r.claim = limit;
+      r.extents = {base};
+    });
+    Write(EventKind::kTrough, id, [](Record& r) { r.drained = true; });
+  }
+
+  void Gate0(JobId id, Units claim, Units units = 0, bool returns = true) {
+    Request request;
+    request.kind = RequestKind::kGate0;
+    request.units = request.contiguous = units;
+    request.claim = claim;
+    request.returns = returns;
+    Ask(id, request);
+  }
+  void Newcomer(JobId id) {
+    Request request;
+    request.kind = RequestKind::kNewcomer;
+    Ask(id, request);
+  }
+  void Lease(JobId id, Units units, Units contiguous = 1) {
+    Request request;
+    request.units = units;
+    request.contiguous = contiguous;
+    Ask(id, request);
+  }
+  void Ask(JobId id, Request request) {
+    request.job = id;
+    request.ticket = next_ticket++;
+    waiting.push_back(request);
+    Decide();
+  }
+  void Release(JobId id, const Extents& extents) {
+    Ok(ledger.Release(id, extents, next_release));
+    Write(EventKind::kRelease, id, [&](Record& r) {
+      r.extents = extents;
+      r.release = next_release;
+    });
+    Ok(ledger.Fenced(id, next_release));
+    Write(EventKind::kFenced, id, [&](Record& r) { r.release = next_release; });
+    ++next_release;
+    Decide();
+  }
+  /// Gives back all but its base and parks.
+  void Trough(JobId id) {
+    const Extents rest = Subtract(ledger.map().Held(id, UnitState::kLeased), ledger.Find(id)->base);
+    if (!rest.empty()) {
+      Ok(ledger.Release(id, rest, next_release));
+      Write(EventKind::kRelease, id, [&](Record& r) {
+        r.extents = rest;
+        r.release = next_release;
+      });
+      Ok(ledger.Fenced(id, next_release));
+      Write(EventKind::kFenced, id, [&](Record& r) { r.release = next_release; });
+      ++next_release;
+    }
+    Ok(ledger.ReachTrough(id, true));
+    Write(EventKind::kTrough, id, [](Record& r) { r.drained = true; });
+    Decide();
+  }
+  void Die(JobId id) {
+    Ok(ledger.Die(id));
+    std::erase_if(waiting, [id](const Request& request) { return request.job == id; });
+    Write(EventKind::kDeath, id, [](Record&) {});
+    Decide();
+  }
+  void Gone(JobId id) {
+    Ok(ledger.LastHolderGone(id));
+    Write(EventKind::kFree, id, [](Record&) {});
+    Decide();
+  }
+
+  void Decide() {
+    for (int i = 0; i < 1000; ++i) {
+      const auto decision = Next(ledger, waiting, config);
+      if (!decision) {
+        EXPECT_TRUE(ledger.CheckInvariants().ok()) << ledger.CheckInvariants().message();
+        return;
+      }
+      for (Record record : RecordsOf(*decision, waiting, ledger)) {
+        record.t_ns = ++now;
+        records.push_back(std::move(record));
+      }
+      CountOvertaken(*decision, &waiting);
+      const Status status = Apply(*decision, waiting, &ledger);
+      ASSERT_TRUE(status.ok()) << status.message();
+      if (decision->kind == Decision::Kind::kReclaim) continue;
+      last = *decision;
+      if (decision->kind == Decision::Kind::kDeny) denied.push_back(decision->job);
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(decision->request));
+    }
+    FAIL() << "the policy never comes to rest";
+  }
+
+  bool Waits(JobId id) const {
+    return std::any_of(waiting.begin(), waiting.end(), [id](const Request& r) { return r.job == id; });
+  }
+  bool PastGate(JobId id) const { return ledger.Find(id)->past_gate(); }
+  Extents Held(JobId id) const { return ledger.map().Held(id); }
+
+  template <typename Fill>
+  void Write(EventKind kind, JobId id, Fill fill) {
+    Record record;
+    record.event = kind;
+    record.job = id;
+    record.t_ns = ++now;
+    fill(record);
+    records.push_back(std::move(record));
+  }
+
+  Ledger ledger;
+  Config config;
+  std::vector<Request> waiting;
+  std::vector<Record> records;
+  std::vector<JobId> denied;
+  Decision last;
+  uint64_t next_ticket = 1;
+  ReleaseId next_release = 1;
+  uint64_t now = 0;
+};
+
+}  // namespace sluice::scheduler
