@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/unit/intercept/client_fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using protocol::FrameType;
+using protocol::OpKind;
+
+class ClientMemory : public ClientTest {};
+
+TEST_F(ClientMemory, BlocksAreAlignedDisjointAndReused) {
+  const CUdeviceptr a = AllocAsync(1000);
+  const CUdeviceptr b = AllocAsync(1);
+  EXPECT_EQ(a % 512, 0u);
+  EXPECT_EQ(b, a + 1024);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(1024), a) << "the same stream may use its own frees at once";
+  EXPECT_EQ(daemon->Count(FrameType::kLease), 1u) << "one unit holds all of it";
+}
+
+TEST_F(ClientMemory, WhatIsNotAllowedIsSaidAsCudaSaysIt) {
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, 0, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->AllocAsync(nullptr, 1, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->AllocAsync(&at, 1, reinterpret_cast<CUstream>(0x33)),
+            CUDA_ERROR_INVALID_HANDLE);
+  const CUdeviceptr a = AllocAsync(2048);
+  EXPECT_EQ(client->FreeAsync(a + 512, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->FreeAsync(a + 3, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->Free(a), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(ClientMemory, ForeignPointersGoToTheDriver) {
+  AllocAsync(512);
+  EXPECT_EQ(client->Free(0x7000), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->FreeAsync(0x8000, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver.foreign_frees, (std::vector<uint64_t>{0x7000, 0x8000}));
+}
+
+TEST_F(ClientMemory, AnotherStreamGetsABlockOnlyWhenItsMarkIsReached) {
+  const CUstream s1 = FakeDriver::Stream(1);
+  const CUstream s2 = FakeDriver::Stream(2);
+  const CUdeviceptr a = AllocAsync(32 * kUnit, s1);  // the whole pool
+  EXPECT_EQ(client->FreeAsync(a, s1), CUDA_SUCCESS);
+  daemon->WaitReady();
+  // s2's allocation drains in the end: only the GPU's progress can make it succeed.
+  driver.immediate = true;
+  driver.RunAll();
+  EXPECT_EQ(AllocAsync(32 * kUnit, s2), a);
+}
+
+TEST_F(ClientMemory, AsyncFreesAreMarkedByBytesNotByBlock) {
+  Start({.unit_bytes = 1 << 20, .handles = 4, .units_per_handle = 8});
+  for (int i = 0; i < 100; ++i) {
+    const CUdeviceptr at = AllocAsync(512);
+    EXPECT_EQ(client->FreeAsync(at, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(driver.marks, 0);
+  for (int i = 0; i < 2; ++i) {
+    const CUdeviceptr at = AllocAsync(4 << 20);
+    EXPECT_EQ(client->FreeAsync(at, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  }
+  EXPECT_GE(driver.marks, 1);
+  EXPECT_LE(driver.marks, 2);
+  EXPECT_FALSE(driver.unrelaxed_call);
+}
+
+TEST_F(ClientMemory, SynchronousBlocksSynchroniseWhenFreed) {
+  CUdeviceptr a = 0;
+  EXPECT_EQ(client->Alloc(&a, 100), CUDA_SUCCESS);
+  EXPECT_EQ(driver.synchronised, 0);
+  EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
+  EXPECT_EQ(driver.synchronised, 1);
+  const CUdeviceptr b = AllocAsync(100);
+  EXPECT_EQ(client->Free(b), CUDA_SUCCESS);
+  EXPECT_EQ(driver.synchronised, 1) << "cuMemFree of a stream-ordered block is a synced free";
+  EXPECT_EQ(client->Alloc(&a, 100), CUDA_SUCCESS);
+  driver.synchronise_result = CUDA_ERROR_LAUNCH_FAILED;
+  EXPECT_EQ(client->Free(a), CUDA_ERROR_LAUNCH_FAILED) << "the GPU may still use it";
+  driver.synchronise_result = CUDA_SUCCESS;
+  EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
+}
+
+TEST_F(ClientMemory, SynchronousBlocksNeverComeFromUnsyncedFrees) {
+  const CUdeviceptr a = AllocAsync(512);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  CUdeviceptr b = 0;
+  EXPECT_EQ(client->Alloc(&b, 512), CUDA_SUCCESS);
+  EXPECT_NE(a, b);
+}
+
+TEST_F(ClientMemory, PitchIsAWholeGranule) {
+  CUdeviceptr at = 0;
+  size_t pitch = 0;
+  EXPECT_EQ(client->AllocPitch(&at, &pitch, 700, 3, 4), CUDA_SUCCESS);
+  EXPECT_EQ(pitch, 1024u);
+  size_t bytes = 0;
+  CUdeviceptr base = 0;
+  EXPECT_EQ(client->AddressRange(&base, &bytes, at + 2000), CUDA_SUCCESS);
+  EXPECT_EQ(base, at);
+  EXPECT_EQ(bytes, 3072u);
+  EXPECT_EQ(client->AllocPitch(&at, &pitch, 700, 3, 5), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->AllocPitch(&at, &pitch, ~size_t{0}, 3, 4), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(ClientMemory, OverTheLimitIsDeniedAtOnceAndSaidOnce) {
+  Start({.limit_units = 8});
+  const CUdeviceptr a = AllocAsync(8 * kUnit);
+  testing::internal::CaptureStderr();
+  CUdeviceptr b = 0;
+  EXPECT_EQ(client->AllocAsync(&b, 512, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(client->AllocAsync(&b, 512, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "sluice: over the limit of this job\n");
+  EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(512), a);
+}
+
+TEST_F(ClientMemory, MoreThanThePoolIsRefusedWithoutAsking) {
+  AllocAsync(512);
+  testing::internal::CaptureStderr();
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, 33 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(client->AllocAsync(&at, ~size_t{0}, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "more than the whole pool of 2.0 MiB"));
+  EXPECT_EQ(daemon->Count(FrameType::kLease), 1u);
+}
+
+TEST_F(ClientMemory, ScatteredFreeUnitsAreExchangedForARunThatFits) {
+  driver.immediate = true;
+  Start({.handles = 4, .units_per_handle = 8, .limit_units = 16});
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(AllocAsync(kUnit));
+  for (int i = 0; i < 16; i += 2) {
+    EXPECT_EQ(client->FreeAsync(blocks[static_cast<size_t>(i)], FakeDriver::Stream(1)),
+              CUDA_SUCCESS);
+  }
+  // Eight single units are free; four in a row are not, and the limit leaves no room for more.
+  AllocAsync(4 * kUnit);
+  EXPECT_GE(daemon->Count(FrameType::kRelease), 1u);
+  EXPECT_LE(daemon->held_units(), 16u);
+}
+
+TEST_F(ClientMemory, RecordsSayWhatHappenedWhere) {
+  const CUstream s2 = FakeDriver::Stream(2);
+  const CUdeviceptr a = AllocAsync(1000, s2);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(3)), CUDA_SUCCESS);
+  EXPECT_EQ(client->Copy(77, s2, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  EXPECT_EQ(client->Copy(78, s2, [] { return CUDA_ERROR_INVALID_VALUE; }),
+            CUDA_ERROR_INVALID_VALUE);
+  daemon->WaitReady();
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].kind, static_cast<uint8_t>(OpKind::kAlloc));
+  EXPECT_EQ(records[0].value, 1024u);
+  EXPECT_EQ(records[1].kind, static_cast<uint8_t>(OpKind::kFree));
+  EXPECT_NE(records[1].stream, records[0].stream) << "the free stream counts";
+  EXPECT_EQ(records[2].kind, static_cast<uint8_t>(OpKind::kCopy));
+  EXPECT_EQ(records[2].value, 77u);
+  EXPECT_EQ(records[2].stream, records[0].stream);
+}
+
+TEST_F(ClientMemory, FreedBlocksArePoisonedInStreamOrder) {
+  Start({}, true);
+  const CUdeviceptr a = AllocAsync(1000);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(4)), CUDA_SUCCESS);
+  ASSERT_EQ(driver.memsets.size(), 1u);
+  EXPECT_EQ(driver.memsets[0].address, a);
+  EXPECT_EQ(driver.memsets[0].value, 0x7fc0deadu);
+  EXPECT_EQ(driver.memsets[0].words, 256u);
+  EXPECT_EQ(driver.memsets[0].stream, FakeDriver::Stream(4));
+}
+
+TEST_F(ClientMemory, CapturedStreamsAreRefusedAndNeverMarked) {
+  const CUdeviceptr a = AllocAsync(512);
+  driver.capturing.insert(FakeDriver::Stream(1));
+  testing::internal::CaptureStderr();
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, 512, FakeDriver::Stream(1)), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "stream capture"));
+  for (int i = 0; i < 100; ++i) Launch("captured");
+  EXPECT_EQ(driver.marks, 0);
+}
+
+TEST_F(ClientMemory, WhatIsNotCoveredIsRefused) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(client->RefuseManaged(), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(client->RefuseHandle(), CUDA_ERROR_NOT_SUPPORTED);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Contains(said, "cuMemAllocManaged"));
+  EXPECT_TRUE(Contains(said, "cuMemCreate"));
+}
+
+TEST_F(ClientMemory, ReportsAreConsistent) {
+  Start({.limit_units = 16});
+  size_t free_bytes = 0;
+  size_t total = 0;
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 16 * kUnit);
+  EXPECT_EQ(free_bytes, total);
+  const CUdeviceptr a = AllocAsync(3 * kUnit);
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes, 13 * kUnit);
+  EXPECT_EQ(client->DeviceTotalMem(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 16 * kUnit);
+
+  auto* pool = reinterpret_cast<CUmemoryPool>(0x9001);
+  auto* other = reinterpret_cast<CUmemoryPool>(0x9002);
+  uint64_t value = 0;
+  const auto get = [&](CUmemPool_attribute attribute, CUmemoryPool which) {
+    EXPECT_EQ(client->PoolGetAttribute(which, attribute, &value), CUDA_SUCCESS);
+    return value;
+  };
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, pool), 3 * kUnit);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, other), 44u);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, pool), 44u);
+  EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, pool), 0u);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_HIGH, pool), 3 * kUnit);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, pool), 3 * kUnit);
+  value = 1;
+  EXPECT_EQ(client->PoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value),
+            CUDA_ERROR_INVALID_VALUE);
+  value = 0;
+  EXPECT_EQ(client->PoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value), CUDA_SUCCESS);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_USED_MEM_HIGH, pool), 0u);
+  EXPECT_EQ(client->PoolTrimTo(pool, kUnit), CUDA_SUCCESS);
+  EXPECT_EQ(get(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, pool), kUnit);
+  daemon->Wait(FrameType::kRelease, 1);
+}
+
+TEST_F(ClientMemory, ADestroyedStreamLeavesItsFreesMarked) {
+  const CUstream s = FakeDriver::Stream(5);
+  const CUdeviceptr a = AllocAsync(kUnit, s);
+  EXPECT_EQ(client->FreeAsync(a, s), CUDA_SUCCESS);
+  EXPECT_EQ(client->StreamDestroy(s), CUDA_SUCCESS);
+  EXPECT_EQ(driver.marks, 1);
+  // The handle comes back for a new stream: it is another one, and the old frees are not its own.
+  CUdeviceptr b = AllocAsync(kUnit, s);
+  EXPECT_NE(b, a);
+  EXPECT_EQ(client->FreeAsync(b, s), CUDA_SUCCESS);
+  driver.RunAll();
+  EXPECT_EQ(client->EventSynchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(kUnit, FakeDriver::Stream(6)), a) << "the mark was reached";
+}
+
+TEST_F(ClientMemory, SynchronisingCollectsWithoutMarks) {
+  const CUdeviceptr a = AllocAsync(kUnit, FakeDriver::Stream(1));
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(client->StreamSynchronize(FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(kUnit, FakeDriver::Stream(2)), a);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(2)), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(kUnit, FakeDriver::Stream(3)), a);
+  EXPECT_EQ(driver.marks, 0);
+}
+
+TEST_F(ClientMemory, MoreStreamsThanSlotsStillWork) {
+  // Each of 600 streams keeps one unsynced free, so that no slot can be given to another stream.
+  Start({.unit_bytes = 1 << 20, .handles = 1, .units_per_handle = 4});
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 600; ++i) blocks.push_back(AllocAsync(512, FakeDriver::Stream(i)));
+  for (int i = 0; i < 600; ++i) {
+    EXPECT_EQ(client->FreeAsync(blocks[static_cast<size_t>(i)], FakeDriver::Stream(i)),
+              CUDA_SUCCESS);
+  }
+  EXPECT_EQ(client->ContextSynchronize(), CUDA_SUCCESS);
+  AllocAsync(4 << 20, FakeDriver::Stream(700));
+}
+
+}  // namespace
+}  // namespace sluice::test

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "tests/unit/intercept/client_fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using protocol::FrameType;
+
+class ClientSession : public ClientTest {
+ protected:
+  /// The first allocation fails and says exactly one line with `part` in it.
+  void ExpectRefusal(const std::string& part) {
+    testing::internal::CaptureStderr();
+    CUdeviceptr at = 0;
+    EXPECT_EQ(client->AllocAsync(&at, 512, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(client->AllocAsync(&at, 512, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(Contains(said, part)) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+    EXPECT_EQ(driver.mapped, 0);
+    EXPECT_EQ(driver.reserved_bytes, 0u);
+  }
+};
+
+int OpenFiles() {
+  int count = 0;
+  for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return count;
+}
+
+TEST_F(ClientSession, WithoutASocketNothingIsDone) {
+  for (const char* path : {static_cast<const char*>(nullptr), ""}) {
+    Client passive;
+    passive.Configure(&driver.table(), path, false);
+    EXPECT_FALSE(passive.engaged());
+  }
+}
+
+TEST_F(ClientSession, NothingIsSaidBeforeTheFirstAllocation) {
+  Launch("early");
+  EXPECT_EQ(client->Free(0x1234), CUDA_ERROR_INVALID_VALUE);
+  size_t total = 0;
+  EXPECT_EQ(client->DeviceTotalMem(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 33u);
+  EXPECT_EQ(daemon->Count(FrameType::kHello), 0u);
+  AllocAsync(1);
+  const auto hello = daemon->Wait(FrameType::kHello, 1);
+  ASSERT_EQ(hello[0].size(), sizeof(protocol::Hello));
+  EXPECT_EQ(reinterpret_cast<const protocol::Hello*>(hello[0].data())->device_uuid[3], 7);
+}
+
+TEST_F(ClientSession, AnAbsentDaemonIsNeverAnUnlimitedGrant) {
+  client->Configure(&driver.table(), "/nonexistent/sluice.sock", false);
+  ExpectRefusal("there is no such socket (/nonexistent/sluice.sock)");
+}
+
+TEST_F(ClientSession, ARefusalGivesTheDaemonsReason) {
+  daemon->on_hello = [this] { daemon->Close("a second process of the same job"); };
+  ExpectRefusal("a second process of the same job");
+}
+
+TEST_F(ClientSession, ADaemonThatHangsUpInTheHandshakeIsAFailure) {
+  daemon->on_hello = [this] { daemon->HangUp(); };
+  ExpectRefusal("it is gone");
+}
+
+TEST_F(ClientSession, GarbageInTheHandshakeIsAFailure) {
+  daemon->on_hello = [this] { daemon->SendRaw("garbage", 7); };
+  ExpectRefusal("shorter than its header");
+}
+
+TEST_F(ClientSession, AnImpossiblePoolIsAFailure) {
+  Start({.unit_bytes = 3 * 4096});
+  ExpectRefusal("impossible shape");
+}
+
+TEST_F(ClientSession, FailuresOfTheDriverLeaveNothingBehind) {
+  const int before = OpenFiles();
+  driver.import_result = CUDA_ERROR_INVALID_VALUE;
+  ExpectRefusal("does not import the pool's memory");
+  daemon.reset();
+  driver.import_result = CUDA_SUCCESS;
+  driver.register_result = CUDA_ERROR_INVALID_VALUE;
+  Start({});
+  ExpectRefusal("does not register the page");
+  daemon.reset();
+  client.reset();
+  EXPECT_LE(OpenFiles(), before);
+}
+
+TEST_F(ClientSession, TheWholePoolIsMappedOnceAndHandlesAreClosed) {
+  Start({.handles = 5, .units_per_handle = 2});
+  AllocAsync(1);
+  EXPECT_EQ(driver.mapped, 5);
+  EXPECT_FALSE(driver.unrelaxed_call);
+  const int before = OpenFiles();
+  AllocAsync(kUnit);
+  EXPECT_EQ(OpenFiles(), before);
+}
+
+TEST_F(ClientSession, NoticesArePrintedWhileWaiting) {
+  daemon->on_request = [this](const protocol::Header& request) {
+    daemon->Notice("waiting for 2 MiB: job 7 holds 30 MiB\x1b[31m");
+    daemon->AnswerAsUsual(request);
+  };
+  testing::internal::CaptureStderr();
+  AllocAsync(1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "sluice: waiting for 2 MiB: job 7 holds 30 MiB?[31m\n");
+}
+
+TEST_F(ClientSession, GrantsOfSeveralFramesAreAppliedTogether) {
+  daemon->on_request = [this](const protocol::Header& request) {
+    daemon->Grant(request.seq, {{0, 2}}, protocol::kNoGate, false, 9);
+    daemon->Grant(request.seq, {{2, 2}}, protocol::kNoGate, true, 9);
+  };
+  AllocAsync(4 * kUnit);
+  EXPECT_EQ(daemon->Count(FrameType::kLease), 1u);
+}
+
+TEST_F(ClientSession, AnAnswerToAnotherRequestAndARepeatedEpochAreIgnored) {
+  daemon->on_request = [this](const protocol::Header& request) {
+    daemon->Grant(request.seq + 100, {{5, 1}}, protocol::kNoGate, true, 3);
+    daemon->Deny(request.seq + 100, protocol::DenyCode::kOverLimit, "not for you");
+    daemon->Grant(request.seq, {{0, 1}}, protocol::kNoGate, true, 4);
+  };
+  const CUdeviceptr a = AllocAsync(kUnit);
+  daemon->on_request = [this](const protocol::Header& request) {
+    daemon->Grant(request.seq, {{0, 1}}, protocol::kNoGate, true, 4);
+    daemon->Grant(request.seq, {{1, 1}}, protocol::kNoGate, true, 5);
+  };
+  EXPECT_EQ(AllocAsync(kUnit), a + kUnit);
+}
+
+TEST_F(ClientSession, ADaemonThatIsLostLeavesWhatIsHeld) {
+  const CUdeviceptr a = AllocAsync(2 * kUnit);
+  daemon->HangUp();
+  testing::internal::CaptureStderr();
+  CUdeviceptr b = 0;
+  EXPECT_EQ(client->AllocAsync(&b, 4 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(client->AllocAsync(&b, 4 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said,
+            "sluice: lost the daemon (it is gone): this job keeps its 128.0 KiB and gets no more\n");
+  Launch("goes on");
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(2 * kUnit), a);
+}
+
+TEST_F(ClientSession, TheDaemonsLastWordIsPassedOn) {
+  AllocAsync(1);
+  daemon->on_request = [this](const protocol::Header&) { daemon->Close("pool is shutting down"); };
+  testing::internal::CaptureStderr();
+  CUdeviceptr b = 0;
+  EXPECT_EQ(client->AllocAsync(&b, 4 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "pool is shutting down"));
+}
+
+TEST_F(ClientSession, HostileGrantsEndTheSessionAndNothingElse) {
+  const std::vector<std::vector<protocol::Extent>> bad = {
+      {{31, 2}}, {{0xffffffff, 2}}, {{0, 0}}, {{5, 0xffffffff}}, {{3, 2}, {4, 2}}, {{0, 1}}};
+  for (const auto& extents : bad) {
+    Start({});
+    const CUdeviceptr a = AllocAsync(1);  // unit 0
+    daemon->on_request = [&](const protocol::Header& request) {
+      daemon->Grant(request.seq, extents, protocol::kNoGate);
+    };
+    testing::internal::CaptureStderr();
+    CUdeviceptr b = 0;
+    EXPECT_EQ(client->AllocAsync(&b, 2 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "lost the daemon (it granted what"));
+    EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  }
+}
+
+TEST_F(ClientSession, AContextThatGoesGivesEverythingBack) {
+  AllocAsync(3 * kUnit);
+  const CUdeviceptr b = AllocAsync(kUnit);
+  EXPECT_EQ(client->FreeAsync(b, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_EQ(daemon->held_units(), 0u);
+  EXPECT_EQ(driver.mapped, 0);
+  EXPECT_EQ(driver.reserved_bytes, 0u);
+  EXPECT_TRUE(daemon->LivenessHungUp());
+}
+
+TEST_F(ClientSession, AForkedChildPassesThroughButHoldsTheMemory) {
+  const CUdeviceptr a = AllocAsync(kUnit);
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    client->AfterForkInChild();
+    const bool passive = !client->engaged() && !client->has_session();
+    char byte = 0;
+    close(go[1]);
+    const bool told = read(go[0], &byte, 1) == 0;  // until the parent has looked
+    _exit(passive && told ? 0 : 1);
+  }
+  close(go[0]);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(kUnit), a) << "the parent's session is untouched";
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_FALSE(daemon->LivenessHungUp()) << "the child still holds the pipe";
+  close(go[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(daemon->LivenessHungUp());
+}
+
+TEST_F(ClientSession, AChildOfAProcessThatNeverUsedTheGpuMayHaveTheSession) {
+  const pid_t child = fork();
+  if (child == 0) {
+    client->AfterForkInChild();
+    _exit(client->engaged() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(ClientSession, SealedPagesCannotBeShrunk) {
+  AllocAsync(1);
+  daemon->WaitReady();
+  EXPECT_NE(ftruncate(daemon->client_fd, 0), 0);
+  EXPECT_NE(ftruncate(daemon->mark_fd, 0), 0);
+  // Without the seal the same attack works: the test's daemon would be killed by SIGBUS.
+  const int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(unsealed, 4096), 0);
+  EXPECT_EQ(ftruncate(unsealed, 0), 0);
+  close(unsealed);
+}
+
+TEST_F(ClientSession, ManyThreadsAllocateAndFree) {
+  driver.immediate = true;
+  Start({.unit_bytes = 256 * 1024, .handles = 8, .units_per_handle = 8});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      const CUstream stream = FakeDriver::Stream(t);
+      for (int i = 0; i < 400; ++i) {
+        const size_t bytes = 512u << (i % 10);
+        const CUdeviceptr at = AllocAsync(bytes, stream);
+        Launch("kernel", stream);
+        if (i % 7 == 0) {
+          EXPECT_EQ(client->Free(at), CUDA_SUCCESS);
+        } else {
+          EXPECT_EQ(client->FreeAsync(at, FakeDriver::Stream((t + i % 2) % 4)), CUDA_SUCCESS);
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(daemon->client->live_bytes.load(), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::test

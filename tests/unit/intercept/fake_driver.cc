@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/unit/intercept/fake_driver.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace sluice::test {
+namespace {
+
+FakeDriver* g_fake = nullptr;
+thread_local int t_relaxed = 0;
+
+struct Event {
+  std::atomic<bool> done{false};
+};
+
+void Submit(CUstream stream, std::function<void()> operation) {
+  FakeDriver& fake = FakeDriver::Get();
+  const std::lock_guard lock(fake.mutex);
+  if (fake.immediate) {
+    operation();
+  } else {
+    fake.queues[stream].operations.push_back(std::move(operation));
+  }
+}
+
+uint64_t ThreadNumber() {
+  static std::atomic<uint64_t> next{1};
+  thread_local const uint64_t number = next++;
+  return number;
+}
+
+}  // namespace
+
+FakeDriver& FakeDriver::Get() { return *g_fake; }
+
+FakeDriver::FakeDriver() {
+  g_fake = this;
+  table_.cuCtxGetDevice = [](CUdevice* out) {
+    const std::lock_guard lock(Get().mutex);
+    *out = Get().device;
+    return Get().context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+  };
+  table_.cuCtxGetCurrent = [](CUcontext* out) {
+    const std::lock_guard lock(Get().mutex);
+    *out = Get().context;
+    return CUDA_SUCCESS;
+  };
+  table_.cuDeviceGetUuid_v2 = [](CUuuid* uuid, CUdevice) {
+    memset(uuid->bytes, 7, sizeof uuid->bytes);
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemAddressReserve = [](CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr,
+                                  unsigned long long) {  // NOLINT
+    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *out = reinterpret_cast<CUdeviceptr>(at);
+    Get().reserved_bytes += bytes;
+    return at == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  table_.cuMemAddressFree = [](CUdeviceptr at, size_t bytes) {
+    munmap(reinterpret_cast<void*>(at), bytes);
+    Get().reserved_bytes -= bytes;
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void*,
+                                             CUmemAllocationHandleType) {
+    *handle = 1;
+    if (t_relaxed == 0) Get().unrelaxed_call = true;
+    return Get().import_result;
+  };
+  table_.cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+                       unsigned long long) {  // NOLINT
+    ++Get().mapped;
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemUnmap = [](CUdeviceptr, size_t) {
+    --Get().mapped;
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
+  table_.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return Get().register_result; };
+  table_.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+  table_.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
+    t_relaxed += *mode == CU_STREAM_CAPTURE_MODE_RELAXED ? 1 : -1;
+    *mode = *mode == CU_STREAM_CAPTURE_MODE_RELAXED ? CU_STREAM_CAPTURE_MODE_GLOBAL
+                                                    : CU_STREAM_CAPTURE_MODE_RELAXED;
+    return CUDA_SUCCESS;
+  };
+  table_.cuStreamGetId = [](CUstream stream, unsigned long long* id) {  // NOLINT
+    const std::lock_guard lock(Get().mutex);
+    if (stream == CU_STREAM_LEGACY) {
+      *id = 1 + (reinterpret_cast<uint64_t>(Get().context) << 32);
+    } else if (stream == CU_STREAM_PER_THREAD) {
+      *id = 0x50000000 + ThreadNumber();
+    } else if (reinterpret_cast<uintptr_t>(stream) < 0x1000) {
+      return CUDA_ERROR_INVALID_HANDLE;
+    } else {
+      *id = reinterpret_cast<uint64_t>(stream) + (Get().reused_ids[stream] << 40);
+    }
+    return CUDA_SUCCESS;
+  };
+  table_.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
+    const std::lock_guard lock(Get().mutex);
+    *status = Get().capturing.count(stream) != 0 ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                 : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  table_.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr at, cuuint64_t value,
+                                      unsigned) {
+    if (t_relaxed == 0) Get().unrelaxed_call = true;
+    {
+      const std::lock_guard lock(Get().mutex);
+      if (Get().capturing.count(stream) != 0) return CUDA_ERROR_ILLEGAL_STATE;
+      ++Get().marks;
+    }
+    Submit(stream, [at, value] {
+      reinterpret_cast<std::atomic<uint64_t>*>(at)->store(value, std::memory_order_release);
+    });
+    return CUDA_SUCCESS;
+  };
+  table_.cuStreamDestroy_v2 = [](CUstream stream) {
+    const std::lock_guard lock(Get().mutex);
+    ++Get().reused_ids[stream];
+    return CUDA_SUCCESS;
+  };
+  table_.cuStreamSynchronize = [](CUstream stream) {
+    Get().Run(stream);
+    return CUDA_SUCCESS;
+  };
+  table_.cuCtxSynchronize = [] {
+    ++Get().synchronised;
+    if (Get().synchronise_result == CUDA_SUCCESS) Get().RunAll();
+    return Get().synchronise_result;
+  };
+  table_.cuCtxDestroy_v2 = [](CUcontext) {
+    Get().RunAll();
+    return CUDA_SUCCESS;
+  };
+  table_.cuEventCreate = [](CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(new Event);
+    return CUDA_SUCCESS;
+  };
+  table_.cuEventRecord = [](CUevent event, CUstream stream) {
+    if (t_relaxed == 0) Get().unrelaxed_call = true;
+    auto* e = reinterpret_cast<Event*>(event);
+    e->done = false;
+    Submit(stream, [e] { e->done = true; });
+    return CUDA_SUCCESS;
+  };
+  table_.cuEventQuery = [](CUevent event) {
+    return reinterpret_cast<Event*>(event)->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  };
+  table_.cuEventSynchronize = [](CUevent) {
+    Get().RunAll();
+    return CUDA_SUCCESS;
+  };
+  table_.cuEventElapsedTime = [](float* ms, CUevent, CUevent) {
+    *ms = 0.25f;
+    return CUDA_SUCCESS;
+  };
+  table_.cuFuncGetName = [](const char** name, CUfunction function) {
+    *name = reinterpret_cast<const char*>(function);
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemFree_v2 = [](CUdeviceptr at) {
+    Get().foreign_frees.push_back(at);
+    return CUDA_ERROR_INVALID_VALUE;
+  };
+  table_.cuMemFreeAsync = [](CUdeviceptr at, CUstream) {
+    Get().foreign_frees.push_back(at);
+    return CUDA_ERROR_INVALID_VALUE;
+  };
+  table_.cuMemsetD32Async = [](CUdeviceptr at, unsigned value, size_t words, CUstream stream) {
+    Get().memsets.push_back({at, value, words, stream});
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemsetD32_v2 = [](CUdeviceptr at, unsigned value, size_t words) {
+    Get().memsets.push_back({at, value, words, nullptr});
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemGetInfo_v2 = [](size_t* free_bytes, size_t* total) {
+    *free_bytes = 11;
+    *total = 22;
+    return CUDA_SUCCESS;
+  };
+  table_.cuDeviceTotalMem_v2 = [](size_t* bytes, CUdevice) {
+    *bytes = 33;
+    return CUDA_SUCCESS;
+  };
+  table_.cuDeviceGetDefaultMemPool = [](CUmemoryPool* pool, CUdevice) {
+    *pool = reinterpret_cast<CUmemoryPool>(0x9001);
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemPoolGetAttribute = [](CUmemoryPool, CUmemPool_attribute, void* value) {
+    *static_cast<uint64_t*>(value) = 44;
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemPoolSetAttribute = [](CUmemoryPool, CUmemPool_attribute, void*) {
+    return CUDA_ERROR_NOT_PERMITTED;
+  };
+  table_.cuMemPoolTrimTo = [](CUmemoryPool, size_t) { return CUDA_SUCCESS; };
+  table_.cuMemGetAddressRange_v2 = [](CUdeviceptr*, size_t*, CUdeviceptr) {
+    return CUDA_ERROR_NOT_FOUND;
+  };
+}
+
+FakeDriver::~FakeDriver() { g_fake = nullptr; }
+
+void FakeDriver::Enqueue(CUstream stream, std::function<void()> operation) {
+  Submit(stream, std::move(operation));
+}
+
+void FakeDriver::Run(CUstream stream, size_t operations) {
+  const std::lock_guard lock(mutex);
+  auto& queue = queues[stream].operations;
+  for (; operations > 0 && !queue.empty(); --operations) {
+    queue.front()();
+    queue.pop_front();
+  }
+}
+
+void FakeDriver::RunAll() {
+  const std::lock_guard lock(mutex);
+  for (auto& [stream, queue] : queues) {
+    for (auto& operation : queue.operations) operation();
+    queue.operations.clear();
+  }
+}
+
+size_t FakeDriver::Pending(CUstream stream) {
+  const std::lock_guard lock(mutex);
+  return queues[stream].operations.size();
+}
+
+}  // namespace sluice::test

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "intercept/lookup/driver_table.h"
+
+namespace sluice::test {
+
+/// A driver table for the interception library whose GPU moves only when the test says so (or at
+/// once, with `immediate`). One at a time: the table's functions are plain functions.
+class FakeDriver {
+ public:
+  FakeDriver();
+  ~FakeDriver();
+
+  const DriverTable& table() const { return table_; }
+  DriverTable& table() { return table_; }
+
+  static CUstream Stream(int n) { return reinterpret_cast<CUstream>(0x1000 + 0x10 * n); }
+  static CUfunction Function(const char* name) {
+    return reinterpret_cast<CUfunction>(const_cast<char*>(name));
+  }
+
+  /// Lets the GPU do up to `operations` of a stream, or everything on all streams.
+  void Run(CUstream stream, size_t operations = ~size_t{0});
+  void RunAll();
+  size_t Pending(CUstream stream);
+
+  /// What the application would have queued: something the marks have to wait behind.
+  void Enqueue(CUstream stream, std::function<void()> operation);
+
+  std::mutex mutex;
+  bool immediate = false;
+  CUcontext context = reinterpret_cast<CUcontext>(0xc0);
+  CUdevice device = 0;
+  std::set<CUstream> capturing;
+  std::map<CUstream, uint64_t> reused_ids;  // a handle that stands for a new stream
+  int synchronised = 0;
+  CUresult synchronise_result = CUDA_SUCCESS;
+  CUresult import_result = CUDA_SUCCESS;
+  CUresult register_result = CUDA_SUCCESS;
+  int marks = 0;
+  int mapped = 0;
+  uint64_t reserved_bytes = 0;
+  std::vector<uint64_t> foreign_frees;
+  struct Memset {
+    CUdeviceptr address;
+    unsigned value;
+    size_t words;
+    CUstream stream;
+  };
+  std::vector<Memset> memsets;
+  int relaxed_depth = 0;       // inside cuThreadExchangeStreamCaptureMode pairs
+  bool unrelaxed_call = false;  // a call that must be inside such a pair was not
+
+  static FakeDriver& Get();
+
+  struct StreamQueue {
+    std::deque<std::function<void()>> operations;
+  };
+  std::map<CUstream, StreamQueue> queues;
+
+ private:
+  DriverTable table_ = {};
+};
+
+}  // namespace sluice::test
