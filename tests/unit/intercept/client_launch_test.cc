@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "tests/unit/intercept/client_fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using protocol::FrameType;
+using protocol::OpKind;
+using protocol::TroughPlace;
+
+const char* const kCycle[] = {"conv", "relu", "pool", "dense", "loss", "back", "grad", "step"};
+constexpr uint32_t kPeriod = 8;
+
+uint64_t NameHash(const char* name) {
+  uint64_t id = 0xcbf29ce484222325u;
+  for (; *name != 0; ++name) id = (id ^ static_cast<unsigned char>(*name)) * 0x100000001b3u;
+  return id;
+}
+
+class ClientLaunch : public ClientTest {
+ protected:
+  struct Gate {
+    uint32_t launch;
+    uint32_t need;
+  };
+
+  void Publish(TroughPlace place, uint32_t need0, const std::vector<Gate>& gates = {},
+               uint64_t credit_ns = ~uint64_t{0}, uint32_t launch_ns = 1000) {
+    daemon->WaitReady();
+    auto image = std::make_unique<protocol::ProfileImage>();
+    image->profile_id = ++profile_;
+    image->period = kPeriod;
+    image->pacing_slot = pacing_;
+    image->window = 6;
+    image->trough_place = place;
+    image->trough_hash = protocol::kHashSeed;
+    for (uint32_t i = kPeriod - 6; i < kPeriod; ++i) {
+      image->trough_hash = protocol::FoldLaunch(image->trough_hash, NameHash(kCycle[i]));
+    }
+    image->credit_ns = credit_ns;
+    image->gate_count = 1;
+    image->gates[0] = {0, need0};
+    for (const Gate& gate : gates) image->gates[image->gate_count++] = {gate.launch, gate.need};
+    for (uint32_t i = 0; i < kPeriod; ++i) image->launch_ns[i] = launch_ns;
+    protocol::PublishProfile(*daemon->daemon, *image);
+  }
+
+  void Launches(uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; ++i) Launch(kCycle[i]);
+  }
+  void Iteration() { Launches(0, kPeriod); }
+
+  std::vector<protocol::Gate> Gates(size_t count) {
+    std::vector<protocol::Gate> gates;
+    for (const auto& frame : daemon->Wait(FrameType::kGate, count)) {
+      gates.push_back(*reinterpret_cast<const protocol::Gate*>(frame.data()));
+    }
+    return gates;
+  }
+
+  uint32_t pacing_ = 1;  // slot 0 is the legacy stream; the first allocation's stream is 1
+  uint32_t profile_ = 0;
+};
+
+TEST_F(ClientLaunch, LaunchesAreRecordedByKernelName) {
+  AllocAsync(1);
+  Iteration();
+  daemon->WaitReady();
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 1 + kPeriod);
+  for (uint32_t i = 0; i < kPeriod; ++i) {
+    EXPECT_EQ(records[1 + i].kind, static_cast<uint8_t>(OpKind::kLaunch));
+    EXPECT_EQ(records[1 + i].value, NameHash(kCycle[i]));
+    EXPECT_EQ(records[1 + i].detail, i);
+    EXPECT_EQ(records[1 + i].stream, 1);
+  }
+}
+
+TEST_F(ClientLaunch, AFailedLaunchIsNoLaunch) {
+  AllocAsync(1);
+  EXPECT_EQ(client->Launch(FakeDriver::Function("conv"), FakeDriver::Stream(1),
+                           [] { return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES; }),
+            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  daemon->WaitReady();
+  EXPECT_EQ(Records().size(), 1u);
+}
+
+TEST_F(ClientLaunch, AStreamIsMarkedEverySixteenLaunches) {
+  AllocAsync(1);
+  for (int i = 0; i < 15; ++i) Launch("k");
+  EXPECT_EQ(driver.marks, 0);
+  Launch("k");
+  EXPECT_EQ(driver.marks, 1);
+  for (int i = 0; i < 16; ++i) Launch("k");
+  EXPECT_EQ(driver.marks, 2);
+}
+
+TEST_F(ClientLaunch, AtTheTroughTheClientAlwaysAsks) {
+  AllocAsync(1);
+  Publish(TroughPlace::kBeforeFirst, 1);
+  Iteration();
+  EXPECT_EQ(daemon->Count(FrameType::kGate), 0u) << "the trough is before the next launch";
+  Iteration();
+  Iteration();
+  Launch(kCycle[0]);
+  const auto gates = Gates(3);
+  ASSERT_EQ(gates.size(), 3u);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(gates[i].gate, 0u);
+    EXPECT_EQ(gates[i].profile, 1u);
+    EXPECT_EQ(gates[i].iteration, i);
+    EXPECT_EQ(gates[i].held_units, 1u);
+    EXPECT_EQ(gates[i].drained, 0u) << "nobody waits for memory";
+  }
+  uint32_t iterations = 0;
+  for (const auto& record : Records()) {
+    if (record.kind != static_cast<uint8_t>(OpKind::kIteration)) continue;
+    EXPECT_EQ(record.value, iterations++);
+  }
+  EXPECT_EQ(iterations, 3u);
+}
+
+TEST_F(ClientLaunch, AfterLastAsksInTheHookOfTheLastLaunch) {
+  AllocAsync(1);
+  Publish(TroughPlace::kAfterLast, 1);
+  Launches(0, kPeriod - 1);
+  EXPECT_EQ(daemon->Count(FrameType::kGate), 0u);
+  Launch(kCycle[kPeriod - 1]);
+  EXPECT_EQ(Gates(1).size(), 1u);
+}
+
+TEST_F(ClientLaunch, OtherStreamsPass) {
+  AllocAsync(1);
+  AllocAsync(1, FakeDriver::Stream(2));
+  Publish(TroughPlace::kAfterLast, 1);
+  for (const char* name : kCycle) {
+    Launch(name);
+    Launch("copy helper", FakeDriver::Stream(2));
+  }
+  EXPECT_EQ(Gates(1).size(), 1u);
+}
+
+TEST_F(ClientLaunch, ALaunchAtAGateWaitsWithoutOurLocks) {
+  driver.immediate = true;
+  AllocAsync(1);
+  Publish(TroughPlace::kAfterLast, 1);
+  std::atomic<uint32_t> seq{0};
+  daemon->on_request = [&](const protocol::Header& request) { seq = request.seq; };
+  std::thread gated([&] { Iteration(); });
+  Gates(1);
+  // Everything that needs no new memory goes on while the launch waits.
+  const CUstream s2 = FakeDriver::Stream(2);
+  const CUdeviceptr a = AllocAsync(512, s2);
+  EXPECT_EQ(client->FreeAsync(a, s2), CUDA_SUCCESS);
+  Launch("other", s2);
+  EXPECT_EQ(client->StreamSynchronize(s2), CUDA_SUCCESS);
+  size_t free_bytes = 0;
+  size_t total = 0;
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  while (seq == 0) std::this_thread::yield();
+  daemon->Grant(seq, {{1, 2}}, 0);
+  gated.join();
+  EXPECT_GT(daemon->client->gate_wait_ns.load(), 0u);
+  EXPECT_EQ(daemon->client->held_bytes.load(), 3 * kUnit);
+}
+
+TEST_F(ClientLaunch, UnderPressureTheTroughIsDrainedAndFreeUnitsGoBack) {
+  driver.immediate = true;
+  const CUdeviceptr keep = AllocAsync(kUnit);
+  const CUdeviceptr a = AllocAsync(4 * kUnit);
+  const CUdeviceptr b = AllocAsync(kUnit, FakeDriver::Stream(2));
+  Publish(TroughPlace::kAfterLast, 6);
+  daemon->daemon->flags = protocol::kPressure;
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeAsync(b, FakeDriver::Stream(2)), CUDA_SUCCESS);
+  Iteration();
+  const auto gates = Gates(1);
+  EXPECT_EQ(gates[0].drained, 1u);
+  EXPECT_EQ(gates[0].held_units, 1u);
+  const auto releases = daemon->Wait(FrameType::kRelease, 1);
+  const auto* release = reinterpret_cast<const protocol::Release*>(releases[0].data());
+  EXPECT_EQ(release->terms, 0u) << "the drain has waited for the GPU";
+  EXPECT_EQ(daemon->held_units(), 1u);
+  EXPECT_EQ(client->FreeAsync(keep, FakeDriver::Stream(1)), CUDA_SUCCESS);
+}
+
+TEST_F(ClientLaunch, AGateAsksOnlyForWhatIsNotHeld) {
+  AllocAsync(2 * kUnit);
+  Publish(TroughPlace::kAfterLast, 2, {{3, 2}, {5, 6}});
+  daemon->on_request = [this](const protocol::Header& request) {
+    const auto& gate = reinterpret_cast<const protocol::Gate&>(request);
+    daemon->Grant(request.seq,
+                  gate.gate == 2 ? std::vector<protocol::Extent>{{2, 4}}
+                                 : std::vector<protocol::Extent>{},
+                  gate.gate);
+  };
+  Iteration();
+  Iteration();
+  const auto gates = Gates(3);
+  ASSERT_EQ(gates.size(), 3u);
+  EXPECT_EQ(gates[0].gate, 0u);
+  EXPECT_EQ(gates[1].gate, 2u) << "gate 1 needs no more than is held";
+  EXPECT_EQ(gates[1].held_units, 2u);
+  EXPECT_EQ(gates[2].gate, 0u);
+  AllocAsync(4 * kUnit);
+  EXPECT_EQ(daemon->Count(FrameType::kLease), 1u) << "the grant covers the group";
+}
+
+TEST_F(ClientLaunch, ExcessGoesBackWithAFenceWhileTheGpuIsBehind) {
+  const CUdeviceptr a = AllocAsync(4 * kUnit);
+  AllocAsync(kUnit);
+  Publish(TroughPlace::kAfterLast, 5, {{3, 2}});
+  Iteration();
+  Gates(1);
+  daemon->daemon->flags = protocol::kPressure;
+  Launches(0, 2);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  Launches(2, 3);
+  const auto releases = daemon->Wait(FrameType::kRelease, 1);
+  const auto* release = reinterpret_cast<const protocol::Release*>(releases[0].data());
+  ASSERT_EQ(release->terms, 1u);
+  EXPECT_EQ(release->fence[0].slot, 1u);
+  EXPECT_FALSE(protocol::MarkReached(daemon->marks->mark[1].load(), release->fence[0].value));
+  uint32_t units = 0;
+  for (uint32_t i = 0; i < release->extents; ++i) units += release->extent[i].length;
+  EXPECT_EQ(units, 3u) << "two of five units are needed until the next gate";
+  driver.RunAll();
+  EXPECT_TRUE(protocol::MarkReached(daemon->marks->mark[1].load(), release->fence[0].value));
+}
+
+TEST_F(ClientLaunch, WithoutPressureNothingGoesBack) {
+  driver.immediate = true;
+  const CUdeviceptr a = AllocAsync(4 * kUnit);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  Publish(TroughPlace::kAfterLast, 1, {{3, 1}});
+  for (int i = 0; i < 5; ++i) Iteration();
+  Gates(5);
+  EXPECT_EQ(daemon->Count(FrameType::kRelease), 0u);
+}
+
+TEST_F(ClientLaunch, WithoutAProfileFreeUnitsGoBackUnderPressure) {
+  const CUdeviceptr a = AllocAsync(4 * kUnit);
+  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  daemon->WaitReady();
+  daemon->daemon->flags = protocol::kPressure;
+  for (int i = 0; i < 16; ++i) Launch("k");
+  daemon->Wait(FrameType::kRelease, 1);
+  EXPECT_EQ(daemon->held_units(), 0u);
+}
+
+TEST_F(ClientLaunch, AMismatchIsSaidOnceAndTheProfileIsDropped) {
+  AllocAsync(1);
+  Publish(TroughPlace::kAfterLast, 1);
+  Iteration();
+  Launches(0, 4);
+  for (int i = 0; i < 30; ++i) Launch("evaluation");
+  const auto frames = daemon->Wait(FrameType::kMismatch, 1);
+  EXPECT_EQ(reinterpret_cast<const protocol::Mismatch*>(frames[0].data())->profile, 1u);
+  for (int i = 0; i < 3; ++i) Iteration();
+  EXPECT_EQ(daemon->Count(FrameType::kMismatch), 1u);
+  EXPECT_EQ(daemon->Count(FrameType::kGate), 1u);
+  Publish(TroughPlace::kAfterLast, 1);  // a new profile is followed again
+  Iteration();
+  EXPECT_EQ(Gates(2)[1].profile, 2u);
+}
+
+TEST_F(ClientLaunch, CreditHoldsTheCpuBackUntilTheGpuFollows) {
+  AllocAsync(1);
+  Publish(TroughPlace::kAfterLast, 1, {}, 4000);  // four launches
+  driver.immediate = true;
+  Iteration();
+  driver.immediate = false;
+  std::atomic<int> issued{0};
+  std::thread ahead([&] {
+    for (int i = 0; i < 40; ++i) {
+      Launch(kCycle[static_cast<size_t>(i) % kPeriod]);
+      ++issued;
+    }
+  });
+  // The GPU does one operation at a time; the CPU is never more than the credit ahead.
+  const CUstream stream = FakeDriver::Stream(1);
+  size_t most = 0;
+  while (issued < 40) {
+    const size_t pending = driver.Pending(stream);
+    most = std::max(most, pending);
+    if (pending >= 4) driver.Run(stream, 1);
+    std::this_thread::yield();
+  }
+  driver.RunAll();
+  ahead.join();
+  EXPECT_LE(most, 14u) << "launches and marks";
+  EXPECT_GT(daemon->client->credit_wait_ns.load(), 0u);
+}
+
+TEST_F(ClientLaunch, WithTheCreditOffNobodyWaits) {
+  AllocAsync(1);
+  Publish(TroughPlace::kAfterLast, 1, {}, 1);
+  daemon->daemon->flags = protocol::kCreditOff;
+  for (int i = 0; i < 20; ++i) Iteration();  // would hang: the GPU does nothing
+  EXPECT_EQ(daemon->client->credit_wait_ns.load(), 0u);
+}
+
+TEST_F(ClientLaunch, LaunchesAreTimedWithoutWaiting) {
+  AllocAsync(1);
+  daemon->WaitReady();
+  daemon->daemon->flags = protocol::kWantTimes;
+  Launches(0, 4);
+  driver.RunAll();
+  Launches(4, 8);
+  EXPECT_FALSE(driver.unrelaxed_call);
+  uint32_t timed = 0;
+  for (const auto& record : Records()) {
+    if (record.kind != static_cast<uint8_t>(OpKind::kLaunchTime)) continue;
+    EXPECT_EQ(record.value, 250'000u);
+    EXPECT_EQ(record.detail, timed++);
+    EXPECT_EQ(record.stream, 1);
+  }
+  EXPECT_EQ(timed, 4u) << "the four that the GPU has passed";
+}
+
+TEST_F(ClientLaunch, AFullRingDropsAndCounts) {
+  AllocAsync(1);
+  driver.immediate = true;
+  for (uint32_t i = 0; i < protocol::kRingRecords + 10; ++i) Launch("k");
+  EXPECT_EQ(daemon->client->lost.load(), 11u);
+}
+
+}  // namespace
+}  // namespace sluice::test
