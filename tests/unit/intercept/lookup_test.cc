@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "common/cuda/driver_api.h"
+
+// Runs with the built libsluice.so preloaded, on a driver whose functions all answer
+// CUDA_ERROR_UNKNOWN. A hooked cuMemCreate answers CUDA_ERROR_NOT_SUPPORTED without asking anybody, and
+// so tells which way a call went. SLUICE_SOCKET is set (to nobody) or not, by the test's name.
+
+namespace {
+
+bool Active() { return getenv("SLUICE_SOCKET") != nullptr; }
+CUresult Expected() { return Active() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_UNKNOWN; }
+
+void* Driver() {
+  static void* handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return handle;
+}
+
+CUresult Call(void* entry) {
+  CUmemGenericAllocationHandle handle = 0;
+  return reinterpret_cast<PFN_cuMemCreate>(entry)(&handle, 1, nullptr, 0);
+}
+
+TEST(Lookup, LinkTimeBinding) {
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(cuMemCreate(&handle, 1, nullptr, 0), Expected());
+}
+
+TEST(Lookup, DlsymOnTheDriversHandle) {
+  ASSERT_NE(Driver(), nullptr);
+  void* entry = dlsym(Driver(), "cuMemCreate");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(Call(entry), Expected());
+}
+
+TEST(Lookup, DlsymWithoutAHandle) { EXPECT_EQ(Call(dlsym(RTLD_DEFAULT, "cuMemCreate")), Expected()); }
+
+TEST(Lookup, WhatIsNotHookedIsTheDriversOwn) {
+  void* entry = dlsym(Driver(), "cuDriverGetVersion");
+  ASSERT_NE(entry, nullptr);
+  int version = 0;
+  EXPECT_EQ(reinterpret_cast<PFN_cuDriverGetVersion>(entry)(&version), CUDA_ERROR_UNKNOWN);
+  Dl_info info{};
+  ASSERT_NE(dladdr(entry, &info), 0);
+  EXPECT_NE(std::string(info.dli_fname).find("libcuda.so.1"), std::string::npos);
+  for (const char* name : {"cuGetExportTable", "cuDeviceGetCount", "cuDeviceGetUuid_v2"}) {
+    ASSERT_NE(dladdr(dlsym(Driver(), name), &info), 0);
+    EXPECT_NE(std::string(info.dli_fname).find("libcuda.so.1"), std::string::npos) << name;
+  }
+}
+
+TEST(Lookup, AMissingNameIsMissingAndDlerrorSaysSo) {
+  dlerror();
+  EXPECT_EQ(dlsym(Driver(), "cuNoSuchFunction"), nullptr);
+  const char* error = dlerror();
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(std::string(error).find("cuNoSuchFunction"), std::string::npos);
+  EXPECT_NE(dlsym(Driver(), "cuMemCreate"), nullptr);
+  EXPECT_EQ(dlerror(), nullptr);
+}
+
+TEST(Lookup, AnotherLibrarysFunctionOfThatNameIsItsOwn) {
+  void* other = dlopen(getenv("NEXT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(other, nullptr) << dlerror();
+  auto* entry = reinterpret_cast<int (*)()>(dlsym(other, "cuMemCreate"));
+  EXPECT_EQ(entry(), 4711);
+}
+
+TEST(Lookup, NextStillMeansBehindTheCaller) {
+  auto* check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "sluice_next_is_itself"));
+  ASSERT_NE(check, nullptr);
+  EXPECT_EQ(check(), 0);
+}
+
+class ProcAddress : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { setenv("FAKE_GPA", GetParam(), 1); }
+  static void* Ask(const char* base, int version, cuuint64_t flags) {
+    void* pfn = nullptr;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    const auto get =
+        reinterpret_cast<PFN_cuGetProcAddress_v2>(dlsym(Driver(), "cuGetProcAddress_v2"));
+    EXPECT_EQ(get(base, &pfn, version, flags, &status), CUDA_SUCCESS);
+    EXPECT_EQ(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT) << "the driver's own answer";
+    return pfn;
+  }
+};
+
+TEST_P(ProcAddress, GivesTheHook) {
+  EXPECT_EQ(Call(Ask("cuMemCreate", 10020, 0)), Expected());
+  EXPECT_EQ(Call(Ask("cuMemCreate", 13000, 2)), Expected());
+}
+
+TEST_P(ProcAddress, OfItselfGivesTheHookOfTheRightArity) {
+  const auto v1 = reinterpret_cast<PFN_cuGetProcAddress>(Ask("cuGetProcAddress", 11030, 0));
+  void* pfn = nullptr;
+  EXPECT_EQ(v1("cuMemCreate", &pfn, 12000, 0), CUDA_SUCCESS);
+  EXPECT_EQ(Call(pfn), Expected());
+  const auto v2 = reinterpret_cast<PFN_cuGetProcAddress_v2>(Ask("cuGetProcAddress", 12000, 0));
+  pfn = nullptr;
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+  EXPECT_EQ(v2("cuMemCreate", &pfn, 12000, 0, &status), CUDA_SUCCESS);
+  EXPECT_EQ(Call(pfn), Expected());
+}
+
+TEST_P(ProcAddress, StreamKindsAreKeptApart) {
+  void* legacy = Ask("cuMemAllocAsync", 11020, 0);
+  void* explicit_legacy = Ask("cuMemAllocAsync", 11020, 1);
+  void* per_thread = Ask("cuMemAllocAsync", 11020, 2);
+  EXPECT_EQ(legacy, explicit_legacy);
+  EXPECT_NE(legacy, per_thread);
+  if (Active()) {
+    EXPECT_EQ(legacy, dlsym(RTLD_DEFAULT, "cuMemAllocAsync"));
+    EXPECT_EQ(per_thread, dlsym(RTLD_DEFAULT, "cuMemAllocAsync_ptsz"));
+  }
+}
+
+TEST_P(ProcAddress, AVariantThatIsNotHookedIsTheDriversOwn) {
+  EXPECT_EQ(Ask("cuCtxSynchronize", 13000, 0), dlsym(Driver(), "cuCtxSynchronize_v2"));
+  EXPECT_NE(Ask("cuCtxSynchronize", 12000, 0), dlsym(Driver(), "cuCtxSynchronize_v2"));
+  EXPECT_EQ(Ask("cuMemGetInfo", 2000, 0), nullptr) << "older than the oldest";
+  EXPECT_EQ(Ask("cuNoSuchFunction", 12000, 0), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Answers, ProcAddress, ::testing::Values("exported", "private"));
+
+TEST(Lookup, AnAbsentDaemonFailsTheFirstAllocation) {
+  if (!Active()) GTEST_SKIP() << "only with a socket";
+  CUdeviceptr at = 0;
+  // The driver has no context here: its own answer comes first.
+  EXPECT_EQ(cuMemAlloc_v2(&at, 512), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(cuMemAlloc_v2(&at, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAllocManaged(&at, 512, 1), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+}  // namespace
