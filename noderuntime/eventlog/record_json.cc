@@ -43,6 +43,17 @@ void AppendFlag(std::string& line, std::string_view key, bool value) {
   if (value) line.append(",\"").append(key).append("\":true");
 }
 
+void AppendExtents(std::string& line, std::string_view key, const scheduler::Extents& extents) {
+  if (extents.empty()) return;
+  line.append(",\"").append(key).append("\":[");
+  for (const scheduler::Extent& extent : extents) {
+    if (line.back() != '[') line += ',';
+    line.append(1, '[').append(std::to_string(extent.offset)).append(1, ',');
+    line.append(std::to_string(extent.length)).append(1, ']');
+  }
+  line += ']';
+}
+
 Status Bad(const std::string& key, const std::string& allowed) {
   return Status(StatusCode::kInvalidArgument, "'" + key + "' must be " + allowed);
 }
@@ -118,6 +129,7 @@ Status TakeField(const std::string& key, const json& value, Record& record) {
   if (key == "drained") return TakeFlag(key, value, record.drained);
   if (key == "sums_only") return TakeFlag(key, value, record.sums_only);
   if (key == "extents") return TakeExtents(key, value, record.extents);
+  if (key == "reclaim") return TakeExtents(key, value, record.reclaim);
   return Status(StatusCode::kInvalidArgument, "'" + key + "' is not a key of the event log");
 }
 
@@ -143,15 +155,8 @@ std::string ToJson(const Record& record) {
   AppendFlag(line, "profiled", record.profiled);
   AppendFlag(line, "drained", record.drained);
   AppendFlag(line, "sums_only", record.sums_only);
-  if (!record.extents.empty()) {
-    line += ",\"extents\":[";
-    for (const scheduler::Extent& extent : record.extents) {
-      if (line.back() != '[') line += ',';
-      line.append(1, '[').append(std::to_string(extent.offset)).append(1, ',');
-      line.append(std::to_string(extent.length)).append(1, ']');
-    }
-    line += ']';
-  }
+  AppendExtents(line, "extents", record.extents);
+  AppendExtents(line, "reclaim", record.reclaim);
   AppendText(line, "text", record.text);
   return line + '}';
 }

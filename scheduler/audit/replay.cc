@@ -49,6 +49,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kGrant:
       Expect(job->past_gate(), record, "past its gate");
       job->claim = std::max(job->claim, record.claim);
+      Reclaim(id, job, record.reclaim);
       Grant(id, job, record.extents);
       break;
     case EventKind::kClaim:

@@ -30,18 +30,14 @@ Status Apply(const Decision& decision, const std::vector<Request>& requests, Led
 
 std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests,
                               const Ledger& ledger) {
-  std::vector<Record> records;
-  if (!decision.reclaim.empty()) {
-    Record record;
-    record.event = EventKind::kReclaim;
-    record.job = decision.job;
-    record.extents = decision.reclaim;
-    records.push_back(std::move(record));
-  }
-  if (decision.kind == Decision::Kind::kReclaim) return records;
-  const Request& request = requests[decision.request];
   Record record;
   record.job = decision.job;
+  if (decision.kind == Decision::Kind::kReclaim) {
+    record.event = EventKind::kReclaim;
+    record.extents = decision.reclaim;
+    return {record};
+  }
+  const Request& request = requests[decision.request];
   record.gate = request.gate;
   record.units = request.units;
   record.contiguous = request.contiguous;
@@ -53,6 +49,7 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
     record.event = opens ? EventKind::kGate : EventKind::kGrant;
     record.claim = decision.terms.claim;
     record.extents = decision.extents;
+    record.reclaim = decision.reclaim;
     if (opens) {
       record.gate = 0;
       record.piece = decision.terms.piece;
@@ -63,8 +60,7 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
       record.profiled = job->phase == Phase::kRunning;
     }
   }
-  records.push_back(std::move(record));
-  return records;
+  return {record};
 }
 
 void CountOvertaken(const Decision& decision, std::vector<Request>* requests) {

@@ -68,7 +68,8 @@ std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& r
 /// Makes the decision's ledger operations. An error is a bug in the caller (a stale decision): the ledger is unchanged.
 Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger);
 
-/// The records of a decision, in order (t_ns and iteration are the caller's). Call it before Apply.
+/// The records of a decision, in order: one, as the ledger takes no step in between (t_ns and iteration are the
+/// caller's). Call it before Apply.
 std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests, const Ledger& ledger);
 
 /// After a grant to a gate 0 or newcomer: one more overtake for every other request with a lower ticket.

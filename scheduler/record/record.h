@@ -19,7 +19,7 @@ enum class EventKind : uint8_t {
   kAdmit,    // request, limit, name
   kLimit,    // limit, request
   kGate,     // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the first group, may be empty)
-  kGrant,    // gate k or lease: extents, claim (after it; larger than before: a claim raise)
+  kGrant,    // gate k or lease: extents, claim (after it; larger than before: a claim raise), reclaim
   kRelease,  // extents, release
   kFenced,   // release
   kReclaim,  // extents: fenced units of the job that become free
@@ -57,6 +57,7 @@ struct Record {
   bool drained = false;
   bool sums_only = false;
   Extents extents;
+  Extents reclaim;  // kGrant: spare units of the job that become free in the same step
 };
 
 /// "grant", "fenced", ...: the value of the key `event`.

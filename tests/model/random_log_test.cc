@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <random>
+
+#include "scheduler/audit/audit.h"
+#include "tests/unit/scheduler/policy_desk.h"
+
+/// Larger pools than the exhaustive search can walk: random jobs with made-up iterations over the real ledger and
+/// policy. The log they leave is replayed by the audit, which shares no code with either.
+namespace sluice::scheduler {
+namespace {
+
+struct RandomJob {
+  Units claim = 0;
+  Units piece = 0;
+  Units wanted = 0;
+  int steps_left = 0;
+  int iterations = 0;
+};
+
+class RandomRun {
+ public:
+  RandomRun(uint32_t seed, const std::string& policy, bool deviate)
+      : random_(seed), deviate_(deviate), desk_(kPool, Config{policy, 2 + seed % 2, 4}) {
+    const JobId jobs = 2 + Pick(3);
+    const Units base = 2 + Pick(4);
+    const Units limit = kPool - (jobs - 1) * base;
+    for (JobId id = 1; id <= jobs; ++id) {
+      desk_.Parked(id, "j", base, limit, {(id - 1) * base, base});
+      RandomJob& job = jobs_[id];
+      job.claim = std::max<Units>(base + 1, limit / 2 + Pick(limit / 2) - (deviate ? 4 : 0));
+      job.piece = Pick(2) == 0 ? kWholeClaim : 1 + Pick(6);
+    }
+  }
+
+  void Run(int steps) {
+    for (int step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
+      const JobId id = 1 + Pick(static_cast<Units>(jobs_.size()));
+      if (!desk_.Waits(id)) Act(id);
+    }
+  }
+
+  Desk& desk() { return desk_; }
+  const std::map<JobId, RandomJob>& jobs() const { return jobs_; }
+
+ private:
+  static constexpr Units kPool = 48;
+
+  Units Pick(Units bound) { return bound == 0 ? 0 : static_cast<Units>(random_() % bound); }
+
+  void Act(JobId id) {
+    RandomJob& job = jobs_[id];
+    const Job& known = *desk_.ledger.Find(id);
+    if (known.phase == Phase::kParked) {
+      job.steps_left = 4 + static_cast<int>(Pick(12));
+      Request request;
+      request.kind = RequestKind::kGate0;
+      request.claim = job.claim;
+      request.piece = job.piece;
+      request.units = Pick(std::min<Units>(4, job.claim - known.held() + 1));
+      request.contiguous = std::min(request.units, job.piece);
+      desk_.Ask(id, request);
+    } else if (job.steps_left-- <= 0) {
+      ++job.iterations;
+      desk_.Trough(id);
+    } else if (Pick(2) == 0) {
+      const Units bound = deviate_ && Pick(6) == 0 ? known.limit : known.terms.claim;
+      const Units room = bound - std::min(bound, known.leased);
+      if (room == 0) return;
+      const Units units = 1 + Pick(std::min<Units>(room, 8));
+      desk_.Lease(id, units, 1 + Pick(std::min(units, job.piece)));
+    } else {
+      const Extents loose = Subtract(desk_.ledger.map().Held(id, UnitState::kLeased), known.base);
+      if (loose.empty()) return;
+      const Extent& extent = loose[Pick(static_cast<Units>(loose.size()))];
+      const Units skip = Pick(extent.length);
+      desk_.Release(id, {{extent.offset + skip, 1 + Pick(extent.length - skip)}});
+    }
+  }
+
+  std::mt19937 random_;
+  bool deviate_;
+  Desk desk_;
+  std::map<JobId, RandomJob> jobs_;
+};
+
+void Check(RandomRun& run, uint32_t seed, uint64_t* lent) {
+  const AuditReport report = Audit(run.desk().records);
+  for (const AuditViolation& violation : report.violations) {
+    ADD_FAILURE() << "seed " << seed << ", record " << violation.record << ": " << violation.rule << " " << violation.text;
+  }
+  EXPECT_TRUE(report.ok()) << "seed " << seed;
+  EXPECT_EQ(report.broken_promises, 0u) << "seed " << seed;
+  for (const auto& [id, job] : run.jobs()) {
+    EXPECT_GT(job.iterations, 10) << "seed " << seed << ": job " << id << " starves";
+  }
+  *lent += report.lent_bytes_within_iterations;
+}
+
+TEST(RandomLogs, ConformingJobsPassTheAudit) {
+  uint64_t lent = 0;
+  size_t records = 0;
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    RandomRun run(seed, "flow", false);
+    run.Run(3000);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    Check(run, seed, &lent);
+    records += run.desk().records.size();
+  }
+  std::printf("%zu records, %llu MiB lent within iterations\n", records, static_cast<unsigned long long>(lent >> 20));
+  EXPECT_GT(lent, 0u);
+}
+
+TEST(RandomLogs, NothingIsLentUnderTemporal) {
+  uint64_t lent = 0;
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    RandomRun run(seed, "temporal", false);
+    run.Run(3000);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    Check(run, seed, &lent);
+  }
+  EXPECT_EQ(lent, 0u);
+}
+
+TEST(RandomLogs, GrowersHarmNobodysInvariants) {
+  uint64_t lent = 0;
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    RandomRun run(seed, "flow", true);
+    run.Run(3000);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    Check(run, seed, &lent);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::scheduler

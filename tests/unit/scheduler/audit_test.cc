@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/audit/audit.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/scheduler/log_writer.h"
+
+namespace sluice::scheduler {
+namespace {
+
+LogWriter TwoJobs() {
+  LogWriter log(20);
+  log.Parked(1, 2, 16, {{0, 2}});
+  log.Parked(2, 2, 16, {{2, 2}});
+  return log;
+}
+
+/// The log breaks `rule` in its last record and nothing before.
+void ExpectCaught(const LogWriter& log, const std::string& rule, const std::string& words) {
+  const AuditReport report = Audit(log.records);
+  EXPECT_FALSE(report.ok());
+  ASSERT_FALSE(report.violations.empty());
+  EXPECT_EQ(report.violations[0].rule, rule) << report.violations[0].text;
+  EXPECT_EQ(report.violations[0].record, log.records.size() - 1) << report.violations[0].text;
+  EXPECT_NE(report.violations[0].text.find(words), std::string::npos) << report.violations[0].text;
+}
+
+TEST(Audit, AcceptsAGoodLogAndKeepsTheScore) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 14}});
+  log.Gate(2, 8);
+  log.Release(1, {{10, 8}}, 1);
+  log.Fenced(1, 1);
+  log.Reclaim(1, {{10, 8}});
+  log.Grant(2, {{14, 4}});  // four units flow from job 1 to job 2 inside the iterations of both
+  log.Release(1, {{4, 6}}, 2);
+  log.Fenced(1, 2);
+  log.Trough(1);
+  log.Release(2, {{14, 4}}, 1);
+  log.Fenced(2, 1);
+  log.Trough(2);
+  const AuditReport report = Audit(log.records);
+  for (const AuditViolation& v : report.violations) ADD_FAILURE() << v.rule << " " << v.text << " at " << v.record;
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.lent_bytes_within_iterations, 4u * 1024);
+  EXPECT_EQ(report.jobs.at(1).lent_units, 4u);
+  EXPECT_EQ(report.jobs.at(1).peak_units, 16u);
+  EXPECT_EQ(report.jobs.at(1).iterations, 2u);
+  EXPECT_EQ(report.broken_promises, 0u);
+  EXPECT_EQ(report.overbase_moments, 0u);
+  EXPECT_EQ(report.pool_units, 20u);
+  EXPECT_EQ(report.policy, "flow");
+  EXPECT_EQ(report.series.back().free, 16u);
+}
+
+TEST(Audit, WhatIsReleasedAtTheTroughIsNotLentWithinTheIteration) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 14}});
+  log.Gate(2, 8);
+  log.Release(1, {{4, 14}}, 1);
+  log.Fenced(1, 1);
+  log.Trough(1);
+  log.Grant(2, {{12, 6}});
+  const AuditReport report = Audit(log.records);
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.lent_bytes_within_iterations, 0u);
+}
+
+TEST(Audit, WhatComesBackToItsLenderIsNotLent) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 14}});
+  log.Release(1, {{10, 8}}, 1);
+  log.Fenced(1, 1);
+  log.Reclaim(1, {{10, 8}});
+  log.Grant(1, {{10, 8}});
+  EXPECT_EQ(Audit(log.records).lent_bytes_within_iterations, 0u);
+}
+
+TEST(Audit, MeanOverPeakWeighsTime) {
+  LogWriter log(20);
+  log.Parked(1, 2, 16, {{0, 2}});
+  log.Gate(1, 16, {{4, 14}});  // 16 units for 10 ns
+  log.Release(1, {{4, 14}}, 1);
+  log.records.back().t_ns += 20;  // and for 20 more
+  log.Fenced(1, 1);
+  log.records.back().t_ns += 20;
+  log.Reclaim(1, {{4, 14}});
+  log.records.back().t_ns += 20;
+  log.Trough(1);
+  log.records.back().t_ns += 40;  // 2 units for 30 ns
+  const AuditReport report = Audit(log.records);
+  ASSERT_TRUE(report.ok());
+  EXPECT_NEAR(report.jobs.at(1).mean_over_peak, (16.0 * 50 + 2 * 30) / 80 / 16, 1e-9);
+}
+
+TEST(Audit, CatchesAUnitWithTwoHolders) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8, {{4, 4}});
+  log.Gate(2, 8, {{7, 1}});
+  ExpectCaught(log, "I1", "while job 1 holds it");
+  EXPECT_GT(Audit(log.records).over_budget_moments, 0u);
+}
+
+TEST(Audit, CatchesUnfencedMemoryThatIsLent) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8, {{4, 4}});
+  log.Gate(2, 8);
+  log.Release(1, {{6, 2}}, 1);
+  log.Grant(2, {{6, 2}});
+  ExpectCaught(log, "I1", "while job 1 holds it");
+}
+
+TEST(Audit, CatchesQuarantinedMemoryThatIsLent) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8, {{4, 4}});
+  log.Gate(2, 8);
+  log.Add(EventKind::kDeath, 1);
+  log.Grant(2, {{4, 2}});
+  ExpectCaught(log, "I1", "while job 1 holds it");
+}
+
+TEST(Audit, CatchesAReclaimBeforeTheFence) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8, {{4, 4}});
+  log.Release(1, {{6, 2}}, 1);
+  log.Reclaim(1, {{6, 2}});
+  ExpectCaught(log, "I1", "GPU work is not done");
+}
+
+TEST(Audit, CatchesAGrantThatLeavesNoOrder) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 14, {{4, 6}});
+  log.Gate(2, 14);
+  log.Grant(2, {{12, 8}});
+  ExpectCaught(log, "I3", "no order");
+}
+
+TEST(Audit, CatchesAGateThatLeavesNoOrder) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 14, {{4, 6}});
+  log.Gate(2, 14, {{12, 8}});
+  ExpectCaught(log, "I4", "opens a gate");
+}
+
+TEST(Audit, CatchesAnOrderThatExistsInNumbersOnly) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 2}});
+  log.Gate(2, 12);
+  log.Grant(2, {{12, 1}});  // 13 are left, in runs of 6 and 7; they need 12 and 9 in one run
+  ExpectCaught(log, "I3", "no order");
+}
+
+TEST(Audit, AcceptsPieces) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 2}}).piece = 2;
+  log.Gate(2, 12).piece = 2;
+  log.Grant(2, {{12, 1}});
+  EXPECT_TRUE(Audit(log.records).ok());
+}
+
+TEST(Audit, CatchesARaiseThatLeavesNoOrder) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 10, {{4, 6}});
+  log.Gate(2, 14, {{14, 6}});
+  log.Grant(1, {{10, 1}}).claim = 16;
+  ExpectCaught(log, "I3", "no order");
+}
+
+TEST(Audit, CatchesMoreThanTheClaimAndMoreThanTheLimit) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8, {{4, 4}});
+  log.Grant(1, {{8, 4}});
+  ExpectCaught(log, "I1", "more than its claim");
+  EXPECT_EQ(Audit(log.records).over_limit_moments, 1u);
+}
+
+TEST(Audit, CatchesAnAdmissionThatDoesNotFit) {
+  LogWriter log = TwoJobs();
+  log.Admit(3, 3, 4);
+  ExpectCaught(log, "I0", "does not fit");
+}
+
+TEST(Audit, CountsAPromiseThatAJobBreaks) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 10}});
+  log.Gate(2, 14);
+  log.Trough(1);  // it keeps what it was to give back
+  AuditReport report = Audit(log.records);
+  EXPECT_TRUE(report.ok()) << "no decision was wrong";
+  EXPECT_EQ(report.broken_promises, 1u);
+  EXPECT_EQ(report.overbase_moments, 1u);
+  log.Grant(2, {{14, 2}});
+  EXPECT_TRUE(Audit(log.records).ok()) << "and what is left to do makes nothing worse";
+}
+
+TEST(Audit, AcceptsAGateOnTheNumberAloneOnlyForAJobAlone) {
+  LogWriter log(20);
+  log.Parked(1, 1, 16, {{0, 1}});
+  log.Admit(2, 1, 16);
+  log.Start(2, 1);
+  log.Grant(2, {{10, 1}});
+  log.Trough(2);
+  log.Gate(1, 14).sums_only = true;
+  EXPECT_TRUE(Audit(log.records).ok());
+  log.Gate(2, 5).sums_only = true;
+  ExpectCaught(log, "I4", "opens a gate");
+}
+
+TEST(Audit, CatchesWhatMakesNoSense) {
+  {
+    LogWriter log = TwoJobs();
+    log.Grant(7, {{4, 1}});
+    ExpectCaught(log, "schema", "never admitted");
+  }
+  {
+    LogWriter log = TwoJobs();
+    log.Gate(1, 8, {{19, 2}});
+    ExpectCaught(log, "schema", "does not lie in the pool");
+  }
+  {
+    LogWriter log = TwoJobs();
+    log.Gate(1, 8);
+    log.Gate(1, 8);
+    ExpectCaught(log, "schema", "not at its trough");
+  }
+  {
+    LogWriter log = TwoJobs();
+    log.Fenced(1, 3);
+    ExpectCaught(log, "I1", "no release 3");
+  }
+  {
+    LogWriter log = TwoJobs();
+    log.Gate(1, 8);
+    log.records.back().t_ns = 1;
+    ExpectCaught(log, "schema", "backwards");
+  }
+  EXPECT_EQ(Audit({}).violations[0].rule, "schema");
+  EXPECT_EQ(Audit({Record{}}).violations[0].rule, "schema") << "a pool of no units";
+}
+
+TEST(Audit, DeathFreesWithTheLastHolder) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8, {{4, 4}});
+  log.Add(EventKind::kDeath, 1);
+  log.Add(EventKind::kFree, 1);
+  log.Gate(2, 8, {{4, 4}});
+  const AuditReport report = Audit(log.records);
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.jobs.at(1).peak_units, 6u) << "the score of a job outlives it";
+}
+
+TEST(Audit, ThinsTheSeriesEvenly) {
+  LogWriter log = TwoJobs();
+  for (int i = 0; i < 1000; ++i) log.Add(EventKind::kWait, 1);
+  const AuditReport report = Audit(log.records, 64);
+  EXPECT_LE(report.series.size(), 64u);
+  EXPECT_GE(report.series.size(), 31u);
+  const uint64_t step = report.series[1].t_ns - report.series[0].t_ns;
+  for (size_t i = 1; i < report.series.size(); ++i) {
+    EXPECT_EQ(report.series[i].t_ns - report.series[i - 1].t_ns, step);
+  }
+  EXPECT_TRUE(Audit(log.records, 0).series.empty());
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
