@@ -85,13 +85,16 @@ int CheckLog(const std::string& file, std::string& out, std::string& err) {
   return report.ok() ? 0 : 1;
 }
 
-MemoryHistory HistoryOf(const std::vector<scheduler::Record>& records, const AuditReport& report) {
+MemoryHistory HistoryOf(const std::vector<scheduler::Record>& records, const AuditReport& report,
+                        const std::vector<JobLabel>& labels) {
   MemoryHistory history;
   history.pool_bytes = report.pool_units * report.unit_bytes;
   std::map<JobId, uint32_t> index;
-  for (const auto& [id, job] : report.jobs) {
-    index[id] = static_cast<uint32_t>(history.labels.size());
-    history.labels.push_back("job " + std::to_string(id));
+  for (const JobLabel& label : labels) {
+    for (const auto& [id, job] : report.jobs) {
+      if (job.name == label.name) index[id] = static_cast<uint32_t>(history.labels.size());
+    }
+    history.labels.push_back(label.label);
   }
   std::map<JobId, scheduler::Units> last;
   for (const scheduler::AuditSample& sample : report.series) {

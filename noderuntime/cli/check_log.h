@@ -17,8 +17,15 @@ std::string DescribeAudit(const std::string& file, const scheduler::AuditReport&
 /// are the texts for the two streams.
 int CheckLog(const std::string& file, std::string& out, std::string& err);
 
-/// Everything for the picture, in bytes: what every job held, and when its gate 0 opened.
+/// How a job is called in a picture, by the name it registered with.
+struct JobLabel {
+  std::string name;
+  std::string label;
+};
+
+/// Everything for the picture, in bytes: what every job held, and when its gate 0 opened. The
+/// labelled jobs, in this order: the daemon numbers jobs as they happen to register.
 MemoryHistory HistoryOf(const std::vector<scheduler::Record>& records,
-                        const scheduler::AuditReport& report);
+                        const scheduler::AuditReport& report, const std::vector<JobLabel>& labels);
 
 }  // namespace sluice::cli

@@ -58,7 +58,7 @@ Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path) {
 
 Status DaemonClient::Send(const void* frame, size_t bytes) {
   if (::send(socket_.get(), frame, bytes, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes)) {
-    return Status::FromErrno(errno, "sluice-noded: send");
+    return Broken(std::string("cannot be asked: ") + std::strerror(errno));
   }
   return {};
 }
@@ -80,7 +80,7 @@ Result<UniqueFd> DaemonClient::Receive(uint16_t type, void* frame, size_t bytes)
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
-  if (received < 0) return Status::FromErrno(errno, "sluice-noded: receive");
+  if (received < 0) return Broken(std::string("does not answer: ") + std::strerror(errno));
   UniqueFd passed;
   const cmsghdr* item = CMSG_FIRSTHDR(&message);
   if (item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {

@@ -6,15 +6,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 
 namespace sluice::cli {
 namespace {
 
 constexpr int kStopTimeoutMs = 20'000;
+constexpr int kElectionTimeoutMs = 20'000;
 
 /// Everything a starting daemon needs, for either kind of child.
 struct Preparation {
@@ -58,6 +61,38 @@ Status AwaitReady(Preparation& made, const DaemonOptions& options) {
                  : "did not start";
   return Status(StatusCode::kUnavailable,
                 "sluice-noded " + why + (last.empty() ? "" : ": " + last));
+}
+
+Status TakeTurn(const std::string& runtime_dir, UniqueFd& turn) {
+  const std::string path = runtime_dir + "/start.lock";
+  turn.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!turn.valid()) return Status::FromErrno(errno, path);
+  while (::flock(turn.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return Status::FromErrno(errno, path);
+  }
+  return {};
+}
+
+/// Whether some daemon lives in the folder. Asked only after a start has failed: for a moment the
+/// question itself keeps others from taking the lock. Opened for reading: a file opened for writing
+/// would wake those who wait for the daemon's end when it is closed.
+bool DaemonLocked(const std::string& runtime_dir) {
+  const UniqueFd lock(::open((runtime_dir + "/noded.lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return lock.valid() && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
+Status StartDetached(const Layout& layout, const std::string& runtime_dir,
+                     const std::vector<std::string>& flags, const Environment& environment) {
+  DaemonOptions options;
+  options.program = layout.Program("sluice-noded");
+  options.runtime_dir = runtime_dir;
+  options.log_file = runtime_dir + "/noded.log";
+  options.flags = {"--idle-exit", "5"};
+  options.flags.insert(options.flags.end(), flags.begin(), flags.end());
+  Result<Preparation> made = Prepare(options, DaemonEnvironment(environment, layout));
+  if (!made.ok()) return made.status();
+  if (Status started = SpawnDetached(std::move(made->spawn)); !started.ok()) return started;
+  return AwaitReady(*made, options);
 }
 
 bool NobodyListens(const Status& status) {
@@ -114,31 +149,44 @@ Result<DaemonClient> ConnectOrStart(const Layout& layout, const std::string& run
   if (client.ok() || !NobodyListens(client.status())) return client;
   if (Status made = MakeRuntimeDir(runtime_dir); !made.ok()) return made;
 
-  // Launchers take turns, so that the loser of a race finds the winner's daemon listening instead
-  // of seeing its own daemon lose the election. The daemon's lock still decides: one may be started
-  // by hand.
-  const std::string turn_path = runtime_dir + "/start.lock";
-  UniqueFd turn(::open(turn_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!turn.valid()) return Status::FromErrno(errno, turn_path);
-  while (::flock(turn.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return Status::FromErrno(errno, turn_path);
+  // Launchers take turns, so that one does not see its daemon lose the election to another's that
+  // does not listen yet. The daemon's lock still decides: one may be started by hand, or be ending.
+  UniqueFd turn;
+  if (Status taken = TakeTurn(runtime_dir, turn); !taken.ok()) return taken;
+  UniqueFd changes(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!changes.valid() || ::inotify_add_watch(changes.get(), runtime_dir.c_str(),
+                                              IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE) < 0) {
+    return Status::FromErrno(errno, runtime_dir);
   }
-  client = DaemonClient::Connect(socket);
-  if (client.ok() || !NobodyListens(client.status())) return client;
-
-  DaemonOptions options;
-  options.program = layout.Program("sluice-noded");
-  options.runtime_dir = runtime_dir;
-  options.log_file = runtime_dir + "/noded.log";
-  options.flags = {"--idle-exit", "5"};
-  options.flags.insert(options.flags.end(), flags.begin(), flags.end());
-  Result<Preparation> made = Prepare(options, DaemonEnvironment(environment, layout));
-  if (!made.ok()) return made.status();
-  if (Status started = SpawnDetached(std::move(made->spawn)); !started.ok()) return started;
-  const Status ready = AwaitReady(*made, options);
-  client = DaemonClient::Connect(socket);
-  // A daemon that was elected meanwhile is as good as ours.
-  if (!client.ok() && !ready.ok()) return ready;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(kElectionTimeoutMs);
+  // A start fails for a reason of its own, or because of another daemon's lock, which may be gone
+  // when we look: only the second failure without a lock in sight is the answer.
+  for (int unexplained = 0; unexplained < 2;) {
+    client = DaemonClient::Connect(socket);
+    if (client.ok() || !NobodyListens(client.status())) return client;
+    const Status started = StartDetached(layout, runtime_dir, flags, environment);
+    char events[4096];
+    while (::read(changes.get(), events, sizeof events) > 0) {
+    }
+    client = DaemonClient::Connect(socket);
+    if (client.ok() || started.ok()) return client;
+    if (!DaemonLocked(runtime_dir)) {
+      ++unexplained;
+      client = started;
+      continue;
+    }
+    // That daemon begins or ends; either changes a file here (its socket appears, its lock is
+    // closed).
+    unexplained = 0;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd changed = {changes.get(), POLLIN, 0};
+    if (left <= 0 || ::poll(&changed, 1, static_cast<int>(left)) == 0) {
+      return Status(StatusCode::kUnavailable, "another sluice-noded holds " + runtime_dir +
+                                                  "/noded.lock and does not answer");
+    }
+  }
   return client;
 }
 

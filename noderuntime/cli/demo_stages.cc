@@ -217,7 +217,14 @@ Status Demo::ReadEvents(const std::string& file, bool keep_history, DemoResult& 
     shared.violations.push_back("event log line " + std::to_string(violation.record + 1) + ": " +
                                 violation.rule + ": " + violation.text);
   }
-  if (keep_history) result.history = HistoryOf(*records, report);
+  if (keep_history) {
+    std::vector<JobLabel> labels;
+    for (const DemoJob& job : plan_) {
+      const std::vector<std::string> command = Trainer(job, options_.iterations);
+      labels.push_back({JobName(command.front(), {command.begin() + 1, command.end()}), job.label});
+    }
+    result.history = HistoryOf(*records, report, labels);
+  }
   progress_.Note("lent within iterations: " + FormatBytes(shared.lent_bytes) +
                  ", violations: " + std::to_string(report.violations.size()) +
                  ", oracle violations: " + std::to_string(shared.oracle_violations));
@@ -234,7 +241,10 @@ Result<std::optional<SimulatedGpu>> Demo::PowerUp(const std::string& name,
   std::filesystem::create_directories(work_.File(name), error);
   if (error) return Status(StatusCode::kInternal, work_.File(name) + ": " + error.message());
   if (options_.real_gpu) return std::optional<SimulatedGpu>();
-  Result<SimulatedGpu> gpu = SimulatedGpu::Up(layout_, work_.File(name + "/gpu"), memory_bytes);
+  const std::string machine = work_.File("machine");
+  std::ofstream(machine) << kDemoMachine;
+  Result<SimulatedGpu> gpu =
+      SimulatedGpu::Up(layout_, work_.File(name + "/gpu"), memory_bytes, machine);
   if (!gpu.ok()) return gpu.status();
   return std::optional<SimulatedGpu>(std::move(*gpu));
 }

@@ -87,12 +87,19 @@ int RunJob(const RunOptions& options, const Layout& layout) {
                                       " (the interception library belongs beside the programs)");
   }
 
-  Result<DaemonClient> client =
-      ConnectOrStart(layout, options.runtime_dir, options.daemon_flags, own);
-  if (!client.ok()) return Complain(kExitRefused, client.status().message());
   JobRequest request = {options.limit_bytes, options.request_bytes, options.gpu, ""};
   request.name = JobName(program, {options.command.begin() + 1, options.command.end()});
-  const Result<JobGrant> grant = client->Register(request);
+  std::vector<std::string> flags = {"--gpu", std::to_string(options.gpu)};
+  flags.insert(flags.end(), options.daemon_flags.begin(), options.daemon_flags.end());
+  Result<DaemonClient> client = ConnectOrStart(layout, options.runtime_dir, flags, own);
+  if (!client.ok()) return Complain(kExitRefused, client.status().message());
+  Result<JobGrant> grant = client->Register(request);
+  if (!grant.ok() && grant.status().code() == StatusCode::kUnavailable) {
+    // The daemon ended, idle, between our connection and its answer. The next one has just begun.
+    client = ConnectOrStart(layout, options.runtime_dir, flags, own);
+    if (!client.ok()) return Complain(kExitRefused, client.status().message());
+    grant = client->Register(request);
+  }
   if (!grant.ok()) {
     const bool refused = grant.status().code() == StatusCode::kResourceExhausted;
     return Complain(kExitRefused, (refused ? "refused: " : "") + grant.status().message());

@@ -29,8 +29,9 @@ Result<std::string> Control(const Layout& layout, std::vector<std::string> argum
 }  // namespace
 
 Result<SimulatedGpu> SimulatedGpu::Up(const Layout& layout, const std::string& dir,
-                                      uint64_t memory_bytes) {
-  const auto up = Control(layout, {"up", dir, "--memory", std::to_string(memory_bytes)});
+                                      uint64_t memory_bytes, const std::string& machine_file) {
+  const auto up = Control(
+      layout, {"up", dir, "--memory", std::to_string(memory_bytes), "--machine", machine_file});
   if (!up.ok()) return up.status();
   return SimulatedGpu(layout, dir);
 }

@@ -20,9 +20,9 @@ struct GpuStats {
 /// program only: nothing links the simulated driver.
 class SimulatedGpu {
  public:
-  /// `dir` must not exist.
+  /// `dir` must not exist. `machine_file` says how fast it is.
   static Result<SimulatedGpu> Up(const Layout& layout, const std::string& dir,
-                                 uint64_t memory_bytes);
+                                 uint64_t memory_bytes, const std::string& machine_file);
   SimulatedGpu(SimulatedGpu&& other) noexcept;
   SimulatedGpu& operator=(SimulatedGpu&&) = delete;
   ~SimulatedGpu();

@@ -18,8 +18,8 @@ struct TrainerOutput {
   std::optional<uint64_t> peak_bytes;  // of its last line, "done ... peak_bytes=N"
 };
 
-/// Reads "loss ITERATION HEX-FLOAT" and "done ... peak_bytes=N ...". Lines that are not the trainer's are passed over; a line of its own that cannot be read is an
-/// error.
+/// Reads "loss ITERATION HEX-FLOAT" and "done ... peak_bytes=N ...". Lines that are not the
+/// trainer's are passed over; a line of its own that cannot be read is an error.
 Result<TrainerOutput> ParseTrainerOutput(const std::vector<std::string>& lines);
 
 /// Whether every loss is a finite number: only then does equality prove anything.

@@ -105,11 +105,13 @@ TEST_F(CheckLogTest, AnEmptyOrMissingLogIsAnError) {
 
 TEST_F(CheckLogTest, ThePictureHoldsWhatTheLogSays) {
   const auto report = scheduler::Audit(GoodLog(), SIZE_MAX);
-  const MemoryHistory history = HistoryOf(GoodLog(), report);
-  EXPECT_EQ(history.labels, std::vector<std::string>{"job 1"});
+  const MemoryHistory history =
+      HistoryOf(GoodLog(), report, {{"other", "job 1"}, {"train", "job 2"}});
+  EXPECT_EQ(history.labels, (std::vector<std::string>{"job 1", "job 2"}));
   EXPECT_EQ(history.pool_bytes, 8192u);
   ASSERT_EQ(history.marks.size(), 1u);
   EXPECT_EQ(history.marks[0].t_ns, 2u);
+  EXPECT_EQ(history.marks[0].job, 1u);
   ASSERT_GE(history.steps.size(), 2u);
   EXPECT_EQ(history.steps.front().t_ns, 3u);
   EXPECT_EQ(history.steps.front().bytes, 4096u);
