@@ -35,8 +35,12 @@ class Arena {
   /// The extent is leased from now on. False: host out of memory, or already (partly) leased.
   bool Grant(const protocol::Extent& extent);
 
+  /// Which end of the pool the job fills from: live blocks gather there, and the units at the other
+  /// end of what it holds become free as a whole. May change between allocations.
+  void FillFromHighEnd(bool high_end) { high_end_ = high_end; }
+
   /// A live block, or kNoBlock. `slot` kNoSlot: for any stream at once (cuMemAlloc). Search order:
-  /// same-stream, synced, unused (each the lowest address that fits), another stream's block whose
+  /// same-stream, synced, unused (each the address nearest the job's end that fits), another stream's block whose
   /// mark is reached (earliest free first, whole), then a run of adjacent usable blocks.
   uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
 
@@ -56,7 +60,7 @@ class Arena {
   uint32_t CollectThrough(uint32_t slot, uint64_t free_seq);
   uint64_t FreeSeq() const { return free_seq_; }
 
-  /// Gives up to `max_units` wholly free units back, the highest first, as far as their frees are
+  /// Gives up to `max_units` wholly free units back, the farthest from the job's end first, as far as their frees are
   /// reached or covered by a mark that was issued (`queued[slot]`), in one frame and one fence.
   uint32_t TakeFreeUnits(uint32_t max_units, const uint64_t* queued,
                          const protocol::MarkPage& marks, UnitRelease* out);
@@ -116,6 +120,7 @@ class Arena {
 
   uint32_t TakeFirst(uint32_t tree, uint32_t granules);
   uint32_t TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules);
+  uint32_t TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules);
   uint32_t MakeLive(uint32_t id);
   uint32_t Borrow(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
   uint32_t Combine(uint32_t granules, uint32_t slot);
@@ -126,6 +131,7 @@ class Arena {
 
   uint32_t units_ = 0;
   uint32_t unit_shift_ = 0;
+  bool high_end_ = false;
   uint32_t held_units_ = 0;
   uint32_t free_units_ = 0;
   uint64_t live_granules_ = 0;

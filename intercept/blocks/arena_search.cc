@@ -35,6 +35,10 @@ uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkP
 
 uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
   FreePath path;
+  if (high_end_) {
+    if (!index_.FindLast(tree_[tree], granules, &path)) return kNoBlock;
+    return TakeHigh(tree_[tree], path, granules);
+  }
   if (!index_.FindFirst(tree_[tree], granules, &path)) return kNoBlock;
   return TakeLow(tree_[tree], path, granules);
 }
@@ -56,6 +60,23 @@ uint32_t Arena::TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules)
   index_.Change(tree, path, rest.start, rest.size);
   CoverUnits(low, blocks_[low].start, rest.start);
   return MakeLive(low);
+}
+
+// The same from the other side: the rest keeps its address too.
+uint32_t Arena::TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules) {
+  const uint32_t id = index_.ValueAt(tree, path);
+  Block& rest = blocks_[id];
+  if (rest.size == granules || rest.borrowed) return TakeLow(tree, path, granules);
+  const uint32_t high = NewBlock(rest.end() - granules, granules);
+  Block& block = blocks_[high];
+  block.prev = id;
+  block.next = rest.next;
+  if (block.next != kNoBlock) blocks_[block.next].prev = high;
+  rest.next = high;
+  rest.size -= granules;
+  index_.Change(tree, path, rest.start, rest.size);
+  CoverUnits(high, block.start, block.end());
+  return MakeLive(high);
 }
 
 uint32_t Arena::MakeLive(uint32_t id) {

@@ -46,14 +46,17 @@ bool Arena::FenceUnit(uint32_t unit, const uint64_t* queued, const protocol::Mar
 uint32_t Arena::TakeFreeUnits(uint32_t max_units, const uint64_t* queued,
                               const protocol::MarkPage& marks, UnitRelease* out) {
   out->units = out->terms = out->extents = 0;
-  for (uint32_t unit = units_; unit-- > 0 && out->units < max_units && free_units_ > 0;) {
+  for (uint32_t i = 0; i < units_ && out->units < max_units && free_units_ > 0; ++i) {
+    const uint32_t unit = high_end_ ? i : units_ - 1 - i;
     if (live_in_unit_[unit] != 0) continue;
-    const bool adjacent = out->extents > 0 && out->extent[out->extents - 1].offset == unit + 1;
+    const protocol::Extent* last = out->extents > 0 ? &out->extent[out->extents - 1] : nullptr;
+    const bool adjacent =
+        last != nullptr && (high_end_ ? last->offset + last->length == unit : last->offset == unit + 1);
     if (!adjacent && out->extents == protocol::kMaxExtentsPerFrame) break;
     if (!Reserve() || !FenceUnit(unit, queued, marks, out)) continue;
     RemoveUnit(unit);
     if (adjacent) {
-      --out->extent[out->extents - 1].offset;
+      if (!high_end_) --out->extent[out->extents - 1].offset;
       ++out->extent[out->extents - 1].length;
     } else {
       out->extent[out->extents++] = {unit, 1};

@@ -39,9 +39,10 @@ void Shift(uint32_t* values, uint32_t to, uint32_t from, uint32_t count) {
 
 }  // namespace
 
-uint32_t FreeIndex::FirstAtLeast(const Node& node, uint32_t size) {
+uint32_t FreeIndex::EdgeAtLeast(const Node& node, uint32_t size, bool last) {
   const uint32_t mask = GreaterMask(node.size, size - 1);
-  return mask == 0 ? kFanout : static_cast<uint32_t>(__builtin_ctz(mask));
+  if (mask == 0) return kFanout;
+  return static_cast<uint32_t>(last ? 31 - __builtin_clz(mask) : __builtin_ctz(mask));
 }
 
 uint32_t FreeIndex::CountUpTo(const Node& node, uint32_t key) {
@@ -91,12 +92,12 @@ void FreeIndex::FreeNode(uint32_t id) {
   ++free_count_;
 }
 
-bool FreeIndex::FindFirst(const FreeTree& tree, uint32_t size, FreePath* path) const {
+bool FreeIndex::FindEdge(const FreeTree& tree, uint32_t size, bool last, FreePath* path) const {
   if (tree.height == 0) return false;
   uint32_t id = tree.root;
   for (uint32_t level = 0; level < tree.height; ++level) {
     const Node& node = nodes_[id];
-    const uint32_t at = FirstAtLeast(node, size);
+    const uint32_t at = EdgeAtLeast(node, size, last);
     if (at == kFanout) return false;  // only at the root: inner sizes are exact
     path->node[level] = id;
     path->at[level] = at;

@@ -20,8 +20,8 @@ struct FreePath {
   uint32_t at[8];
 };
 
-/// Trees of (key = address, size, value) that answer "the lowest address with at least this size" in
-/// one descent: a B+ tree whose inner entries hold the largest size below them. A node's 32 sizes or
+/// Trees of (key = address, size, value) that answer "the lowest (or highest) address with at least
+/// this size" in one descent: a B+ tree whose inner entries hold the largest size below them. A node's 32 sizes or
 /// keys are compared at once, so the usual tree (one leaf) costs a few nanoseconds, and a tree of a
 /// million entries five levels. Nodes are not rebalanced on erasure, only freed when empty: free
 /// blocks come and go at the same places. All trees share one node store.
@@ -36,7 +36,12 @@ class FreeIndex {
   bool Reserve(uint32_t insertions);
   void FreeMemory();
 
-  bool FindFirst(const FreeTree& tree, uint32_t size, FreePath* path) const;
+  bool FindFirst(const FreeTree& tree, uint32_t size, FreePath* path) const {
+    return FindEdge(tree, size, false, path);
+  }
+  bool FindLast(const FreeTree& tree, uint32_t size, FreePath* path) const {
+    return FindEdge(tree, size, true, path);
+  }
   /// The entry with exactly this key, which must be there.
   void Find(const FreeTree& tree, uint32_t key, FreePath* path) const;
   uint32_t ValueAt(const FreeTree& tree, const FreePath& path) const;
@@ -56,10 +61,11 @@ class FreeIndex {
     uint32_t count;
   };
 
-  static uint32_t FirstAtLeast(const Node& node, uint32_t size);
+  static uint32_t EdgeAtLeast(const Node& node, uint32_t size, bool last);
   static uint32_t CountUpTo(const Node& node, uint32_t key);
   static uint32_t Largest(const Node& node);
 
+  bool FindEdge(const FreeTree& tree, uint32_t size, bool last, FreePath* path) const;
   uint32_t NewNode();
   void FreeNode(uint32_t id);
   void Place(FreeTree& tree, const FreePath& path, uint32_t level, uint32_t at, uint32_t key,

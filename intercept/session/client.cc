@@ -158,6 +158,7 @@ void Client::PublishHeld() {
 
 bool Client::ApplyPending() {
   const LockGuard guard(state_lock_);
+  arena_.FillFromHighEnd(session_.high_end());
   const bool applied =
       session_.TakePending([this](const protocol::Extent& extent) { return arena_.Grant(extent); });
   PublishHeld();

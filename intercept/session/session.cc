@@ -242,6 +242,7 @@ void Session::Await(uint32_t seq, Answer* answer) {
           error = "it granted what does not exist";
         } else if ((frame.header.flags & protocol::kLastFrame) != 0) {
           epoch_ = epoch;
+          high_end_ = (frame.header.flags & protocol::kHighEnd) != 0;
           answer->kind = Answer::kGranted;
           return;
         }

@@ -54,6 +54,8 @@ class Session {
     }
     return all;
   }
+  /// The job's end of the pool, by the last grant.
+  bool high_end() const { return high_end_; }
   /// The daemon is given up; nobody sends or waits any more.
   void Abandon() { socket_.Shutdown(); }
 
@@ -97,6 +99,7 @@ class Session {
   uint64_t limit_bytes_ = 0;
   uint32_t seq_ = 0;
   uint64_t epoch_ = 0;
+  bool high_end_ = false;
   PagedArray<uint8_t> pending_;  // 1: granted by the answer that is being received
   char refusal_[protocol::kMaxTextBytes] = {};
 };

@@ -209,6 +209,7 @@ TEST_P(ArenaProperty, MatchesTheModel) {
   }
   for (int step = 0; step < 3000; ++step) {
     const uint32_t slot = below(kSlots + 1) == 0 ? kNoSlot : below(kSlots);
+    if (below(16) == 0) arena_.FillFromHighEnd(below(2) == 0);
     switch (below(10)) {
       case 0: {
         const protocol::Extent extent{below(kUnits), 1 + below(4)};

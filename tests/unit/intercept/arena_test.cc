@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/blocks/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kUnit = 256;  // granules
+
+class ArenaTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(arena_.Init(16, kUnit));
+    ASSERT_TRUE(arena_.Grant({2, 4}));
+  }
+  void TearDown() override { arena_.FreeMemory(); }
+
+  uint32_t At(uint32_t id) const { return id == kNoBlock ? ~0u : arena_.block(id).start; }
+  uint32_t Alloc(uint32_t granules, uint32_t slot) {
+    return arena_.Allocate(granules, slot, marks_);
+  }
+  UnitRelease Take(uint32_t units) {
+    UnitRelease release;
+    arena_.TakeFreeUnits(units, queued_, marks_, &release);
+    return release;
+  }
+
+  static constexpr uint32_t kBase = 2 * kUnit;
+  Arena arena_;
+  protocol::MarkPage marks_{};
+  uint64_t queued_[protocol::kStreamSlots] = {};
+};
+
+TEST_F(ArenaTest, KindsAreSearchedInOrder) {
+  // Four equal holes in use by live blocks, then one of each kind, at descending addresses.
+  const uint32_t other = Alloc(100, 1);
+  const uint32_t fence1 = Alloc(1, 1);
+  const uint32_t synced = Alloc(100, 1);
+  const uint32_t fence2 = Alloc(1, 1);
+  const uint32_t same = Alloc(100, 1);
+  const uint32_t fence3 = Alloc(1, 1);
+  ASSERT_NE(fence1 + fence2 + fence3, 3 * kNoBlock);
+  const uint32_t at_other = At(other);
+  const uint32_t at_synced = At(synced);
+  const uint32_t at_same = At(same);
+  arena_.FreeOnStream(other, 2, 1);
+  arena_.FreeSynced(synced);
+  arena_.FreeOnStream(same, 1, 1);
+  marks_.mark[2] = 1;
+  EXPECT_EQ(At(Alloc(100, 1)), at_same) << "same-stream comes first";
+  EXPECT_EQ(At(Alloc(100, 1)), at_synced) << "then synced";
+  EXPECT_EQ(At(Alloc(100, 1)), kBase + 303) << "then unused";
+  uint32_t last = 0;
+  for (uint32_t id = Alloc(100, 1); id != kNoBlock; id = Alloc(100, 1)) last = At(id);
+  EXPECT_EQ(last, at_other) << "another stream's comes last";
+}
+
+TEST_F(ArenaTest, TheLowestAddressThatFitsIsTaken) {
+  std::vector<uint32_t> ids;
+  for (int i = 0; i < 6; ++i) ids.push_back(Alloc(i % 2 == 0 ? 10 : 5, 1));
+  const uint32_t first = At(ids[0]);
+  const uint32_t third = At(ids[2]);
+  arena_.FreeOnStream(ids[4], 1, 1);
+  arena_.FreeOnStream(ids[2], 1, 1);
+  arena_.FreeOnStream(ids[0], 1, 1);
+  EXPECT_EQ(At(Alloc(4, 1)), first);
+  EXPECT_EQ(At(Alloc(7, 1)), third) << "the rest of the first is too small";
+  EXPECT_EQ(At(Alloc(6, 1)), first + 4) << "splitting leaves the high part";
+}
+
+TEST_F(ArenaTest, ABorrowedBlockIsTakenWholeAndStaysWhole) {
+  const uint32_t all = Alloc(4 * kUnit - 100, 1);
+  const uint32_t tail = Alloc(100, 1);
+  arena_.FreeOnStream(tail, 1, 1);
+  EXPECT_EQ(Alloc(60, 2), kNoBlock) << "the mark is not reached";
+  marks_.mark[1] = 1;
+  const uint32_t borrowed = Alloc(60, 2);
+  ASSERT_NE(borrowed, kNoBlock);
+  EXPECT_EQ(arena_.block(borrowed).size, 100u) << "not split";
+  arena_.FreeOnStream(borrowed, 2, 1);
+  arena_.FreeOnStream(all, 2, 1);
+  uint32_t blocks = 0;
+  arena_.ForEach([&](uint32_t, const Block&) { ++blocks; });
+  EXPECT_EQ(blocks, 2u) << "not merged";
+  marks_.mark[2] = 1;
+  arena_.CollectReached(marks_);
+  blocks = 0;
+  arena_.ForEach([&](uint32_t, const Block&) { ++blocks; });
+  EXPECT_EQ(blocks, 1u) << "synced space is ordinary space";
+}
+
+TEST_F(ArenaTest, EarlierFreesAreBorrowedFirst) {
+  std::vector<uint32_t> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(Alloc(kUnit, 1));
+  const uint32_t late = At(ids[0]);
+  const uint32_t early = At(ids[2]);
+  arena_.FreeOnStream(ids[2], 3, 1);
+  arena_.FreeOnStream(ids[0], 2, 1);
+  marks_.mark[2] = 1;
+  marks_.mark[3] = 1;
+  EXPECT_EQ(At(Alloc(kUnit, 1)), early);
+  EXPECT_EQ(At(Alloc(kUnit, 1)), late);
+}
+
+TEST_F(ArenaTest, PiecesOfSeveralKindsTogetherHoldALargeBlock) {
+  const uint32_t a = Alloc(kUnit, 1);
+  const uint32_t b = Alloc(kUnit, 1);
+  arena_.FreeSynced(a);
+  arena_.FreeOnStream(b, 1, 1);
+  EXPECT_EQ(Alloc(4 * kUnit, 2), kNoBlock) << "a piece is another stream's";
+  EXPECT_EQ(At(Alloc(4 * kUnit, 1)), kBase);
+}
+
+TEST_F(ArenaTest, OnlyWhollyFreeUnitsGoBackHighestFirst) {
+  const uint32_t low = Alloc(kUnit / 2, 1);
+  const uint32_t high = Alloc(kUnit, 1);  // covers half of units 2 and 3
+  arena_.FreeOnStream(low, 1, 5);
+  queued_[1] = 5;
+  UnitRelease release = Take(1);
+  ASSERT_EQ(release.units, 1u);
+  EXPECT_EQ(release.extent[0].offset, 5u);
+  release = Take(9);
+  EXPECT_EQ(release.units, 1u);
+  EXPECT_EQ(release.extent[0].offset, 4u);
+  EXPECT_EQ(release.terms, 0u) << "never used";
+  arena_.FreeOnStream(high, 1, 6);
+  EXPECT_EQ(Take(9).units, 0u) << "mark 6 was not issued, so no fence can name it";
+  queued_[1] = 6;
+  release = Take(9);
+  EXPECT_EQ(release.units, 2u);
+  ASSERT_EQ(release.terms, 1u);
+  EXPECT_EQ(release.fence[0].value, 6u);
+  EXPECT_EQ(arena_.held_units(), 0u);
+}
+
+TEST_F(ArenaTest, AJobAtTheHighEndFillsDownwardsAndGivesBackTheLowest) {
+  arena_.FillFromHighEnd(true);
+  const uint32_t first = Alloc(kUnit, 1);
+  const uint32_t second = Alloc(kUnit, 1);
+  EXPECT_EQ(At(first), 5 * kUnit);
+  EXPECT_EQ(At(second), 4 * kUnit);
+  arena_.FreeSynced(first);
+  EXPECT_EQ(At(Alloc(kUnit / 2, 1)), 5 * kUnit + kUnit / 2) << "the hole nearest its end";
+  arena_.FreeSynced(second);
+  const UnitRelease release = Take(2);
+  ASSERT_EQ(release.extents, 1u);
+  EXPECT_EQ(release.extent[0].offset, 2u);
+  EXPECT_EQ(release.extent[0].length, 2u);
+}
+
+TEST_F(ArenaTest, AFenceHasAtMostEightTerms) {
+  ASSERT_TRUE(arena_.Grant({6, 8}));
+  std::vector<uint32_t> ids;
+  for (uint32_t i = 0; i < 12; ++i) ids.push_back(Alloc(kUnit, 1));
+  for (uint32_t i = 0; i < 12; ++i) {
+    arena_.FreeOnStream(ids[i], 10 + i, 1);
+    queued_[10 + i] = 1;
+  }
+  const UnitRelease release = Take(12);
+  EXPECT_EQ(release.units, 8u);
+  EXPECT_EQ(release.terms, 8u);
+  for (uint32_t i = 0; i < 12; ++i) marks_.mark[10 + i] = 1;
+  EXPECT_EQ(Take(12).units, 4u);
+}
+
+TEST_F(ArenaTest, FreesOnStreamsWithoutASlotNeedADrain) {
+  const uint32_t id = Alloc(kUnit, kNoSlot);
+  arena_.FreeOnStream(id, kNoSlot, 0);
+  EXPECT_EQ(Take(9).units, 3u);
+  EXPECT_EQ(Alloc(kUnit, 1), kNoBlock);
+  EXPECT_EQ(arena_.CollectThrough(kNoSlot, arena_.FreeSeq()), 1u);
+  EXPECT_NE(Alloc(kUnit, 1), kNoBlock);
+}
+
+TEST_F(ArenaTest, WhatIsLeasedIsNotLeasedAgain) {
+  EXPECT_FALSE(arena_.Grant({5, 1}));
+  EXPECT_FALSE(arena_.Grant({0, 3}));
+  EXPECT_TRUE(arena_.Grant({0, 2}));
+  EXPECT_EQ(At(Alloc(6 * kUnit, 1)), 0u) << "neighbouring leases are contiguous";
+}
+
+TEST_F(ArenaTest, AbandonFreesEverything) {
+  Alloc(100, 1);
+  arena_.FreeOnStream(Alloc(100, 1), 1, 1);
+  arena_.FreeOnStream(Alloc(100, 1), kNoSlot, 0);
+  arena_.Abandon();
+  EXPECT_EQ(arena_.live_granules(), 0u);
+  EXPECT_EQ(Take(9).units, 4u);
+}
+
+TEST_F(ArenaTest, TenThousandBlocksOfOneGranule) {
+  ASSERT_TRUE(arena_.Grant({6, 10}));
+  ASSERT_TRUE(arena_.Grant({0, 2}));
+  std::vector<uint32_t> ids;
+  for (uint32_t i = 0; i < 16 * kUnit; ++i) {
+    ids.push_back(Alloc(1, 1));
+    ASSERT_NE(ids.back(), kNoBlock);
+  }
+  EXPECT_EQ(Alloc(1, 1), kNoBlock);
+  for (uint32_t i = 0; i < ids.size(); i += 2) arena_.FreeOnStream(ids[i], 1, 1);
+  EXPECT_EQ(Alloc(2, 1), kNoBlock);
+  for (uint32_t i = 1; i < ids.size(); i += 2) arena_.FreeOnStream(ids[i], 1, 1);
+  EXPECT_EQ(At(Alloc(16 * kUnit, 1)), 0u);
+}
+
+}  // namespace
+}  // namespace sluice
