@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/streams/stream_table.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace sluice {
+namespace {
+
+class StreamTableTest : public ::testing::Test {
+ protected:
+  uint32_t Acquire(uint64_t id, uint32_t pinned = kNoSlot) {
+    return table_->Acquire(id, nullptr, nullptr, 0, pinned, marks_,
+                           [this](uint32_t slot) { return busy_[slot]; });
+  }
+  std::unique_ptr<StreamTable> table_ = std::make_unique<StreamTable>();
+  protocol::MarkPage marks_{};
+  bool busy_[StreamTable::kSlots] = {};
+};
+
+TEST_F(StreamTableTest, ARetiredSlotIsReusedWhenItsMarksAreReached) {
+  EXPECT_EQ(Acquire(100), 0u);
+  EXPECT_EQ(table_->Issue(0), 1u);
+  table_->Retire(0);
+  EXPECT_EQ(table_->Find(100), kNoSlot);
+  EXPECT_EQ(Acquire(101), 1u) << "mark 1 of slot 0 is still to come";
+  marks_.mark[0] = 1;
+  EXPECT_EQ(Acquire(102), 0u);
+  EXPECT_EQ(table_->Issue(0), 2u) << "the counter goes on: mark 1 stays reached";
+  EXPECT_EQ(table_->Find(102), 0u);
+}
+
+TEST_F(StreamTableTest, WhenAllAreTakenAnIdleOneChangesHands) {
+  for (uint64_t id = 0; id < StreamTable::kSlots; ++id) {
+    EXPECT_EQ(Acquire(1000 + id), id);
+    busy_[id] = true;
+  }
+  EXPECT_EQ(Acquire(1), kNoSlot);
+  busy_[7] = busy_[9] = false;
+  EXPECT_EQ(Acquire(2, 7), 9u) << "the pacing stream keeps its slot";
+  EXPECT_EQ(table_->Find(1009), kNoSlot);
+  EXPECT_EQ(table_->Find(2), 9u);
+}
+
+TEST_F(StreamTableTest, AMarkIsDueByBytesLaunchesOrTime) {
+  Acquire(5);
+  EXPECT_FALSE(table_->Due(0, 0));
+  (*table_)[0].bytes = kMarkBytes;
+  EXPECT_TRUE(table_->Due(0, 0));
+  table_->Issue(0);
+  EXPECT_FALSE(table_->Due(0, 0));
+  (*table_)[0].launches = kMarkLaunches;
+  EXPECT_TRUE(table_->Due(0, 0));
+  table_->Issue(0);
+  (*table_)[0].launch_ns = 1000;
+  EXPECT_FALSE(table_->Due(0, 0)) << "no profile, no credit";
+  EXPECT_FALSE(table_->Due(0, 8001 * 8));
+  EXPECT_TRUE(table_->Due(0, 8000));
+}
+
+}  // namespace
+}  // namespace sluice
