@@ -112,6 +112,7 @@ class Flow {
   bool MayYield(JobId id) const;
   void GrowLimit(JobId id, Units more);
   void ReplaceLedger(Ledger next);
+  void LogTerms(const scheduler::Job& old, const scheduler::Job& job);
   void PublishLimit(JobId id);
 
   FlowOptions options_;

@@ -122,7 +122,9 @@ Units Flow::ClaimFor(const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(job.spec.id);
   Units most = job.published->plan.peak_units;
   for (const Units use : job.past_use) most = std::max(most, use);
-  const Units claim = std::min({WithMargin(most), known.limit, LargestClaim(ledger_, job.spec.id)});
+  // A tenth more than ever used: first fit under a neighbour's pressure packs worse than alone, and a claim
+  // that proves too small costs the job its life when nobody else can move.
+  const Units claim = std::min({WithTenth(most), known.limit, LargestClaim(ledger_, job.spec.id)});
   return std::max(claim, known.held());
 }
 

@@ -27,22 +27,29 @@ void Flow::PublishLimit(JobId id) {
 
 void Flow::ReplaceLedger(Ledger next) {
   const Ledger before = std::exchange(ledger_, std::move(next));
-  for (const scheduler::Job& job : ledger_.jobs()) {
-    const scheduler::Job* old = before.Find(job.id);
-    if (old == nullptr || (old->limit == job.limit && old->request == job.request)) continue;
-    // Settling writes its own record, which carries both.
-    if (job.settled == old->settled) {
-      Record record = RecordFor(EventKind::kLimit, job.id);
-      record.limit = job.limit;
-      record.request = job.request;
-      Log(std::move(record));
+  // Whoever makes room comes first, so that every line of the log leaves I0 true.
+  for (const bool falling : {true, false}) {
+    for (const scheduler::Job& job : ledger_.jobs()) {
+      const scheduler::Job* old = before.Find(job.id);
+      if (old == nullptr || (old->limit == job.limit && old->request == job.request)) continue;
+      if ((job.limit <= old->limit && job.request <= old->request) == falling) LogTerms(*old, job);
     }
-    if (old->limit == job.limit) continue;
-    PublishLimit(job.id);
-    // A job that has not begun was not told anything yet.
-    if (job.phase != Phase::kWaiting) {
-      sink_->Notice(job.id, 0, "limit is now " + ledger_.Bytes(job.limit));
-    }
+  }
+}
+
+void Flow::LogTerms(const scheduler::Job& old, const scheduler::Job& job) {
+  // Settling writes its own record, which carries both.
+  if (job.settled == old.settled) {
+    Record record = RecordFor(EventKind::kLimit, job.id);
+    record.limit = job.limit;
+    record.request = job.request;
+    Log(std::move(record));
+  }
+  if (old.limit == job.limit) return;
+  PublishLimit(job.id);
+  // A job that has not begun was not told anything yet.
+  if (job.phase != Phase::kWaiting) {
+    sink_->Notice(job.id, 0, "limit is now " + ledger_.Bytes(job.limit));
   }
 }
 

@@ -32,10 +32,6 @@ uint64_t OtherRequests(const Ledger& ledger, JobId a, JobId b) {
 
 Units WithTenth(Units units) { return Clamp(std::max<uint64_t>(1, (uint64_t{units} * 11 + 9) / 10)); }
 
-Units WithMargin(Units units) {
-  return Clamp(units + std::max<uint64_t>(1, (uint64_t{units} + 49) / 50));
-}
-
 void MakeRoom(Ledger* ledger, JobId job, Units request, const MayYield& may_yield) {
   const uint64_t pool = ledger->pool_units();
   std::vector<std::pair<JobId, Units>> lowered;

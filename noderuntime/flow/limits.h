@@ -13,9 +13,6 @@ namespace sluice::flow {
 /// `units` and a tenth, rounded up; at least one.
 scheduler::Units WithTenth(scheduler::Units units);
 
-/// Most a profiled job claims: what it held at most and 2 %, at least one unit more.
-scheduler::Units WithMargin(scheduler::Units units);
-
 /// Whether a job's limit may still fall: it was given none and has not begun.
 using MayYield = std::function<bool(scheduler::JobId)>;
 
