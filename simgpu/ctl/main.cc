@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +101,11 @@ std::string LibraryFolder() {
   return folder + "/simgpu";
 }
 
+pid_t g_child = -1;
+void PassOn(int signal_number) {
+  if (g_child > 0) kill(g_child, signal_number);
+}
+
 int Run(Options options) {
   std::string dir = "/tmp/simgpu-XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) return Fail("cannot make a folder in /tmp");
@@ -108,8 +115,14 @@ int Run(Options options) {
     rmdir(dir.c_str());
     return up;
   }
+  // The program decides what an interrupt means; this process must live to remove the GPU.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
   const pid_t child = fork();
   if (child == 0) {
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("SLUICE_SIMGPU", dir.c_str(), 1);
     std::string libraries = LibraryFolder();
     const char* old = getenv("LD_LIBRARY_PATH");
@@ -120,6 +133,8 @@ int Run(Options options) {
     fprintf(stderr, "simgpu-ctl: %s: %s\n", options.program[0], strerror(errno));
     _exit(127);
   }
+  g_child = child;
+  signal(SIGTERM, PassOn);
   int status = 0;
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -29,6 +29,7 @@ struct Stats {
   uint64_t idle_ns = 0;
   uint64_t kernels = 0;
   uint64_t token_switches = 0;
+  uint64_t faults = 0;
   uint64_t violations = 0;
   std::vector<Violation> last_violations;
   GpuState::Memory memory;
@@ -50,6 +51,7 @@ Stats Collect(GpuState* gpu) {
   }
   stats.kernels = page->kernels;
   stats.token_switches = page->token_switches;
+  stats.faults = page->faults;
   stats.violations = page->oracle_violations;
   stats.enforced = page->kernel_enforced != 0;
   const uint64_t kept = std::min<uint64_t>(page->oracle_violations, kKeptViolations);
@@ -100,9 +102,9 @@ std::string StatsJson(GpuState* gpu) {
   std::string text;
   Append(&text,
          "{\"device_clock_ns\": %llu, \"busy_ns\": %llu, \"idle_ns\": %llu, \"kernels\": %llu, "
-         "\"token_switches\": %llu, \"oracle_violations\": %llu, \"last_violations\": [",
+         "\"token_switches\": %llu, \"faults\": %llu, \"oracle_violations\": %llu, \"last_violations\": [",
          U(s.clock_ns), U(s.busy_ns), U(s.idle_ns), U(s.kernels), U(s.token_switches),
-         U(s.violations));
+         U(s.faults), U(s.violations));
   for (size_t i = 0; i < s.last_violations.size(); ++i) {
     const Violation& v = s.last_violations[i];
     Append(&text, "%s{\"pid\": %d, \"kernel\": %s, \"pool_offset\": %llu}", i == 0 ? "" : ", ",
@@ -134,7 +136,7 @@ std::string StatsText(GpuState* gpu) {
          ms(s.busy_ns), ms(s.idle_ns));
   Append(&text, "kernels     %llu, %llu switches between processes\n", U(s.kernels),
          U(s.token_switches));
-  Append(&text, "oracle      %llu violations\n", U(s.violations));
+  Append(&text, "faults      %llu, oracle violations %llu\n", U(s.faults), U(s.violations));
   for (const Violation& v : s.last_violations) {
     Append(&text, "            pid %d, %s, pool offset %llu\n", v.pid, v.kernel, U(v.pool_offset));
   }

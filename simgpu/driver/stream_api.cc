@@ -52,6 +52,7 @@ CUresult Query(CUstream handle, bool per_thread) {
     Context* context = nullptr;
     const CUresult result = CurrentContext(&context);
     if (result != CUDA_SUCCESS) return result;
+    if (handle->context != context) return CUDA_ERROR_INVALID_CONTEXT;
     return context->queue().Done(handle->slot, handle->last.load()) ? CUDA_SUCCESS
                                                                     : CUDA_ERROR_NOT_READY;
   }

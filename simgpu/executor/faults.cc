@@ -76,8 +76,10 @@ CUresult RunGuarded(const char* name, void (*body)(void*), void* argument) {
     return CUDA_SUCCESS;
   }
   t_guarded = 0;
-  return signal == SIGSEGV || signal == SIGBUS ? CUDA_ERROR_ILLEGAL_ADDRESS
-                                               : CUDA_ERROR_LAUNCH_FAILED;
+  if (signal != SIGSEGV && signal != SIGBUS) return CUDA_ERROR_LAUNCH_FAILED;
+  const StateLock lock(g_gpu->page());
+  ++g_gpu->page()->faults;
+  return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 }  // namespace sluice::simgpu

@@ -74,6 +74,7 @@ struct StatePage {
   uint64_t first_start_ns;  // device clock; UINT64_MAX before the first operation
   uint64_t last_end_ns;
   uint64_t token_switches;
+  uint64_t faults;  // operations that ended at an address without access
   uint64_t oracle_violations;
   Violation violation[kKeptViolations];  // a ring: the last one is number oracle_violations - 1
 

@@ -86,8 +86,10 @@ TEST_F(Launch, AStrayPointerEndsTheContextOnly) {
   uint32_t value = 1;
   uint64_t count = 1;
   void* params[] = {&nowhere, &value, &count};
+  const uint64_t faults = Stat("faults");
   ASSERT_CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(Stat("faults"), faults + 1);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);  // sticky
   EXPECT_EQ(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr),
             CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -47,8 +47,7 @@ class Oracle : public ContextTest {
     page_->handle_bytes = handle_bytes_;
     page_->handle_count = 2;
     page_->unit_count = 8;
-    std::atomic_thread_fence(std::memory_order_release);
-    page_->magic = kOracleMagic;
+    __atomic_store_n(&page_->magic, kOracleMagic, __ATOMIC_RELEASE);
     before_ = Stat("oracle_violations");
   }
   void TearDown() override {
