@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace train {
@@ -13,10 +14,12 @@ namespace train {
 /// An address in the device's memory.
 using DevicePtr = unsigned long long;
 
-/// Thrown when the device has no memory left for an allocation of `bytes`.
+/// Thrown when the device has no memory left.
 struct OutOfMemory : std::runtime_error {
-  explicit OutOfMemory(size_t size) : std::runtime_error("out of memory"), bytes(size) {}
-  size_t bytes;
+  using std::runtime_error::runtime_error;
+  explicit OutOfMemory(size_t bytes)
+      : std::runtime_error("out of memory: could not allocate " + std::to_string(bytes) +
+                           " bytes") {}
 };
 
 /// What the network needs of a GPU: memory and launches in the order of one stream.

@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+#include "examples/train/device.h"
+
 namespace train {
 namespace {
 
@@ -69,6 +71,8 @@ Driver Driver::Load() {
 
 void Driver::Check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    throw OutOfMemory(std::string("out of memory in ") + call);
   const char* name = nullptr;
   if (cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "unknown error";
   throw std::runtime_error(std::string(call) + " failed: " + name);

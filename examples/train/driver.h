@@ -53,7 +53,8 @@ struct Driver {
   /// Opens libcuda.so.1; throws std::runtime_error that says what is missing.
   static Driver Load();
 
-  /// Throws std::runtime_error with the error's name unless `result` is CUDA_SUCCESS.
+  /// Throws OutOfMemory, or std::runtime_error with the error's name, unless `result` is
+  /// CUDA_SUCCESS.
   void Check(CUresult result, const char* call) const;
 };
 

@@ -109,10 +109,10 @@ extern "C" __global__ void affine_backward(const float* dy, const float* scale, 
   if (i < n) dx[i] = dy[i] * scale[i & mask];
 }
 
-// A gate between 0 and 1: 0.5 + 0.5 x / (1 + |x|).
+// A gate that closes for large inputs, so that the product x * gate(x) stays between -1 and 1.
 extern "C" __global__ void gate(const float* x, float* y, int n) {
   const int i = GlobalThread();
-  if (i < n) y[i] = 0.5f + 0.5f * x[i] / (1.0f + fabsf(x[i]));
+  if (i < n) y[i] = 1.0f / (1.0f + fabsf(x[i]));
 }
 
 extern "C" __global__ void multiply(const float* a, const float* b, float* y, int n) {
@@ -125,8 +125,7 @@ extern "C" __global__ void gated_backward(const float* dy, const float* x, const
                                           int n) {
   const int i = GlobalThread();
   if (i >= n) return;
-  const float d = 1.0f + fabsf(x[i]);
-  dx[i] = dy[i] * (g[i] + x[i] * 0.5f / (d * d));
+  dx[i] = dy[i] * (g[i] - fabsf(x[i]) * g[i] * g[i]);
 }
 
 extern "C" __global__ void add(const float* a, const float* b, float* y, int n) {

@@ -73,13 +73,13 @@ std::vector<float> InitialParameters(const Shape& shape, const Layout& layout, u
               random);
   for (const Layout::Block& block : layout.blocks) {
     FillWeights(values, block.weights, 9 * c * c, 9 * c, 1.0f, random);
+    // The gates shrink what passes; a scale above one makes up for it, except where the block ends.
     for (const Layout::Stage& stage : block.stages) {
-      // The gate is near one half where its input is small; a scale of 1.5 makes up for most of it.
-      std::fill_n(values.begin() + stage.scale, c, 1.5f);
+      std::fill_n(values.begin() + stage.scale, c, &stage == &block.stages.back() ? 1.0f : 1.5f);
     }
   }
   FillWeights(values, layout.hidden_weights, 16 * c * shape.hidden, 16 * c, 1.5f, random);
-  FillWeights(values, layout.class_weights, shape.hidden * kPaddedClasses, shape.hidden, 1.0f,
+  FillWeights(values, layout.class_weights, shape.hidden * kPaddedClasses, shape.hidden, 0.5f,
               random);
   return values;
 }

@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   try {
     Run(options, digits);
   } catch (const train::OutOfMemory& failure) {
-    std::fprintf(stderr, "out of memory: could not allocate %zu bytes\n", failure.bytes);
+    std::fprintf(stderr, "%s\n", failure.what());
     return kOutOfMemory;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "train: %s\n", failure.what());
