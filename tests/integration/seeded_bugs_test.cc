@@ -59,7 +59,7 @@ std::string DigestOfUseAfterFree(bool poison, bool wrong) {
   std::vector<std::string> command = {Program("WORKLOAD"), "--iterations", "5"};
   if (wrong) command.push_back("--use-after-free");
   JobSpec spec = {.label = "job", .command = command};
-  if (poison) spec.environment = {{"SLUICE_POISON", "1"}};
+  if (poison) spec.environment = {{"SLUICE_DEBUG_POISON", "1"}};
   const cli::JobProcess job = bed.Run(spec);
   EXPECT_EQ(job.status().code, poison && wrong ? 5 : 0) << Describe(job);
   return Value(job.out(), "digest");
