@@ -88,7 +88,7 @@ class Flow {
   void TryAdmit(JobId id);
   void AdmitWaiting();
   void Refuse(JobId id, const std::string& reason);
-  void UpdatePressure();
+  void UpdateTerms();
   void LogWaits();
 
   // flow_timers.cc: what happens because time passes.

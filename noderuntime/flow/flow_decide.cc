@@ -116,12 +116,12 @@ void Flow::Refuse(JobId id, const std::string& reason) {
 
 void Flow::Decide() {
   PromoteFencedOut();
-  UpdatePressure();
+  UpdateTerms();
   // Each decision answers a request or frees units, so the loop is bounded by both.
   while (const auto decision = scheduler::Next(ledger_, requests_, options_.policy)) {
     ++decisions_;
     if (!ApplyDecision(*decision)) break;
-    UpdatePressure();
+    UpdateTerms();
   }
   LogWaits();
 }
@@ -194,7 +194,7 @@ void Flow::AnswerDeny(JobId id, protocol::DenyCode code, const std::string& text
   sink_->Deny(id, seq, code, text);
 }
 
-void Flow::UpdatePressure() {
+void Flow::UpdateTerms() {
   for (auto& [id, job] : jobs_) {
     const scheduler::Job* known = ledger_.Find(id);
     bool pressure = scheduler::PressureOn(ledger_, id, options_.lend_eagerly);
@@ -214,7 +214,9 @@ void Flow::UpdatePressure() {
       job.pages.daemon->flags.store(flags, std::memory_order_release);
     }
     if (Request* request = RequestOf(id); request != nullptr && request->kind == RequestKind::kGate0) {
+      // What a gate opens with is what holds when it opens, not when the job came to it.
       request->returns = pressure && job.published.has_value();
+      if (job.published.has_value()) request->claim = ClaimFor(job);
     }
   }
 }

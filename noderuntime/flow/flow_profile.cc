@@ -19,7 +19,11 @@ namespace {
 
 /// The claim follows the most that was held in this many latest iterations: what a job held while it
 /// was first measured (it gave nothing back then) is forgotten after them.
-constexpr size_t kRememberedIterations = 8;
+constexpr size_t kRememberedIterations = 16;
+/// So many iterations behind gates have to be seen before the claim is cut close. Every unit claimed and
+/// not used is a unit that nobody can be lent; a claim that proves too small costs the job its life when
+/// nobody else can move. First fit behind gates packs worse than it did while the job was measured.
+constexpr size_t kCarefulIterations = 4;
 
 }  // namespace
 
@@ -120,12 +124,13 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
 
 Units Flow::ClaimFor(const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(job.spec.id);
-  Units most = job.published->plan.peak_units;
+  const scheduler::CyclePlan& plan = job.published->plan;
+  Units most = plan.peak_units;
   for (const Units use : job.past_use) most = std::max(most, use);
-  // A tenth more than ever used: first fit under a neighbour's pressure packs worse than alone, and a claim
-  // that proves too small costs the job its life when nobody else can move.
-  const Units claim = std::min({WithTenth(most), known.limit, LargestClaim(ledger_, job.spec.id)});
-  return std::max(claim, known.held());
+  const bool careful = job.past_use.size() <= kCarefulIterations;
+  const Units margin = std::max((most + 49) / 50, plan.piece_units);
+  const Units wanted = careful ? std::max(WithTenth(most), most + margin) : most + margin;
+  return std::max(std::min({wanted, known.limit, LargestClaim(ledger_, job.spec.id)}), known.held());
 }
 
 Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
