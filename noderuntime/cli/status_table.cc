@@ -2,14 +2,80 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/status_table.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/bytes.h"
 
 namespace sluice::cli {
+namespace {
+
+using nlohmann::json;
+
+/// The daemon may be of another version: what it does not say is shown as unknown, not as an error.
+std::string Bytes(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned()) return "?";
+  return FormatBytes(found->get<uint64_t>());
+}
+
+std::string Text(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return "?";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+std::string WaitsFor(const json& job) {
+  const auto waiting = job.find("waiting");
+  if (job.contains("refused")) return "refused: " + Text(job, "refused");
+  if (waiting == job.end() || !waiting->is_object()) return "";
+  return Text(*waiting, "reason");
+}
+
+using Row = std::vector<std::string>;
+
+/// Columns as wide as their widest entry, all but the last one right-aligned from the third on.
+std::string Align(const std::vector<Row>& rows) {
+  std::vector<size_t> width(rows.front().size());
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(width[i] - row[i].size(), ' ');
+      const bool number = i >= 3 && i + 1 < row.size();
+      line += (i == 0 ? "" : "  ") + (number ? padding + row[i] : row[i] + padding);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
 
 Result<std::string> RenderStatus(const std::string& json_text) {
-  const auto json = nlohmann::json::parse(json_text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Status(StatusCode::kInternal, "the daemon sent no JSON");
-  return json.dump(2) + "\n";
+  const json status = json::parse(json_text, nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object() || !status.contains("jobs") || !status["jobs"].is_array()) {
+    return Status(StatusCode::kInternal, "sluice-noded: sent a status that is not understood");
+  }
+  std::string text = "GPU " + Text(status, "gpu") + " " + Text(status, "gpu_name") + ": pool " +
+                     Bytes(status, "pool_bytes") + ", free " + Bytes(status, "free_bytes") +
+                     ", policy " + Text(status, "policy") + "\n";
+  if (status["jobs"].empty()) return text + "no jobs\n";
+  std::vector<Row> rows = {
+      {"JOB", "NAME", "PHASE", "HELD", "PEAK", "REQUEST", "LIMIT", "WAITS FOR"}};
+  for (const json& job : status["jobs"]) {
+    if (!job.is_object()) continue;
+    rows.push_back({Text(job, "id"), Text(job, "name"), Text(job, "phase"),
+                    Bytes(job, "held_bytes"), Bytes(job, "peak_held_bytes"),
+                    Bytes(job, "request_bytes"), Bytes(job, "limit_bytes"), WaitsFor(job)});
+  }
+  return text + Align(rows);
 }
 
 }  // namespace sluice::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/status_table.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::cli {
+namespace {
+
+TEST(RenderStatus, ShowsJobsInAlignedColumns) {
+  const auto text = RenderStatus(R"({
+    "gpu": 0, "gpu_name": "H200", "pool_bytes": 39845888, "free_bytes": 1048576, "policy": "flow",
+    "jobs": [
+      {"id": 1, "name": "train a", "phase": "running", "held_bytes": 10485760,
+       "peak_held_bytes": 20971520, "request_bytes": 524288, "limit_bytes": 39845888,
+       "waiting": null},
+      {"id": 12, "name": "t", "phase": "parked", "held_bytes": 0, "peak_held_bytes": 0,
+       "request_bytes": 0, "limit_bytes": 1048576,
+       "waiting": {"kind": "iteration", "reason": "job 1 holds 10.0 MiB"}}]})");
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_EQ(
+      *text,
+      "GPU 0 H200: pool 38.0 MiB, free 1.0 MiB, policy flow\n"
+      "JOB  NAME     PHASE        HELD      PEAK    REQUEST     LIMIT  WAITS FOR\n"
+      "1    train a  running  10.0 MiB  20.0 MiB  512.0 KiB  38.0 MiB\n"
+      "12   t        parked        0 B       0 B        0 B   1.0 MiB  job 1 holds 10.0 MiB\n");
+}
+
+TEST(RenderStatus, SaysWhenThereAreNoJobs) {
+  const auto text = RenderStatus(R"({"jobs": []})");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text, "GPU ? ?: pool ?, free ?, policy ?\nno jobs\n");
+}
+
+TEST(RenderStatus, WhatIsNoStatusIsAnError) {
+  for (const char* bad : {"", "[]", "{}", "{\"jobs\": 1}", "{\"jobs\":"}) {
+    EXPECT_FALSE(RenderStatus(bad).ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::cli
