@@ -30,7 +30,8 @@ class Auditor {
     Names(record);
     const bool safe_before = safe_;
     const bool sums_before = safe_in_sums_;
-    for (AuditViolation& violation : replay_.Apply(record)) Violation(violation.rule, violation.text);
+    for (AuditViolation& violation : replay_.Apply(record))
+      Violation(violation.rule, violation.text);
     if (replay_.two_holders()) ++report_.over_budget_moments;
     for (const auto& [lender, units] : replay_.lent()) {
       report_.jobs[lender].lent_units += units;
@@ -60,7 +61,8 @@ class Auditor {
   };
 
   void Violation(const std::string& rule, const std::string& text) {
-    if (report_.violations.size() < kMaxViolations) report_.violations.push_back({index_, rule, text});
+    if (report_.violations.size() < kMaxViolations)
+      report_.violations.push_back({index_, rule, text});
   }
 
   void Elapse(uint64_t now) {
@@ -90,13 +92,16 @@ class Auditor {
       score.limit_units = job.limit;
       if (job.held > job.limit || (job.past_gate() && job.held > job.claim)) {
         ++report_.over_limit_moments;
-        if (id == record.job) Violation("I1", "job " + std::to_string(id) + " holds more than its claim or its limit");
+        if (id == record.job)
+          Violation("I1", "job " + std::to_string(id) + " holds more than its claim or its limit");
       }
-      if (job.where == audit::Where::kTrough && job.drained && job.held > job.request) ++report_.overbase_moments;
+      if (job.where == audit::Where::kTrough && job.drained && job.held > job.request)
+        ++report_.overbase_moments;
     }
     if (held + replay_.free() != report_.pool_units) {
       ++report_.over_budget_moments;
-      Violation("I1", "held and free add up to " + std::to_string(held + replay_.free()) + " units");
+      Violation("I1",
+                "held and free add up to " + std::to_string(held + replay_.free()) + " units");
     }
     const bool admits = record.event == EventKind::kAdmit || record.event == EventKind::kLimit ||
                         record.event == EventKind::kSettle;
@@ -105,15 +110,16 @@ class Auditor {
     }
   }
 
-  /// I3 is a duty of decisions. Jobs break it too, by keeping memory at their trough that they had not held there,
-  /// or by losing their profile: that is counted, and from then on a decision must only not make it worse.
+  /// I3 is a duty of decisions. Jobs break it too, by keeping memory at their trough that they had
+  /// not held there, or by losing their profile: that is counted, and from then on a decision must
+  /// only not make it worse.
   void Safety(const Record& record, bool safe_before, bool sums_before) {
     const bool decision = record.event == EventKind::kGate || record.event == EventKind::kGrant ||
                           record.event == EventKind::kClaim || record.event == EventKind::kReclaim;
     const bool changes = decision || record.event == EventKind::kTrough ||
-                         record.event == EventKind::kMismatch || record.event == EventKind::kDeath ||
-                         record.event == EventKind::kSettle || record.event == EventKind::kFree ||
-                         record.event == EventKind::kLimit;
+                         record.event == EventKind::kMismatch ||
+                         record.event == EventKind::kDeath || record.event == EventKind::kSettle ||
+                         record.event == EventKind::kFree || record.event == EventKind::kLimit;
     if (!changes) return;
     const size_t past_gate = replay_.PastGate();
     if (past_gate > audit::kMaxParties) {
@@ -127,7 +133,8 @@ class Auditor {
       if (safe_before) ++report_.broken_promises;
       return;
     }
-    const std::string what = std::string(EventName(record.event)) + " to job " + std::to_string(record.job);
+    const std::string what =
+        std::string(EventName(record.event)) + " to job " + std::to_string(record.job);
     if (record.event == EventKind::kGate && record.gate == 0) {
       if (record.sums_only && safe_in_sums_ && Alone(record.job)) return;
       Violation("I4", what + " opens a gate although no order completes everybody");
@@ -151,7 +158,8 @@ class Auditor {
     for (const auto& [id, job] : replay_.jobs()) sample.held[id] = job.held;
     report_.series.push_back(std::move(sample));
     if (report_.series.size() <= max_samples_) return;
-    for (size_t i = 1; 2 * i < report_.series.size(); ++i) report_.series[i] = std::move(report_.series[2 * i]);
+    for (size_t i = 1; 2 * i < report_.series.size(); ++i)
+      report_.series[i] = std::move(report_.series[2 * i]);
     report_.series.resize((report_.series.size() + 1) / 2);
     stride_ *= 2;
   }

@@ -11,8 +11,8 @@
 
 namespace sluice::scheduler {
 
-/// Replays an event log with its own code (it shares only the record schema with the ledger) and says
-/// what was wrong, and what was lent.
+/// Replays an event log with its own code (it shares only the record schema with the ledger) and
+/// says what was wrong, and what was lent.
 struct AuditViolation {
   size_t record = 0;  // index in the log
   std::string rule;   // "I0", "I1", "I2", "I3", "I4", "schema"
@@ -23,9 +23,10 @@ struct AuditJob {
   std::string name;
   Units peak_units = 0;
   Units limit_units = 0;
-  double mean_over_peak = 0;  // time-weighted mean of held over peak, while it was inside profiled iterations
-  uint64_t iterations = 0;    // troughs reached
-  uint64_t lent_units = 0;    // released within its iterations and granted to another within theirs
+  double mean_over_peak =
+      0;  // time-weighted mean of held over peak, while it was inside profiled iterations
+  uint64_t iterations = 0;  // troughs reached
+  uint64_t lent_units = 0;  // released within its iterations and granted to another within theirs
   uint64_t denied = 0;
 };
 
@@ -41,15 +42,20 @@ struct AuditReport {
   std::string policy;
   size_t records = 0;
   std::vector<AuditViolation> violations;
-  uint64_t over_budget_moments = 0;   // records after which more than the pool was held, or a unit had two holders
-  uint64_t over_limit_moments = 0;    // records after which a job held more than its claim or limit
+  uint64_t over_budget_moments =
+      0;  // records after which more than the pool was held, or a unit had two holders
+  uint64_t over_limit_moments = 0;  // records after which a job held more than its claim or limit
   uint64_t lent_bytes_within_iterations = 0;
-  uint64_t overbase_moments = 0;      // records after which a job held more at its trough than its request (I2)
-  uint64_t broken_promises = 0;       // troughs and mismatches after which I3 no longer held
-  uint64_t unchecked_orders = 0;      // transitions with more jobs past their gate than brute force covers
+  uint64_t overbase_moments =
+      0;  // records after which a job held more at its trough than its request (I2)
+  uint64_t broken_promises = 0;  // troughs and mismatches after which I3 no longer held
+  uint64_t unchecked_orders =
+      0;  // transitions with more jobs past their gate than brute force covers
   std::map<JobId, AuditJob> jobs;
-  std::vector<AuditSample> series;    // at most `max_samples`, evenly thinned
-  bool ok() const { return violations.empty() && over_budget_moments == 0 && over_limit_moments == 0; }
+  std::vector<AuditSample> series;  // at most `max_samples`, evenly thinned
+  bool ok() const {
+    return violations.empty() && over_budget_moments == 0 && over_limit_moments == 0;
+  }
 };
 
 AuditReport Audit(const std::vector<Record>& records, size_t max_samples = 512);

@@ -40,7 +40,8 @@ bool Serve(const std::vector<const Party*>& order, std::vector<bool> available, 
       const auto runs = RunsOf(available);
       const size_t k = LongestRunsFor(runs, party->need, in_sums ? 1 : party->piece);
       if (k == 0) return false;
-      if (!party->returns) {  // what it takes never comes back: the tightest run, or all that it needs
+      if (!party->returns) {  // what it takes never comes back: the tightest run, or all that it
+                              // needs
         if (k == 1) {
           const auto tight = std::find_if(runs.rbegin(), runs.rend(), [party](const auto& run) {
             return run.first >= party->need;
@@ -63,7 +64,8 @@ bool Serve(const std::vector<const Party*>& order, std::vector<bool> available, 
 
 }  // namespace
 
-bool SomeOrderCompletes(const std::vector<bool>& available, const std::vector<Party>& parties, bool in_sums) {
+bool SomeOrderCompletes(const std::vector<bool>& available, const std::vector<Party>& parties,
+                        bool in_sums) {
   std::vector<size_t> index(parties.size());
   std::iota(index.begin(), index.end(), size_t{0});
   do {

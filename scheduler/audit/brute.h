@@ -11,7 +11,8 @@ namespace sluice::scheduler::audit {
 
 inline constexpr size_t kMaxParties = 6;
 
-/// A job past its gate, as I3 sees it. Sets of units are one flag per unit: slow, and nothing to get wrong.
+/// A job past its gate, as I3 sees it. Sets of units are one flag per unit: slow, and nothing to
+/// get wrong.
 struct Party {
   JobId job = kNoJob;
   Units need = 0;
@@ -21,6 +22,7 @@ struct Party {
 };
 
 /// I3 by trying every order; at most kMaxParties parties.
-bool SomeOrderCompletes(const std::vector<bool>& available, const std::vector<Party>& parties, bool in_sums);
+bool SomeOrderCompletes(const std::vector<bool>& available, const std::vector<Party>& parties,
+                        bool in_sums);
 
 }  // namespace sluice::scheduler::audit

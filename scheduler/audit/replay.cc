@@ -13,7 +13,8 @@ std::vector<AuditViolation> Replay::Apply(const Record& record) {
   lent_.clear();
   two_holders_ = false;
   if (record.event == EventKind::kAdmit) {
-    if (jobs_.count(record.job) > 0) Complain("schema", "job " + std::to_string(record.job) + " is admitted twice");
+    if (jobs_.count(record.job) > 0)
+      Complain("schema", "job " + std::to_string(record.job) + " is admitted twice");
     ReplayJob job;
     job.request = record.request;
     job.limit = record.limit;
@@ -23,8 +24,8 @@ std::vector<AuditViolation> Replay::Apply(const Record& record) {
   } else if (const auto at = jobs_.find(record.job); at != jobs_.end()) {
     OfJob(record, &at->second);
   } else if (record.event != EventKind::kWait && record.event != EventKind::kDeny) {
-    Complain("schema", std::string(EventName(record.event)) + " of job " + std::to_string(record.job) +
-                           ", which was never admitted or is gone");
+    Complain("schema", std::string(EventName(record.event)) + " of job " +
+                           std::to_string(record.job) + ", which was never admitted or is gone");
   }
   return complaints_;
 }
@@ -60,7 +61,8 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       Expect(job->past_gate() || job->where == Where::kTrough, record, "alive and admitted");
       ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
         if (unit.cell != Cell::kLeased || unit.holder != id) {
-          Complain("I1", "job " + std::to_string(id) + " releases unit " + std::to_string(at) + ", which is not leased to it");
+          Complain("I1", "job " + std::to_string(id) + " releases unit " + std::to_string(at) +
+                             ", which is not leased to it");
           return;
         }
         unit.cell = Cell::kUnfenced;
@@ -71,18 +73,25 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kFenced: {
       bool any = false;
       for (ReplayUnit& unit : units_) {
-        if (unit.cell != Cell::kUnfenced || unit.holder != id || unit.release != record.release) continue;
+        if (unit.cell != Cell::kUnfenced || unit.holder != id || unit.release != record.release)
+          continue;
         any = true;
         unit.cell = job->past_gate() ? Cell::kSpare : Cell::kFree;
         if (job->past_gate()) continue;
         unit.holder = kNoJob;
         --job->held;
       }
-      if (!any) Complain("I1", "job " + std::to_string(id) + " has no release " + std::to_string(record.release));
+      if (!any)
+        Complain("I1",
+                 "job " + std::to_string(id) + " has no release " + std::to_string(record.release));
       break;
     }
-    case EventKind::kReclaim: Reclaim(id, job, record.extents); break;
-    case EventKind::kTrough: Trough(id, job, record.drained); break;
+    case EventKind::kReclaim:
+      Reclaim(id, job, record.extents);
+      break;
+    case EventKind::kTrough:
+      Trough(id, job, record.drained);
+      break;
     case EventKind::kMismatch:
       Expect(job->where == Where::kIteration, record, "inside an iteration");
       job->where = Where::kUnknownIteration;
@@ -112,14 +121,15 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kAdmit:
     case EventKind::kBase:
     case EventKind::kWait:
-    case EventKind::kDeny: break;
+    case EventKind::kDeny:
+      break;
   }
 }
 
 void Replay::Expect(bool holds, const Record& record, const char* where) {
   if (holds) return;
-  Complain("schema", std::string(EventName(record.event)) + " of job " + std::to_string(record.job) +
-                         ", which is not " + where);
+  Complain("schema", std::string(EventName(record.event)) + " of job " +
+                         std::to_string(record.job) + ", which is not " + where);
 }
 
 template <typename Change>
@@ -136,7 +146,8 @@ void Replay::ForEach(const Extents& extents, Change change) {
 
 void Replay::Open(const Record& record, ReplayJob* job) {
   const bool from_trough = job->where == Where::kTrough;
-  Expect(from_trough || (job->where == Where::kWaiting && !record.profiled), record, "at its trough");
+  Expect(from_trough || (job->where == Where::kWaiting && !record.profiled), record,
+         "at its trough");
   job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
   job->claim = record.claim;
   job->piece = record.piece == 0 ? 1 : record.piece;
@@ -161,7 +172,8 @@ void Replay::Grant(JobId id, ReplayJob* job, const Extents& extents) {
 void Replay::Reclaim(JobId id, ReplayJob* job, const Extents& extents) {
   ForEach(extents, [&](ReplayUnit& unit, Units at) {
     if (unit.cell != Cell::kSpare || unit.holder != id) {
-      Complain("I1", "unit " + std::to_string(at) + " is taken back from job " + std::to_string(id) +
+      Complain("I1", "unit " + std::to_string(at) + " is taken back from job " +
+                         std::to_string(id) +
                          ", which has not given it up or whose GPU work is not done");
       return;
     }
@@ -172,7 +184,9 @@ void Replay::Reclaim(JobId id, ReplayJob* job, const Extents& extents) {
 }
 
 void Replay::Trough(JobId id, ReplayJob* job, bool drained) {
-  if (!job->past_gate()) Complain("schema", "job " + std::to_string(id) + " is at its trough, but was not past its gate");
+  if (!job->past_gate())
+    Complain("schema",
+             "job " + std::to_string(id) + " is at its trough, but was not past its gate");
   std::vector<bool> now(units_.size(), false);
   for (size_t at = 0; at < units_.size(); ++at) {
     ReplayUnit& unit = units_[at];
@@ -184,7 +198,8 @@ void Replay::Trough(JobId id, ReplayJob* job, bool drained) {
       continue;
     }
     if (unit.cell == Cell::kUnfenced && drained) {
-      Complain("I1", "job " + std::to_string(id) + " is drained, but its release " + std::to_string(unit.release) + " is not fenced");
+      Complain("I1", "job " + std::to_string(id) + " is drained, but its release " +
+                         std::to_string(unit.release) + " is not fenced");
     }
     now[at] = true;
   }
@@ -214,23 +229,24 @@ Units Replay::free() const {
 bool Replay::AdmissionHolds() const {
   uint64_t requests = 0;
   for (const auto& [id, job] : jobs_) requests += job.where == Where::kDead ? 0 : job.request;
-  return requests <= units_.size() && std::all_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+  return requests <= units_.size() &&
+         std::all_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
            const ReplayJob& job = entry.second;
            return job.where == Where::kDead || job.limit + requests - job.request <= units_.size();
          });
 }
 
 size_t Replay::PastGate() const {
-  return static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    return entry.second.past_gate();
-  }));
+  return static_cast<size_t>(std::count_if(
+      jobs_.begin(), jobs_.end(), [](const auto& entry) { return entry.second.past_gate(); }));
 }
 
 bool Replay::Safe(bool in_sums) const {
   std::vector<bool> available(units_.size());
   for (size_t at = 0; at < units_.size(); ++at) {
     const JobId holder = units_[at].holder;
-    available[at] = holder == kNoJob || (jobs_.count(holder) > 0 && jobs_.at(holder).where == Where::kDead);
+    available[at] =
+        holder == kNoJob || (jobs_.count(holder) > 0 && jobs_.at(holder).where == Where::kDead);
   }
   std::vector<Party> parties;
   for (const auto& [id, job] : jobs_) {

@@ -54,7 +54,9 @@ class Replay {
   bool Safe(bool in_sums) const;
 
  private:
-  void Complain(const std::string& rule, const std::string& text) { complaints_.push_back({0, rule, text}); }
+  void Complain(const std::string& rule, const std::string& text) {
+    complaints_.push_back({0, rule, text});
+  }
   /// Calls `change` for each unit of the extents that lies in the pool; complains about the others.
   template <typename Change>
   void ForEach(const Extents& extents, Change change);

@@ -22,11 +22,16 @@ std::string Text(const Extent& extent) {
 
 Units* Counter(Job* job, UnitState state) {
   switch (state) {
-    case UnitState::kLeased: return &job->leased;
-    case UnitState::kUnfenced: return &job->unfenced;
-    case UnitState::kSpare: return &job->spare;
-    case UnitState::kQuarantined: return &job->quarantined;
-    case UnitState::kFree: break;
+    case UnitState::kLeased:
+      return &job->leased;
+    case UnitState::kUnfenced:
+      return &job->unfenced;
+    case UnitState::kSpare:
+      return &job->spare;
+    case UnitState::kQuarantined:
+      return &job->quarantined;
+    case UnitState::kFree:
+      break;
   }
   return nullptr;
 }
@@ -78,8 +83,7 @@ std::string Ledger::Holders(JobId except) const {
   return text.empty() ? "no other job holds memory" : text;
 }
 
-Result<Job*> Ledger::Expect(JobId job, std::initializer_list<Phase> phases,
-                            const char* operation) {
+Result<Job*> Ledger::Expect(JobId job, std::initializer_list<Phase> phases, const char* operation) {
   Job* known = FindMutable(job);
   if (known == nullptr) {
     return Status(StatusCode::kNotFound,
@@ -105,12 +109,10 @@ Units Ledger::LargestLimit(JobId job, Units request) const {
   return requests > pool ? 0 : static_cast<Units>(pool - (requests - request));
 }
 
-Status Ledger::CheckAdmission(JobId job, const std::string& who, Units request,
-                              Units limit) const {
+Status Ledger::CheckAdmission(JobId job, const std::string& who, Units request, Units limit) const {
   if (limit == 0) return Invalid(who + ": a limit of 0 allows no memory at all");
   if (request > limit) {
-    return Invalid(who + ": its request " + Bytes(request) + " is above its limit " +
-                   Bytes(limit));
+    return Invalid(who + ": its request " + Bytes(request) + " is above its limit " + Bytes(limit));
   }
   if (!rules_.check_admission) return Status();
   const std::string pool = "the pool of " + Bytes(map_.units());
@@ -124,14 +126,16 @@ Status Ledger::CheckAdmission(JobId job, const std::string& who, Units request,
              " (limit " + Bytes(other.limit) + ", holds " + Bytes(other.held()) + ")";
   }
   if (others + limit > map_.units()) {
-    return Exhausted(who + ": its limit " + Bytes(limit) + " and the requests of the others do not fit in " +
-                     pool + (names.empty() ? "" : ": " + names));
+    return Exhausted(who + ": its limit " + Bytes(limit) +
+                     " and the requests of the others do not fit in " + pool +
+                     (names.empty() ? "" : ": " + names));
   }
   for (const Job& other : jobs_) {
     if (other.id == job || other.phase == Phase::kDying) continue;
     if (other.limit + others - other.request + request > map_.units()) {
-      return Exhausted(who + ": its request " + Bytes(request) + " does not fit beside the limit of " +
-                       other.Title() + " in " + pool + ": " + names);
+      return Exhausted(who + ": its request " + Bytes(request) +
+                       " does not fit beside the limit of " + other.Title() + " in " + pool + ": " +
+                       names);
     }
   }
   return Status();
@@ -149,15 +153,15 @@ Status Ledger::Admit(JobId job, std::string name, Units request, Units limit) {
   fresh.limit = limit;
   const Status status = CheckAdmission(job, fresh.Title(), request, limit);
   if (!status.ok()) return status;
-  const auto at = std::find_if(jobs_.begin(), jobs_.end(),
-                               [job](const Job& known) { return known.id > job; });
+  const auto at =
+      std::find_if(jobs_.begin(), jobs_.end(), [job](const Job& known) { return known.id > job; });
   jobs_.insert(at, std::move(fresh));
   return Status();
 }
 
 Status Ledger::SetLimit(JobId job, Units limit) {
-  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
-                      "limit");
+  auto known =
+      Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "limit");
   if (!known.ok()) return known.status();
   Job* const j = *known;
   const bool running = j->phase == Phase::kRunning;
@@ -232,8 +236,9 @@ Status Ledger::RaiseClaim(JobId job, Units claim) {
   if (!known.ok()) return known.status();
   Job* const j = *known;
   if (claim < j->terms.claim || claim > j->limit) {
-    return Invalid("claim: " + j->Title() + " asks for " + Bytes(claim) + "; allowed: from its claim, " +
-                   Bytes(j->terms.claim) + ", to its limit, " + Bytes(j->limit));
+    return Invalid("claim: " + j->Title() + " asks for " + Bytes(claim) +
+                   "; allowed: from its claim, " + Bytes(j->terms.claim) + ", to its limit, " +
+                   Bytes(j->limit));
   }
   j->terms.claim = claim;
   return Status();
@@ -256,8 +261,8 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
   if (!known.ok()) return known.status();
   Job* const j = *known;
   if (drained && j->unfenced > 0) {
-    return Precondition("trough: " + j->Title() + " says it is drained, but " +
-                        Bytes(j->unfenced) + " of its releases are not fenced");
+    return Precondition("trough: " + j->Title() + " says it is drained, but " + Bytes(j->unfenced) +
+                        " of its releases are not fenced");
   }
   if (!drained && j->phase == Phase::kRunning && j->terms.returns) {
     return Precondition("trough: " + j->Title() +
@@ -354,7 +359,8 @@ Status Ledger::Fenced(JobId job, ReleaseId release) {
     }
   }
   if (done.empty() && rules_.count_unfenced) {
-    return Status(StatusCode::kNotFound, "fenced: " + j->Title() + " has no release " + std::to_string(release));
+    return Status(StatusCode::kNotFound,
+                  "fenced: " + j->Title() + " has no release " + std::to_string(release));
   }
   const bool spare = j->past_gate() && rules_.keep_spare;
   Move(j, done, spare ? UnitState::kSpare : UnitState::kFree, 0);
@@ -371,8 +377,8 @@ Status Ledger::Reclaim(JobId job, const Extents& extents) {
 }
 
 Status Ledger::Die(JobId job) {
-  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
-                      "death");
+  auto known =
+      Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "death");
   if (!known.ok()) return known.status();
   Move(*known, map_.Held(job), UnitState::kQuarantined, 0);
   (*known)->phase = Phase::kDying;
@@ -388,8 +394,8 @@ Status Ledger::LastHolderGone(JobId job) {
 }
 
 Status Ledger::Leave(JobId job) {
-  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
-                      "leave");
+  auto known =
+      Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "leave");
   if (!known.ok()) return known.status();
   if ((*known)->held() > 0) {
     return Precondition("leave: " + (*known)->Title() + " still holds " + Bytes((*known)->held()));
@@ -406,7 +412,8 @@ Status Ledger::CheckInvariants() const {
   auto broken = [](const std::string& text) { return Status(StatusCode::kInternal, text); };
   Units at = 0;
   for (const Span& span : map_.spans()) {
-    if (span.offset != at || span.length == 0) return broken("I1: the map has a gap at " + std::to_string(at));
+    if (span.offset != at || span.length == 0)
+      return broken("I1: the map has a gap at " + std::to_string(at));
     if ((span.holder == kNoJob) != (span.state == UnitState::kFree)) {
       return broken("I1: a unit is free and held at once at " + std::to_string(at));
     }
@@ -426,12 +433,18 @@ Status Ledger::CheckInvariants() const {
       return broken("I1: the counters of " + job.Title() + " do not match the map");
     }
     sum += job.held();
-    if (job.phase == Phase::kWaiting && job.held() > 0) return broken(job.Title() + " holds memory before it began");
-    if (job.quarantined > 0 && job.phase != Phase::kDying) return broken(job.Title() + " lives, but is quarantined");
-    if (job.phase == Phase::kDying && job.held() != job.quarantined) return broken(job.Title() + " is dead, but not quarantined");
-    if (job.spare > 0 && !job.past_gate()) return broken(job.Title() + " has spare units outside its iteration");
-    if (job.past_gate() && job.held() > job.terms.claim) return broken(job.Title() + " is above its claim");
-    if (job.past_gate() && job.terms.claim > job.limit) return broken(job.Title() + " claims more than its limit");
+    if (job.phase == Phase::kWaiting && job.held() > 0)
+      return broken(job.Title() + " holds memory before it began");
+    if (job.quarantined > 0 && job.phase != Phase::kDying)
+      return broken(job.Title() + " lives, but is quarantined");
+    if (job.phase == Phase::kDying && job.held() != job.quarantined)
+      return broken(job.Title() + " is dead, but not quarantined");
+    if (job.spare > 0 && !job.past_gate())
+      return broken(job.Title() + " has spare units outside its iteration");
+    if (job.past_gate() && job.held() > job.terms.claim)
+      return broken(job.Title() + " is above its claim");
+    if (job.past_gate() && job.terms.claim > job.limit)
+      return broken(job.Title() + " claims more than its limit");
     if (job.held() > job.limit) return broken(job.Title() + " is above its limit");
     if (job.phase != Phase::kDying) requests += job.request;
   }
@@ -439,7 +452,8 @@ Status Ledger::CheckInvariants() const {
   if (!rules_.check_admission) return Status();
   for (const Job& job : jobs_) {
     if (job.phase != Phase::kDying && job.limit + requests - job.request > map_.units()) {
-      return broken("I0: the limit of " + job.Title() + " does not fit beside the requests of the others");
+      return broken("I0: the limit of " + job.Title() +
+                    " does not fit beside the requests of the others");
     }
   }
   return Status();

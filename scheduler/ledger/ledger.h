@@ -14,11 +14,12 @@ namespace sluice::scheduler {
 
 /// What gate 0 was opened with; fixed until the next trough.
 struct GateTerms {
-  Units claim = 0;            // most the job may hold in this iteration
-  Units piece = kWholeClaim;  // longest run it may ask for at once (its largest block in units, with margin)
-  /// The client saw kPressure before this gate opened and will see it until its trough: it drains there and
-  /// gives back all but its base. False: it may arrive there with everything it has, and counts in I3 as
-  /// a job that gives nothing back.
+  Units claim = 0;  // most the job may hold in this iteration
+  Units piece =
+      kWholeClaim;  // longest run it may ask for at once (its largest block in units, with margin)
+  /// The client saw kPressure before this gate opened and will see it until its trough: it drains
+  /// there and gives back all but its base. False: it may arrive there with everything it has, and
+  /// counts in I3 as a job that gives nothing back.
   bool returns = true;
   End end = End::kLow;  // its lane
   friend bool operator==(const GateTerms&, const GateTerms&) = default;
@@ -38,8 +39,9 @@ struct Job {
   Units spare = 0;
   Units quarantined = 0;
   Units peak = 0;  // most it ever held
-  /// Units that were held at the last two drained troughs. Only what lies outside counts as given back at the
-  /// next one: a tensor that is replaced in each iteration alternates between two places.
+  /// Units that were held at the last two drained troughs. Only what lies outside counts as given
+  /// back at the next one: a tensor that is replaced in each iteration alternates between two
+  /// places.
   Extents base;
   Extents last_trough;  // units held at the last drained trough alone
 
@@ -51,57 +53,62 @@ struct Job {
 };
 
 /// The truth about one pool. A value: copy it, try an operation on the copy, look. Every operation
-/// either succeeds or leaves the ledger as it was and says precisely why not. It enforces I0, I1, and
-/// h <= C <= L; whether an operation is *safe* (I3) is asked of scheduler/safety before it is made.
+/// either succeeds or leaves the ledger as it was and says precisely why not. It enforces I0, I1,
+/// and h <= C <= L; whether an operation is *safe* (I3) is asked of scheduler/safety before it is
+/// made.
 class Ledger {
  public:
   /// `unit_bytes` is used in texts only.
   Ledger(Units pool_units, uint64_t unit_bytes, Rules rules = {});
 
-  // --- registration -------------------------------------------------------------------------------
+  // registration
   /// I0, or a refusal that names the holders. The job is waiting afterwards.
   Status Admit(JobId job, std::string name, Units request, Units limit);
-  /// What Admit would take: the largest limit I0 allows a (new) job with this request. 0: not even the request fits.
+  /// What Admit would take: the largest limit I0 allows a (new) job with this request. 0: not even
+  /// the request fits.
   Units LargestLimit(JobId job, Units request) const;
-  /// I0 again. A limit falls only to what the job holds and claims; an unprofiled job's claim falls with it.
+  /// I0 again. A limit falls only to what the job holds and claims; an unprofiled job's claim falls
+  /// with it.
   Status SetLimit(JobId job, Units limit);
   Status SetRequest(JobId job, Units request);
 
-  // --- the way past the gate ----------------------------------------------------------------------
-  Status StartUnprofiled(JobId job);                        // waiting or parked; claim = limit, gives nothing back
-  /// Unprofiled, and nobody waits for its profile any more: it is taken to hold up to `limit` for good, so its
-  /// request becomes its limit (I0 is asked) and its claim falls with it.
+  // the way past the gate
+  Status StartUnprofiled(JobId job);  // waiting or parked; claim = limit, gives nothing back
+  /// Unprofiled, and nobody waits for its profile any more: it is taken to hold up to `limit` for
+  /// good, so its request becomes its limit (I0 is asked) and its claim falls with it.
   Status Settle(JobId job, Units limit);
-  Status OpenGate(JobId job, const GateTerms& terms);       // parked -> running
-  Status RaiseClaim(JobId job, Units claim);                // past its gate, up to its limit
-  Status LoseProfile(JobId job);                            // running -> unprofiled; keeps its claim
-  /// Back at the trough (also an unprofiled job that has a profile by now). Its spare units become free.
-  /// `drained`: every mark reached, everything wholly free released. Then nothing may be unfenced (its
-  /// fences are all reached: call Fenced first) and the base is what it holds. Else it keeps all it has,
-  /// which a job whose terms say `returns` must not.
+  Status OpenGate(JobId job, const GateTerms& terms);  // parked -> running
+  Status RaiseClaim(JobId job, Units claim);           // past its gate, up to its limit
+  Status LoseProfile(JobId job);                       // running -> unprofiled; keeps its claim
+  /// Back at the trough (also an unprofiled job that has a profile by now). Its spare units become
+  /// free. `drained`: every mark reached, everything wholly free released. Then nothing may be
+  /// unfenced (its fences are all reached: call Fenced first) and the base is what it holds. Else
+  /// it keeps all it has, which a job whose terms say `returns` must not.
   Status ReachTrough(JobId job, bool drained);
 
-  // --- memory -------------------------------------------------------------------------------------
-  Status Grant(JobId job, const Extents& extents);  // free, or the job's own spare; held stays <= claim
+  // memory
+  Status Grant(JobId job,
+               const Extents& extents);  // free, or the job's own spare; held stays <= claim
   Status Release(JobId job, const Extents& extents, ReleaseId release);  // leased -> unfenced
-  Status Fenced(JobId job, ReleaseId release);                           // unfenced -> spare (free when parked)
-  Status Reclaim(JobId job, const Extents& extents);                     // spare -> free
+  Status Fenced(JobId job, ReleaseId release);        // unfenced -> spare (free when parked)
+  Status Reclaim(JobId job, const Extents& extents);  // spare -> free
 
-  // --- the end ------------------------------------------------------------------------------------
+  // the end
   Status Die(JobId job);             // everything it holds -> quarantined
   Status LastHolderGone(JobId job);  // quarantined -> free; the job is removed
   Status Leave(JobId job);           // a job that holds nothing is removed
 
-  // --- questions ----------------------------------------------------------------------------------
+  // questions
   Units pool_units() const { return map_.units(); }
   uint64_t unit_bytes() const { return unit_bytes_; }
   const Rules& rules() const { return rules_; }
   const PoolMap& map() const { return map_; }
   Units free() const;
-  Units held(JobId job) const;          // 0 for a job it does not know
+  Units held(JobId job) const;                            // 0 for a job it does not know
   const std::vector<Job>& jobs() const { return jobs_; }  // by id
-  const Job* Find(JobId job) const;     // nullptr: unknown
-  /// Units of `job` that its completion would free: held and outside its base. 0 unless it returns them.
+  const Job* Find(JobId job) const;                       // nullptr: unknown
+  /// Units of `job` that its completion would free: held and outside its base. 0 unless it returns
+  /// them.
   Extents GivesBack(JobId job) const;
 
   /// "24.0 MiB" for a number of units.
@@ -111,14 +118,17 @@ class Ledger {
 
   /// I0, I1, b <= h <= C <= L and the counters against the map. For tests.
   Status CheckInvariants() const;
-  friend bool operator==(const Ledger& a, const Ledger& b) { return a.map_ == b.map_ && a.jobs_ == b.jobs_; }
+  friend bool operator==(const Ledger& a, const Ledger& b) {
+    return a.map_ == b.map_ && a.jobs_ == b.jobs_;
+  }
 
  private:
   Job* FindMutable(JobId job);
   Result<Job*> Expect(JobId job, std::initializer_list<Phase> phases, const char* operation);
   Status CheckAdmission(JobId job, const std::string& who, Units request, Units limit) const;
   /// Each extent in `state` of `holder`, none twice.
-  Status CheckExtents(const Extents& extents, UnitState state, const Job& job, const char* operation) const;
+  Status CheckExtents(const Extents& extents, UnitState state, const Job& job,
+                      const char* operation) const;
   void Move(Job* job, const Extents& extents, UnitState to, ReleaseId release);
   void Remove(JobId job);
 

@@ -25,22 +25,32 @@ void Append(Extents* extents, Extent extent) {
 
 const char* PhaseName(Phase phase) {
   switch (phase) {
-    case Phase::kWaiting: return "waiting";
-    case Phase::kUnprofiled: return "unprofiled";
-    case Phase::kParked: return "parked";
-    case Phase::kRunning: return "running";
-    case Phase::kDying: return "dying";
+    case Phase::kWaiting:
+      return "waiting";
+    case Phase::kUnprofiled:
+      return "unprofiled";
+    case Phase::kParked:
+      return "parked";
+    case Phase::kRunning:
+      return "running";
+    case Phase::kDying:
+      return "dying";
   }
   return "unknown";
 }
 
 const char* UnitStateName(UnitState state) {
   switch (state) {
-    case UnitState::kFree: return "free";
-    case UnitState::kLeased: return "leased";
-    case UnitState::kUnfenced: return "unfenced";
-    case UnitState::kSpare: return "spare";
-    case UnitState::kQuarantined: return "quarantined";
+    case UnitState::kFree:
+      return "free";
+    case UnitState::kLeased:
+      return "leased";
+    case UnitState::kUnfenced:
+      return "unfenced";
+    case UnitState::kSpare:
+      return "spare";
+    case UnitState::kQuarantined:
+      return "quarantined";
   }
   return "unknown";
 }

@@ -13,14 +13,14 @@ struct Span {
   Units offset = 0;
   Units length = 0;
   UnitState state = UnitState::kFree;
-  JobId holder = kNoJob;   // kNoJob exactly when free
-  ReleaseId release = 0;   // only while unfenced
+  JobId holder = kNoJob;  // kNoJob exactly when free
+  ReleaseId release = 0;  // only while unfenced
   Units end() const { return offset + length; }
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-/// Who holds which unit. Kept as sorted, merged spans that cover the pool, so that a copy and a walk cost
-/// by the number of pieces (tens) and not by the number of units (ten thousand).
+/// Who holds which unit. Kept as sorted, merged spans that cover the pool, so that a copy and a
+/// walk cost by the number of pieces (tens) and not by the number of units (ten thousand).
 class PoolMap {
  public:
   explicit PoolMap(Units units);

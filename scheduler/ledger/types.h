@@ -34,15 +34,15 @@ inline Units TotalUnits(const Extents& extents) {
 /// Past its gate: kUnprofiled and kRunning.
 enum class Phase : uint8_t { kWaiting, kUnprofiled, kParked, kRunning, kDying };
 
-/// kSpare: given back and its fence reached, yet still counted as held by its job, because freeing it
-/// now could leave the job without the run it was promised (Ledger::Reclaim).
+/// kSpare: given back and its fence reached, yet still counted as held by its job, because freeing
+/// it now could leave the job without the run it was promised (Ledger::Reclaim).
 enum class UnitState : uint8_t { kFree, kLeased, kUnfenced, kSpare, kQuarantined };
 
 /// The end of the pool from which a job takes its memory.
 enum class End : uint8_t { kLow, kHigh };
 
-/// Which rules are in force. All of them always are, except in the model check, which switches each one
-/// off to prove that it would notice.
+/// Which rules are in force. All of them always are, except in the model check, which switches each
+/// one off to prove that it would notice.
 struct Rules {
   bool count_unfenced = true;   // released units stay held until their fence is reached
   bool check_safety = true;     // grants and gates leave I3 true

@@ -47,7 +47,8 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
   if (whole != nullptr) return Extents{Cut(*whole, end, units)};
   if (piece == nullptr || sum < units) return std::nullopt;
 
-  // No run has room for all. The piece's run is used up first: fewer extents, and no second cut in it.
+  // No run has room for all. The piece's run is used up first: fewer extents, and no second cut in
+  // it.
   Extents result{*piece};
   Units left = units - piece->length;
   for (const Extent& run : ordered) {
@@ -70,6 +71,7 @@ std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, 
   };
   const End other = end == End::kLow ? End::kHigh : End::kLow;
   for (const End side : {end, other}) {
+    if (result.size() == most) return result;
     if (auto placed = Place(runs, side, units, contiguous, near)) add(std::move(*placed));
   }
   if (units == 0) return result;

@@ -8,14 +8,16 @@
 
 namespace sluice::scheduler {
 
-/// `units` units out of `runs` (sorted, merged), with at least one run of `contiguous` (<= units) in them;
-/// nullopt if there are none. First fit from `end`: one run next to something `near` (what the job
-/// holds already) that has room for all, else the first run that has, else the first run with room for `contiguous` and
-/// the rest from the runs nearest the end. The result is sorted and merged.
-std::optional<Extents> Place(const Extents& runs, End end, Units units, Units contiguous, const Extents& near = {});
+/// `units` units out of `runs` (sorted, merged), with at least one run of `contiguous` (<= units)
+/// in them; nullopt if there are none. First fit from `end`: one run next to something `near` (what
+/// the job holds already) that has room for all, else the first run that has, else the first run
+/// with room for `contiguous` and the rest from the runs nearest the end. The result is sorted and
+/// merged.
+std::optional<Extents> Place(const Extents& runs, End end, Units units, Units contiguous,
+                             const Extents& near = {});
 
-/// All placements worth trying when the preferred one would be unsafe: from the end, from the other end,
-/// then both ends of each run that has room for all, at most `most` in total, without repeats.
+/// All placements worth trying when the preferred one would be unsafe: from the end, from the other
+/// end, then both ends of each run that has room for all, at most `most` in total, without repeats.
 std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, Units contiguous,
                                      const Extents& near, size_t most);
 

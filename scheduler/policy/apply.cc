@@ -2,28 +2,33 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <algorithm>
 
+#include "scheduler/policy/operations.h"
 #include "scheduler/policy/policy.h"
 
 namespace sluice::scheduler {
 
+Status MakeOperations(const Decision& decision, const std::vector<Request>& requests,
+                      Ledger* ledger) {
+  if (decision.kind == Decision::Kind::kDeny) return Status();
+  Status status;
+  if (!decision.reclaim.empty()) status = ledger->Reclaim(decision.job, decision.reclaim);
+  if (!status.ok() || decision.kind == Decision::Kind::kReclaim) return status;
+  const RequestKind kind = requests[decision.request].kind;
+  if (kind == RequestKind::kNewcomer) status = ledger->StartUnprofiled(decision.job);
+  if (kind == RequestKind::kGate0) status = ledger->OpenGate(decision.job, decision.terms);
+  if (status.ok() && decision.raises_claim) {
+    status = ledger->RaiseClaim(decision.job, decision.terms.claim);
+  }
+  if (status.ok() && !decision.extents.empty()) {
+    status = ledger->Grant(decision.job, decision.extents);
+  }
+  return status;
+}
+
 Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger) {
   if (decision.kind == Decision::Kind::kDeny) return Status();
   Ledger next = *ledger;
-  Status status;
-  if (!decision.reclaim.empty()) status = next.Reclaim(decision.job, decision.reclaim);
-  if (decision.kind == Decision::Kind::kGrant) {
-    const RequestKind kind = requests[decision.request].kind;
-    if (status.ok() && kind == RequestKind::kNewcomer) status = next.StartUnprofiled(decision.job);
-    if (status.ok() && kind == RequestKind::kGate0) {
-      status = next.OpenGate(decision.job, decision.terms);
-    }
-    if (status.ok() && decision.raises_claim) {
-      status = next.RaiseClaim(decision.job, decision.terms.claim);
-    }
-    if (status.ok() && !decision.extents.empty()) {
-      status = next.Grant(decision.job, decision.extents);
-    }
-  }
+  Status status = MakeOperations(decision, requests, &next);
   if (status.ok()) *ledger = std::move(next);
   return status;
 }
@@ -45,7 +50,8 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
     record.event = EventKind::kDeny;
     record.text = decision.reason;
   } else {
-    const bool opens = request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
+    const bool opens =
+        request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
     record.event = opens ? EventKind::kGate : EventKind::kGrant;
     record.claim = decision.terms.claim;
     record.extents = decision.extents;
@@ -77,8 +83,8 @@ bool PressureOn(const Ledger& ledger, JobId job, bool eager) {
   const Job* known = ledger.Find(job);
   if (known == nullptr) return false;
   if (eager || known->last_trough.empty()) return true;
-  // With a second job admitted, every iteration ends drained: a job that came to its trough with all it had
-  // would hold what another one, already past its gate, was promised.
+  // With a second job admitted, every iteration ends drained: a job that came to its trough with
+  // all it had would hold what another one, already past its gate, was promised.
   return std::any_of(ledger.jobs().begin(), ledger.jobs().end(), [job](const Job& other) {
     return other.id != job && other.phase != Phase::kDying;
   });
@@ -89,13 +95,20 @@ std::string WhyWaiting(const Ledger& ledger, const Request& request, const Confi
   if (job == nullptr) return "the job is not registered";
   std::string text = job->Title() + " waits";
   switch (request.kind) {
-    case RequestKind::kNewcomer: text += " to begin"; break;
-    case RequestKind::kGate0: text += " for its next iteration"; break;
+    case RequestKind::kNewcomer:
+      text += " to begin";
+      break;
+    case RequestKind::kGate0:
+      text += " for its next iteration";
+      break;
     case RequestKind::kGate:
-    case RequestKind::kLease: text += " for " + ledger.Bytes(request.units); break;
+    case RequestKind::kLease:
+      text += " for " + ledger.Bytes(request.units);
+      break;
   }
   for (const Job& other : ledger.jobs()) {
-    const bool opens = request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
+    const bool opens =
+        request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
     if (opens && other.id != job->id && other.phase == Phase::kUnprofiled && !other.settled) {
       return text + " while " + other.Title() + " is measured: " + ledger.Holders(job->id);
     }

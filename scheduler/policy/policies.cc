@@ -6,8 +6,8 @@ namespace sluice::scheduler {
 
 namespace {
 
-/// Jobs other than `job` that occupy a lane. A settled job without a profile never comes back to a trough: if
-/// it counted, `temporal` would never open another gate.
+/// Jobs other than `job` that occupy a lane. A settled job without a profile never comes back to a
+/// trough: if it counted, `temporal` would never open another gate.
 uint32_t Occupants(const Ledger& ledger, JobId job) {
   uint32_t count = 0;
   for (const Job& other : ledger.jobs()) {

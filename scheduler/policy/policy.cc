@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "scheduler/place/place.h"
+#include "scheduler/policy/operations.h"
 #include "scheduler/safety/safety.h"
 
 namespace sluice::scheduler {
@@ -41,8 +42,8 @@ class Round {
       : ledger_(ledger), requests_(requests), config_(config), policy_(FindPolicy(config.policy)) {
     by_ticket_.resize(requests.size());
     std::iota(by_ticket_.begin(), by_ticket_.end(), size_t{0});
-    std::stable_sort(by_ticket_.begin(), by_ticket_.end(), [&requests](size_t a, size_t b) {
-      return requests[a].ticket < requests[b].ticket;
+    std::sort(by_ticket_.begin(), by_ticket_.end(), [&requests](size_t a, size_t b) {
+      return std::pair(requests[a].ticket, a) < std::pair(requests[b].ticket, b);
     });
   }
 
@@ -62,10 +63,11 @@ class Round {
   }
 
  private:
-  // --- spare units ----------------------------------------------------------------------------------
+  // spare units
 
-  /// A freed unit raises the job's remaining claim by one and has to be of use to it. Where it is not
-  /// (a hole that no promised run reaches) it stays with the job, which may be granted it again.
+  /// A freed unit raises the job's remaining claim by one and has to be of use to it. Where it is
+  /// not (a hole that no promised run reaches) it stays with the job, which may be granted it
+  /// again.
   std::optional<Decision> Reclaim() const {
     for (const Job& job : ledger_.jobs()) {
       if (job.spare == 0) continue;
@@ -90,7 +92,7 @@ class Round {
     return decision;
   }
 
-  // --- jobs past their gate ---------------------------------------------------------------------------
+  // jobs past their gate
 
   std::optional<Decision> DenyAtOnce(size_t i) const {
     const Request& request = requests_[i];
@@ -114,35 +116,45 @@ class Round {
     const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
     const Extents runs = Union(ledger_.map().FreeRuns(), spare);
     const Extents near = ledger_.map().Held(job.id, UnitState::kLeased);
-    const bool raises = HeldAfter(job, request) > job.terms.claim;
-    for (const Extents& extents :
-         PlaceCandidates(runs, job.terms.end, request.units, request.contiguous, near, kMaxPlacements)) {
-      // The spare units that are of no use to this request stay with the job, or, when the claim has no room
-      // for both, become free with it.
-      const Extents unused = Subtract(spare, extents);
-      for (const bool free_unused : {false, true}) {
-        if (free_unused && unused.empty()) continue;
-        if (raises && !free_unused && !unused.empty()) continue;
-        Decision decision;
-        decision.kind = Decision::Kind::kGrant;
-        decision.request = i;
-        decision.job = job.id;
-        decision.extents = extents;
-        if (free_unused) decision.reclaim = unused;
-        decision.terms = job.terms;
-        decision.raises_claim = raises;
-        if (raises) decision.terms.claim = static_cast<Units>(HeldAfter(job, request));
-        Ledger trial = ledger_;
-        if (!Apply(decision, requests_, &trial).ok()) continue;
-        const Rules& rules = ledger_.rules();
-        const bool ask = rules.check_safety && (!raises || rules.check_raise);
-        if (!ask || NoWorse(ledger_, trial)) return decision;
+    // The first place is nearly always the right one.
+    for (const size_t most : {size_t{1}, kMaxPlacements}) {
+      for (const Extents& extents :
+           PlaceCandidates(runs, job.terms.end, request.units, request.contiguous, near, most)) {
+        if (auto decision = TryGrantAt(i, job, extents, spare)) return decision;
       }
     }
     return std::nullopt;
   }
 
-  // --- gates 0 and newcomers --------------------------------------------------------------------------
+  std::optional<Decision> TryGrantAt(size_t i, const Job& job, const Extents& extents,
+                                     const Extents& spare) const {
+    const uint64_t held_after = HeldAfter(job, requests_[i]);
+    const bool raises = held_after > job.terms.claim;
+    // The spare units that are of no use to this request stay with the job, or, when the claim has
+    // no room for both, become free with it.
+    const Extents unused = Subtract(spare, extents);
+    for (const bool free_unused : {false, true}) {
+      if (free_unused && unused.empty()) continue;
+      if (raises && !free_unused && !unused.empty()) continue;
+      Decision decision;
+      decision.kind = Decision::Kind::kGrant;
+      decision.request = i;
+      decision.job = job.id;
+      decision.extents = extents;
+      if (free_unused) decision.reclaim = unused;
+      decision.terms = job.terms;
+      decision.raises_claim = raises;
+      if (raises) decision.terms.claim = static_cast<Units>(held_after);
+      Ledger trial = ledger_;
+      if (!MakeOperations(decision, requests_, &trial).ok()) continue;
+      const Rules& rules = ledger_.rules();
+      const bool ask = rules.check_safety && (!raises || rules.check_raise);
+      if (!ask || NoWorse(ledger_, trial)) return decision;
+    }
+    return std::nullopt;
+  }
+
+  // gates 0 and newcomers
 
   std::optional<Decision> OpenByTicket() const {
     for (const Request& request : requests_) {
@@ -171,7 +183,8 @@ class Round {
     if (policy_ == nullptr || !policy_->may_open(ledger_, job.id, config_)) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
       // I7: its demand is unknown and being measured; it has the others at their troughs.
-      if (other.id != job.id && other.phase == Phase::kUnprofiled && !other.settled) return std::nullopt;
+      if (other.id != job.id && other.phase == Phase::kUnprofiled && !other.settled)
+        return std::nullopt;
     }
     Decision decision;
     decision.kind = Decision::Kind::kGrant;
@@ -188,14 +201,16 @@ class Round {
       decision.terms.end = FreeLane(job.id);
     }
     const Extents near = ledger_.map().Held(job.id);
-    for (Extents& extents : PlaceCandidates(ledger_.map().FreeRuns(), decision.terms.end, request.units,
-                                            request.contiguous, near, kMaxPlacements)) {
+    for (Extents& extents :
+         PlaceCandidates(ledger_.map().FreeRuns(), decision.terms.end, request.units,
+                         request.contiguous, near, kMaxPlacements)) {
       decision.extents = std::move(extents);
       Ledger trial = ledger_;
-      if (!Apply(decision, requests_, &trial).ok()) continue;
+      if (!MakeOperations(decision, requests_, &trial).ok()) continue;
       if (!ledger_.rules().check_safety) return decision;
       // Stricter than for a grant: while anybody is stuck, nobody new comes in.
-      if (IsSafe(trial, measure) && (measure == Measure::kSums || NoWorse(ledger_, trial))) return decision;
+      if (IsSafe(trial, measure) && (measure == Measure::kSums || NoWorse(ledger_, trial)))
+        return decision;
     }
     return std::nullopt;
   }
@@ -211,21 +226,23 @@ class Round {
     return high < low ? End::kHigh : End::kLow;
   }
 
-  // --- nothing moves ----------------------------------------------------------------------------------
+  // nothing moves
 
   bool Asks(JobId job) const {
     return std::any_of(requests_.begin(), requests_.end(),
                        [job](const Request& request) { return request.job == job; });
   }
 
-  /// Memory may still come back without a decision: a job past its gate runs, a fence is on its way, a
-  /// dead job's last holder will go. A settled job without a profile runs too, but promises nothing.
+  /// Memory may still come back without a decision: a job past its gate runs, a fence is on its
+  /// way, a dead job's last holder will go. A settled job without a profile runs too, but promises
+  /// nothing.
   bool SomethingMoves() const {
     for (const Job& job : ledger_.jobs()) {
       if (job.unfenced > 0 || job.phase == Phase::kDying) return true;
       if (job.past_gate() && !job.settled && !Asks(job.id)) return true;
       // It came to its trough with all it had and will ask to go on; then it drains.
-      if (job.phase == Phase::kParked && !job.drained && job.held() > 0 && !Asks(job.id)) return true;
+      if (job.phase == Phase::kParked && !job.drained && job.held() > 0 && !Asks(job.id))
+        return true;
     }
     return false;
   }
@@ -236,15 +253,17 @@ class Round {
   }
 
   std::optional<Decision> OpenAtRest() const {
-    // A job that came to its trough with all it had can give it back only by going on, whoever is before it.
+    // A job that came to its trough with all it had can give it back only by going on, whoever is
+    // before it.
     for (const size_t i : by_ticket_) {
       if (requests_[i].kind != RequestKind::kGate0) continue;
       const Job& job = *ledger_.Find(requests_[i].job);
       if (job.drained || job.held() == 0) continue;
       if (auto decision = TryOpen(i, Measure::kExtents)) return decision;
     }
-    // Bases may lie so that no run has room for a claim although the units suffice (I0). One job at a
-    // time may go on all the same: it takes nothing from anybody, and it may meet only its own fragmentation.
+    // Bases may lie so that no run has room for a claim although the units suffice (I0). One job at
+    // a time may go on all the same: it takes nothing from anybody, and it may meet only its own
+    // fragmentation.
     if (SomebodyToReturn()) return std::nullopt;
     for (const size_t i : by_ticket_) {
       if (AsksPastGate(requests_[i])) continue;
@@ -253,8 +272,9 @@ class Round {
     return std::nullopt;
   }
 
-  /// Everybody waits for everybody. Out of memory to the one that grew: first whoever asks for more than it was
-  /// promised. In a safe state there always is one (the first in the order could be served).
+  /// Everybody waits for everybody. Out of memory to the one that grew: first whoever asks for more
+  /// than it was promised. In a safe state there always is one (the first in the order could be
+  /// served).
   std::optional<Decision> DenyAtRest() const {
     std::optional<size_t> victim;
     int worst = 0;
@@ -281,7 +301,7 @@ class Round {
       if (!Promised(job, request)) return 5;                    // fragmented by itself
       return job.phase == Phase::kUnprofiled ? 4 : 3;
     }
-    if (SomebodyToReturn()) return 0;  // that one is decided first, then this one can open
+    if (SomebodyToReturn()) return 0;         // that one is decided first, then this one can open
     return job.held() > job.request ? 2 : 1;  // it keeps more at its trough than it asked for
   }
 

@@ -25,18 +25,20 @@ struct Request {
   JobId job = kNoJob;
   RequestKind kind = RequestKind::kLease;
   uint32_t gate = 0;
-  Units units = 0;            // wanted in addition to what the job holds (its spare units not counted as held)
+  Units units =
+      0;  // wanted in addition to what the job holds (its spare units not counted as held)
   Units contiguous = 0;       // at least one run of this many
   Units claim = 0;            // kGate0: the claim for the coming iteration
   Units piece = kWholeClaim;  // kGate0: the longest run it will ask for
   bool returns = true;        // kGate0: see GateTerms::returns
   uint64_t ticket = 0;        // by arrival; a request keeps it while it waits
-  uint32_t overtaken = 0;     // gates 0 and newcomers that were let in before it although they came later
+  uint32_t overtaken =
+      0;  // gates 0 and newcomers that were let in before it although they came later
 };
 
 struct Config {
   std::string policy = "flow";
-  uint32_t lanes = 2;          // flow: jobs past their gate at the same time
+  uint32_t lanes = 2;  // flow: jobs past their gate at the same time
   uint32_t max_overtakes = 4;
 };
 
@@ -44,7 +46,8 @@ enum class DenyCode : uint8_t { kOverLimit, kExhausted, kRefused };
 
 struct Decision {
   enum class Kind : uint8_t {
-    kGrant,    // requests[request] is answered: gate opened or newcomer started, claim raised, extents granted
+    kGrant,    // requests[request] is answered: gate opened or newcomer started, claim raised,
+               // extents granted
     kDeny,     // requests[request] is answered: no, and why
     kReclaim,  // answers nobody: spare units of `job` become free
   };
@@ -55,24 +58,30 @@ struct Decision {
   Extents extents;  // granted
   GateTerms terms;  // gate 0, newcomer: the terms; else only terms.claim (after the grant)
   bool raises_claim = false;
-  /// The job is alone past its gate and its claim fits in number but not in runs: it may meet its own fragmentation.
+  /// The job is alone past its gate and its claim fits in number but not in runs: it may meet its
+  /// own fragmentation.
   bool sums_only = false;
   DenyCode code = DenyCode::kExhausted;
   std::string reason;  // one line for a person, names the holders
 };
 
-/// The next single decision, or nothing. The caller applies it (Apply), removes an answered request and asks again.
-/// `requests` holds at most one request per job, in any order. Deterministic: ties go to the lower ticket.
-std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests, const Config& config);
+/// The next single decision, or nothing. The caller applies it (Apply), removes an answered request
+/// and asks again. `requests` holds at most one request per job, in any order. Deterministic: ties
+/// go to the lower ticket.
+std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
+                             const Config& config);
 
-/// Makes the decision's ledger operations. An error is a bug in the caller (a stale decision): the ledger is unchanged.
+/// Makes the decision's ledger operations. An error is a bug in the caller (a stale decision): the
+/// ledger is unchanged.
 Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger);
 
-/// The records of a decision, in order: one, as the ledger takes no step in between (t_ns and iteration are the
-/// caller's). Call it before Apply.
-std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests, const Ledger& ledger);
+/// The records of a decision, in order: one, as the ledger takes no step in between (t_ns and
+/// iteration are the caller's). Call it before Apply.
+std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests,
+                              const Ledger& ledger);
 
-/// After a grant to a gate 0 or newcomer: one more overtake for every other request with a lower ticket.
+/// After a grant to a gate 0 or newcomer: one more overtake for every other request with a lower
+/// ticket.
 void CountOvertaken(const Decision& decision, std::vector<Request>* requests);
 
 /// Whether `job` has to give back what it does not need and to drain at its trough (kPressure).
@@ -81,7 +90,8 @@ bool PressureOn(const Ledger& ledger, JobId job, bool eager);
 /// Why a request waits: one line that names the holders.
 std::string WhyWaiting(const Ledger& ledger, const Request& request, const Config& config);
 
-/// The registered policies. A policy only says whether one more gate may open now; I3 is asked in any case.
+/// The registered policies. A policy only says whether one more gate may open now; I3 is asked in
+/// any case.
 struct PolicyEntry {
   std::string_view name;
   std::string_view about;

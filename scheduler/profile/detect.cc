@@ -41,9 +41,8 @@ std::vector<Repetition> Repetitions(std::span<const uint64_t> sequence, uint32_t
     });
     if (!multiple) found.push_back(repetition);
   }
-  std::stable_sort(found.begin(), found.end(), [](const Repetition& a, const Repetition& b) {
-    return a.covered > b.covered;
-  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Repetition& a, const Repetition& b) { return a.covered > b.covered; });
   return found;
 }
 

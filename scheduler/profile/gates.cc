@@ -9,11 +9,13 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr uint64_t kGroupsPerPeak = 10;
-constexpr uint64_t kMarginPart = 32;  // blocks are placed first fit, not packed: a part of what is live, and one unit
+constexpr uint64_t kMarginPart =
+    32;  // blocks are placed first fit, not packed: a part of what is live, and one unit
 constexpr uint64_t kMaxCreditNs = 5'000'000;
 constexpr uint64_t kCreditsPerIteration = 8;
 
-/// What happens between two places where a gate may stand: stretch j follows the issue of j launches.
+/// What happens between two places where a gate may stand: stretch j follows the issue of j
+/// launches.
 struct Stretch {
   uint64_t most_live = 0;
   uint64_t largest = 0;
@@ -24,18 +26,22 @@ std::vector<Stretch> Stretches(const Profile& profile) {
   const uint32_t period = profile.period;
   const bool after_last = profile.trough_place == TroughPlace::kAfterLast;
   std::vector<Stretch> stretches(period);
-  // From the trough to the first launch: nothing at kBeforeFirst; at kAfterLast all that follows the last launch.
+  // From the trough to the first launch: nothing at kBeforeFirst; at kAfterLast all that follows
+  // the last launch.
   stretches[0] = {profile.live_before[0], 0, profile.base_bytes};
   if (after_last) {
     stretches[0].most_live = profile.max_live[period - 1];
     stretches[0].largest = profile.largest_alloc[period - 1];
   }
   for (uint32_t j = 1; j < period; ++j) {
-    stretches[j] = {profile.max_live[j - 1], profile.largest_alloc[j - 1], profile.live_before[j - 1]};
+    stretches[j] = {profile.max_live[j - 1], profile.largest_alloc[j - 1],
+                    profile.live_before[j - 1]};
   }
   if (!after_last) {  // what follows the last launch has no gate of its own
-    stretches[period - 1].most_live = std::max(stretches[period - 1].most_live, profile.max_live[period - 1]);
-    stretches[period - 1].largest = std::max(stretches[period - 1].largest, profile.largest_alloc[period - 1]);
+    stretches[period - 1].most_live =
+        std::max(stretches[period - 1].most_live, profile.max_live[period - 1]);
+    stretches[period - 1].largest =
+        std::max(stretches[period - 1].largest, profile.largest_alloc[period - 1]);
   }
   return stretches;
 }
@@ -68,8 +74,8 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_ga
     groups.clear();
     for (uint32_t j = 0; j < profile.period; ++j) {
       const Stretch& stretch = stretches[j];
-      // A group ends when memory has grown or fallen by `size`, when it has come down from a peak inside the
-      // group, and before a jump, so that nothing is asked for long before it is needed.
+      // A group ends when memory has grown or fallen by `size`, when it has come down from a peak
+      // inside the group, and before a jump, so that nothing is asked for long before it is needed.
       const bool cut = groups.empty() || Distance(stretch.level, groups.back().level) >= size ||
                        groups.back().most_live >= stretch.most_live + size ||
                        stretch.most_live >= groups.back().most_live + size;
@@ -84,7 +90,8 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_ga
     GatePlan gate;
     gate.launch = group.launch;
     gate.contiguous = RoundUp(group.largest, unit_bytes);
-    gate.need_units = std::max(gate.contiguous, RoundUp(group.most_live + group.most_live / kMarginPart, unit_bytes) + 1);
+    gate.need_units = std::max(
+        gate.contiguous, RoundUp(group.most_live + group.most_live / kMarginPart, unit_bytes) + 1);
     plan.peak_units = std::max(plan.peak_units, gate.need_units);
     plan.piece_units = std::max(plan.piece_units, gate.contiguous);
     plan.gates.push_back(gate);

@@ -12,9 +12,9 @@ namespace sluice::scheduler {
 
 /// A place of the cycle where the client may have to wait, and what the group behind it needs.
 struct GatePlan {
-  uint32_t launch = 0;    // after this many launches of the cycle were issued; 0: the trough
-  Units need_units = 0;   // most the job holds until the next gate, rounded up with a margin
-  Units contiguous = 0;   // its largest block in units: the longest run it asks for there
+  uint32_t launch = 0;   // after this many launches of the cycle were issued; 0: the trough
+  Units need_units = 0;  // most the job holds until the next gate, rounded up with a margin
+  Units contiguous = 0;  // its largest block in units: the longest run it asks for there
 };
 
 struct CyclePlan {

@@ -10,11 +10,11 @@ namespace sluice::scheduler {
 
 namespace {
 
-constexpr size_t kTimesKept = 5;           // per launch of the cycle
+constexpr size_t kTimesKept = 5;  // per launch of the cycle
 constexpr size_t kTimesWanted = 2;
 constexpr uint32_t kTroughsCompared = 8;
 constexpr uint64_t kTroughTolerance = 32;  // troughs may differ by this part of the peak
-constexpr uint64_t kForgiven = 16;         // times what was required: a cycle that lasted so long was one
+constexpr uint64_t kForgiven = 16;  // times what was required: a cycle that lasted so long was one
 constexpr uint64_t kMostRequired = 16384;  // launches
 constexpr uint64_t kDetectEvery = 16;      // launches, at least
 
@@ -41,10 +41,15 @@ void Profiler::Consume(const Op& op) {
         history_.back().min_after = std::min(history_.back().min_after, live_);
       }
       break;
-    case OpKind::kLaunch: Launch(op); break;
-    case OpKind::kLaunchTime: LaunchTime(op); break;
+    case OpKind::kLaunch:
+      Launch(op);
+      break;
+    case OpKind::kLaunchTime:
+      LaunchTime(op);
+      break;
     case OpKind::kCopy:
-    case OpKind::kIteration: break;
+    case OpKind::kIteration:
+      break;
   }
 }
 
@@ -90,9 +95,10 @@ void Profiler::Launch(const Op& op) {
 
 void Profiler::LaunchTime(const Op& op) {
   if (!certain() || op.stream != pacing_) return;
-  const auto at = std::lower_bound(
-      numbers_.begin(), numbers_.end(), op.detail,
-      [](const std::pair<uint32_t, uint32_t>& entry, uint32_t number) { return Earlier(entry.first, number); });
+  const auto at = std::lower_bound(numbers_.begin(), numbers_.end(), op.detail,
+                                   [](const std::pair<uint32_t, uint32_t>& entry, uint32_t number) {
+                                     return Earlier(entry.first, number);
+                                   });
   if (at == numbers_.end() || at->first != op.detail) return;
   std::vector<uint32_t>& times = cycle_[at->second].times;
   if (times.size() == kTimesKept) times.erase(times.begin());
@@ -107,15 +113,16 @@ void Profiler::Absorb(const Sample& sample, Phase* phase) {
 }
 
 void Profiler::Detect() {
-  // Now and then, over a suffix that grows with what has happened since the last cycle was lost (or the start): each
-  // launch pays a constant, and a cycle that comes back is seen soon.
+  // Now and then, over a suffix that grows with what has happened since the last cycle was lost (or
+  // the start): each launch pays a constant, and a cycle that comes back is seen soon.
   if (launches_ < next_detect_) return;
   const uint64_t fresh = launches_ - lost_at_;
   next_detect_ = launches_ + std::max<uint64_t>(kDetectEvery, fresh / 8);
   const size_t window = static_cast<size_t>(std::min<uint64_t>(history_.size(), 4 * fresh + 256));
   std::vector<uint64_t> sequence;
   sequence.reserve(window);
-  for (size_t at = history_.size() - window; at < history_.size(); ++at) sequence.push_back(history_[at].function);
+  for (size_t at = history_.size() - window; at < history_.size(); ++at)
+    sequence.push_back(history_[at].function);
   for (const Repetition& found : Repetitions(sequence, options_.max_period)) {
     if (found.covered < options_.min_covered) break;
     if (found.covered < Required(found.period)) continue;
@@ -125,7 +132,8 @@ void Profiler::Detect() {
   }
 }
 
-/// The same launches while memory only grows (or falls) are the layers of one iteration, not iterations.
+/// The same launches while memory only grows (or falls) are the layers of one iteration, not
+/// iterations.
 bool Profiler::TroughRepeats(uint32_t period, uint32_t covered) const {
   const uint32_t repetitions = std::min(covered / period, kTroughsCompared);
   uint64_t lowest = UINT64_MAX;
@@ -149,8 +157,9 @@ uint32_t Profiler::Required(uint32_t period) const {
   return known != required_.end() ? known->second : std::max(options_.min_covered, 2 * period);
 }
 
-/// A loop inside an iteration looks like a cycle until it ends, each time: it has to go on for twice as long
-/// before it is believed again. A true cycle that something interrupted (an evaluation) had gone on for long.
+/// A loop inside an iteration looks like a cycle until it ends, each time: it has to go on for
+/// twice as long before it is believed again. A true cycle that something interrupted (an
+/// evaluation) had gone on for long.
 void Profiler::Distrust() {
   const uint64_t required = Required(period_);
   if (covered_ >= kForgiven * required) {
@@ -194,8 +203,8 @@ bool Profiler::wants_times() const {
 uint32_t Profiler::TroughLaunch() const {
   uint64_t lowest = UINT64_MAX;
   for (const Phase& phase : cycle_) lowest = std::min(lowest, phase.live_before);
-  // Of the launches at that level the last one of the longest row: what it waited for is done, and the next
-  // launch begins to grow.
+  // Of the launches at that level the last one of the longest row: what it waited for is done, and
+  // the next launch begins to grow.
   uint32_t best = 0;
   uint32_t longest = 0;
   for (uint32_t i = 0; i < period_; ++i) {
@@ -232,7 +241,8 @@ std::optional<Profile> Profiler::Current() const {
   if (profile.window == 0 || options_.fold == nullptr) return std::nullopt;
   profile.trough_hash = options_.hash_seed;
   for (uint32_t i = profile.window; i > 0; --i) {
-    profile.trough_hash = options_.fold(profile.trough_hash, functions[(first + period_ - i) % period_]);
+    profile.trough_hash =
+        options_.fold(profile.trough_hash, functions[(first + period_ - i) % period_]);
   }
 
   profile.timed = true;

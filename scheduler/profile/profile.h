@@ -20,8 +20,8 @@ struct Op {
   uint64_t value = 0;   // bytes, function id, nanoseconds or iteration, by kind
 };
 
-/// kBeforeFirst: the trough is in the hook of the cycle's first launch before it is issued; kAfterLast: in
-/// that of its last launch after it was issued.
+/// kBeforeFirst: the trough is in the hook of the cycle's first launch before it is issued;
+/// kAfterLast: in that of its last launch after it was issued.
 enum class TroughPlace : uint8_t { kBeforeFirst, kAfterLast };
 
 /// What was measured of one job's iteration. Launch 0 is the first one after the trough.
@@ -31,10 +31,10 @@ struct Profile {
   uint32_t window = 0;
   uint64_t trough_hash = 0;
   TroughPlace trough_place = TroughPlace::kBeforeFirst;
-  uint64_t base_bytes = 0;  // live at the trough
-  uint64_t peak_bytes = 0;  // most ever live in a repetition
-  std::vector<uint64_t> live_before;    // [n]: live when launch n is issued
-  std::vector<uint64_t> max_live;       // [n]: most live from the issue of launch n to that of the next
+  uint64_t base_bytes = 0;            // live at the trough
+  uint64_t peak_bytes = 0;            // most ever live in a repetition
+  std::vector<uint64_t> live_before;  // [n]: live when launch n is issued
+  std::vector<uint64_t> max_live;  // [n]: most live from the issue of launch n to that of the next
   std::vector<uint64_t> largest_alloc;  // [n]: largest block allocated in that time
   std::vector<uint32_t> launch_ns;      // [n]: median of the reported times; 0 while not timed
   uint64_t iteration_ns = 0;            // sum of launch_ns
@@ -51,14 +51,15 @@ struct ProfilerOptions {
   uint64_t (*fold)(uint64_t hash, uint64_t function_id) = nullptr;  // must be the client's
 };
 
-/// Finds a job's iteration in its operation records. Structure only: sizes may change between repetitions, the
-/// profile holds their envelope. Memory is bounded by max_period.
+/// Finds a job's iteration in its operation records. Structure only: sizes may change between
+/// repetitions, the profile holds their envelope. Memory is bounded by max_period.
 class Profiler {
  public:
   explicit Profiler(const ProfilerOptions& options);
 
   void Consume(const Op& op);
-  /// Records were lost, or the client reported a mismatch: everything but the live bytes starts over.
+  /// Records were lost, or the client reported a mismatch: everything but the live bytes starts
+  /// over.
   void Restart();
 
   /// A cycle is certain (its launches may not be timed yet).
@@ -110,13 +111,15 @@ class Profiler {
   std::deque<Sample> history_;  // of the pacing stream
   uint64_t next_detect_ = 0;
   uint64_t lost_at_ = 0;  // launches when the last cycle was lost
-  std::map<uint32_t, uint32_t> required_;  // period that turned out wrong -> launches until it is believed again
+  std::map<uint32_t, uint32_t>
+      required_;  // period that turned out wrong -> launches until it is believed again
 
   uint32_t period_ = 0;
   uint32_t position_ = 0;  // phase of the next launch
   uint32_t covered_ = 0;   // launches in a row that follow the cycle
   std::vector<Phase> cycle_;
-  std::deque<std::pair<uint32_t, uint32_t>> numbers_;  // launch number -> phase, of the latest launches
+  std::deque<std::pair<uint32_t, uint32_t>>
+      numbers_;  // launch number -> phase, of the latest launches
 };
 
 }  // namespace sluice::scheduler

@@ -9,30 +9,31 @@
 
 #include "scheduler/ledger/types.h"
 
-/// The schema of the event log (docs/design/runtime.md, section 5): one record per ledger transition. The
-/// ledger's user writes it, scheduler/audit replays it. Text (JSON) is the business of the programs; the
-/// key of each field in the text is its name here.
+/// The schema of the event log (docs/design/runtime.md, section 5): one record per ledger
+/// transition. The ledger's user writes it, scheduler/audit replays it. Text (JSON) is the business
+/// of the programs; the key of each field in the text is its name here.
 namespace sluice::scheduler {
 
 enum class EventKind : uint8_t {
-  kPool,     // units, unit_bytes, policy; always first
-  kAdmit,    // request, limit, name
-  kLimit,    // limit, request
-  kGate,     // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the first group, may be empty)
-  kGrant,    // gate k or lease: extents, claim (after it; larger than before: a claim raise), reclaim
-  kRelease,  // extents, release
-  kFenced,   // release
-  kReclaim,  // extents: fenced units of the job that become free
-  kTrough,   // drained, iteration
-  kClaim,    // claim: raised or lowered outside of a grant
-  kBase,     // units: the base as measured (for people; replay derives it)
+  kPool,   // units, unit_bytes, policy; always first
+  kAdmit,  // request, limit, name
+  kLimit,  // limit, request
+  kGate,   // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the
+           // first group, may be empty)
+  kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), reclaim
+  kRelease,   // extents, release
+  kFenced,    // release
+  kReclaim,   // extents: fenced units of the job that become free
+  kTrough,    // drained, iteration
+  kClaim,     // claim: raised or lowered outside of a grant
+  kBase,      // units: the base as measured (for people; replay derives it)
   kMismatch,  // the job lost its profile: gives nothing back
-  kSettle,   // unprofiled, and not waited for any more
-  kWait,     // units, contiguous, text: a request has begun to wait
-  kDeny,     // units, text
-  kDeath,    // everything is quarantined
-  kFree,     // last holder gone; the job is removed
-  kLeave,    // removed, held nothing
+  kSettle,    // unprofiled, and not waited for any more
+  kWait,      // units, contiguous, text: a request has begun to wait
+  kDeny,      // units, text
+  kDeath,     // everything is quarantined
+  kFree,      // last holder gone; the job is removed
+  kLeave,     // removed, held nothing
 };
 
 struct Record {

@@ -62,13 +62,14 @@ bool Fits(const Extents& runs, Units need, Units piece) {
   return need == 0 || RunsNeeded(Longest(runs), need, piece) > 0;
 }
 
-/// Greedy is exhaustive. Let A be the available units. A job that returns its memory takes what it needs out of
-/// A, completes, and leaves A plus what it gives back: A only grows, and Fits never turns false when A grows
-/// (a longer or a merged run serves all that the shorter ones served). So whoever fits now still fits after
-/// any other job has completed, and taking it first excludes no order: if any order completes a set
-/// of jobs, the greedy one completes that set. Jobs that give nothing back help nobody and are not
-/// helped by waiting for each other: they come last, each with units set aside for itself alone. (Among
-/// several of those the packing is first fit by need and may refuse what a perfect packing allows.)
+/// Greedy is exhaustive. Let A be the available units. A job that returns its memory takes what it
+/// needs out of A, completes, and leaves A plus what it gives back: A only grows, and Fits never
+/// turns false when A grows (a longer or a merged run serves all that the shorter ones served). So
+/// whoever fits now still fits after any other job has completed, and taking it first excludes no
+/// order: if any order completes a set of jobs, the greedy one completes that set. Jobs that give
+/// nothing back help nobody and are not helped by waiting for each other: they come last, each with
+/// units set aside for itself alone. (Among several of those the packing is first fit by need and
+/// may refuse what a perfect packing allows.)
 Order FindOrder(const Ledger& ledger, Measure measure, Dying dying) {
   Extents available = ledger.map().FreeRuns();
   std::vector<Party> returning;
@@ -126,7 +127,8 @@ bool NoWorse(const Ledger& before, const Ledger& after) {
       const Order now = FindOrder(after, measure, dying);
       if (now.safe()) break;  // in extents, hence in sums
       const Order then = FindOrder(before, measure, dying);
-      if (!std::includes(then.stuck.begin(), then.stuck.end(), now.stuck.begin(), now.stuck.end())) {
+      if (!std::includes(then.stuck.begin(), then.stuck.end(), now.stuck.begin(),
+                         now.stuck.end())) {
         return false;
       }
     }

@@ -6,38 +6,44 @@
 
 #include "scheduler/ledger/ledger.h"
 
-/// I3, the safe state: the jobs past their gate can be ordered so that each one finds its whole remaining
-/// claim in units that are free or were given back by those before it.
+/// I3, the safe state: the jobs past their gate can be ordered so that each one finds its whole
+/// remaining claim in units that are free or were given back by those before it.
 namespace sluice::scheduler {
 
-/// kExtents: the remaining claim can be handed out in any shape the job may ask for (runs of at most
-/// `piece` units). kSums: only the number of units counts. Extents imply sums.
+/// kExtents: the remaining claim can be handed out in any shape the job may ask for (runs of at
+/// most `piece` units). kSums: only the number of units counts. Extents imply sums.
 enum class Measure : uint8_t { kExtents, kSums };
 
-/// Whether units of dying jobs count as available. They come back by themselves, so grants to jobs past
-/// their gate may count on them; nothing new is opened on memory whose last holder may live on for long.
+/// Whether units of dying jobs count as available. They come back by themselves, so grants to jobs
+/// past their gate may count on them; nothing new is opened on memory whose last holder may live on
+/// for long.
 enum class Dying : uint8_t { kComesBack, kIsGone };
 
-/// True if from `runs` any sequence of requests of `need` units in total, each with a run of at most
-/// `piece`, can be served without moving anything. One run of `need` always suffices. k runs suffice when
-/// they have need + (k - 1) * (piece - 1) units: a request fails only if each of them is down to piece - 1.
+/// True if from `runs` any sequence of requests of `need` units in total, each with a run of at
+/// most `piece`, can be served without moving anything. One run of `need` always suffices. k runs
+/// suffice when they have need + (k - 1) * (piece - 1) units: a request fails only if each of them
+/// is down to piece - 1.
 bool Fits(const Extents& runs, Units need, Units piece);
 
 struct Order {
-  std::vector<JobId> order;  // can all complete, in this order; jobs that give nothing back come last
+  std::vector<JobId>
+      order;  // can all complete, in this order; jobs that give nothing back come last
   std::vector<JobId> stuck;  // cannot, even after all of `order` have; empty: I3 holds
   bool safe() const { return stuck.empty(); }
 };
 
-/// The jobs past their gate in an order in which they can complete. Greedy is exhaustive (proof in the .cc).
-Order FindOrder(const Ledger& ledger, Measure measure = Measure::kExtents, Dying dying = Dying::kComesBack);
+/// The jobs past their gate in an order in which they can complete. Greedy is exhaustive (proof in
+/// the .cc).
+Order FindOrder(const Ledger& ledger, Measure measure = Measure::kExtents,
+                Dying dying = Dying::kComesBack);
 
 /// I3 as the ledger stands.
-bool IsSafe(const Ledger& ledger, Measure measure = Measure::kExtents, Dying dying = Dying::kComesBack);
+bool IsSafe(const Ledger& ledger, Measure measure = Measure::kExtents,
+            Dying dying = Dying::kComesBack);
 
-/// No job that could complete before (in extents, in sums) cannot complete after. When I3 held before, this is I3
-/// after. When it did not (a job kept memory at its trough that it had not held there before), it still
-/// lets those who can complete go on.
+/// No job that could complete before (in extents, in sums) cannot complete after. When I3 held
+/// before, this is I3 after. When it did not (a job kept memory at its trough that it had not held
+/// there before), it still lets those who can complete go on.
 bool NoWorse(const Ledger& before, const Ledger& after);
 
 }  // namespace sluice::scheduler

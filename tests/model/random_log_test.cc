@@ -8,8 +8,9 @@
 #include "scheduler/audit/audit.h"
 #include "tests/unit/scheduler/policy_desk.h"
 
-/// Larger pools than the exhaustive search can walk: random jobs with made-up iterations over the real ledger and
-/// policy. The log they leave is replayed by the audit, which shares no code with either.
+/// Larger pools than the exhaustive search can walk: random jobs with made-up iterations over the
+/// real ledger and policy. The log they leave is replayed by the audit, which shares no code with
+/// either.
 namespace sluice::scheduler {
 namespace {
 
@@ -90,7 +91,8 @@ class RandomRun {
 void Check(RandomRun& run, uint32_t seed, uint64_t* lent) {
   const AuditReport report = Audit(run.desk().records);
   for (const AuditViolation& violation : report.violations) {
-    ADD_FAILURE() << "seed " << seed << ", record " << violation.record << ": " << violation.rule << " " << violation.text;
+    ADD_FAILURE() << "seed " << seed << ", record " << violation.record << ": " << violation.rule
+                  << " " << violation.text;
   }
   EXPECT_TRUE(report.ok()) << "seed " << seed;
   EXPECT_EQ(report.broken_promises, 0u) << "seed " << seed;
@@ -110,7 +112,8 @@ TEST(RandomLogs, ConformingJobsPassTheAudit) {
     Check(run, seed, &lent);
     records += run.desk().records.size();
   }
-  std::printf("%zu records, %llu MiB lent within iterations\n", records, static_cast<unsigned long long>(lent >> 20));
+  std::printf("%zu records, %llu MiB lent within iterations\n", records,
+              static_cast<unsigned long long>(lent >> 20));
   EXPECT_GT(lent, 0u);
 }
 

@@ -24,7 +24,8 @@ void Print(const ModelConfig& config, const SearchResult& result) {
               config.name.c_str(), result.states, result.edges, result.lent, result.denials,
               result.sums_only, result.spare_kept);
   for (const auto& [finding, count] : result.counts) {
-    std::printf("  %s: %zu, first: %s\n", FindingName(finding), count, result.first.at(finding).c_str());
+    std::printf("  %s: %zu, first: %s\n", FindingName(finding), count,
+                result.first.at(finding).c_str());
   }
 }
 
@@ -38,8 +39,8 @@ SearchResult Explore(const ModelConfig& config) {
 void ExpectSound(const ModelConfig& config) {
   const SearchResult result = Explore(config);
   for (const auto& [finding, count] : result.counts) {
-    ADD_FAILURE() << config.name << ": " << FindingName(finding) << " x " << count << ", first: "
-                  << result.first.at(finding);
+    ADD_FAILURE() << config.name << ": " << FindingName(finding) << " x " << count
+                  << ", first: " << result.first.at(finding);
   }
 }
 
@@ -65,6 +66,7 @@ TEST(SafetyModel, Tight) { ExpectSound(Tight("tight")); }
 TEST(SafetyModel, TightLanesPieces) {
   ModelConfig config = Tight("tight, three lanes, pieces");
   config.policy.lanes = 3;
+  config.deaths = 0;
   for (ClientModel& client : config.clients) client.piece = 2;
   ExpectSound(config);
 }
@@ -129,23 +131,37 @@ TEST(SafetyModel, Newcomer) {
   ExpectSound(config);
 }
 
+/// The first job runs without pressure and comes to its trough with all it has; then others arrive.
+TEST(SafetyModel, AloneAtFirst) {
+  ModelConfig config;
+  config.name = "alone at first";
+  config.pool = 5;
+  config.clients = {Resident(0, 3, 3), Resident(1, 2, 3), Resident(2, 2, 2)};
+  config.clients[1].newcomer = config.clients[2].newcomer = true;
+  config.deaths = 0;
+  config.most_asked = 2;
+  config.ask_at_gate = false;
+  ExpectSound(config);
+}
+
 TEST(SafetyModel, Mismatch) {
   ModelConfig config = Three("mismatch");
   config.clients[2].mismatches = true;
   ExpectSound(config);
 }
 
-/// A job that keeps other units at its trough than before has broken the promise that others got in runs.
-/// In number nothing is lost: where runs do not matter, nobody notices.
+/// A job that keeps other units at its trough than before has broken the promise that others got in
+/// runs. In number nothing is lost: where runs do not matter, nobody notices.
 TEST(SafetyModel, DriftInNumbers) {
   ModelConfig config = Three("drift, small pieces");
   for (ClientModel& client : config.clients) client.piece = 1;
   config.clients[2].drifts = true;
-  config.most_asked = 2;
+  config.deaths = 0;
   ExpectSound(config);
 }
 
-/// Where runs matter, a conforming job may meet the hole that another one left. Nobody is stuck for it.
+/// Where runs matter, a conforming job may meet the hole that another one left. Nobody is stuck for
+/// it.
 TEST(SafetyModel, DriftInRuns) {
   ModelConfig config = Three("drift");
   config.clients.pop_back();
@@ -155,7 +171,8 @@ TEST(SafetyModel, DriftInRuns) {
   EXPECT_TRUE(result.counts.empty());
 }
 
-/// The one case in which I3 in runs is not to be had: a gate opens on the number alone, for one job at a time.
+/// The one case in which I3 in runs is not to be had: a gate opens on the number alone, for one job
+/// at a time.
 TEST(SafetyModel, BaseInTheMiddle) {
   ModelConfig config;
   config.name = "base in the middle";
@@ -172,7 +189,7 @@ TEST(SafetyModel, TwoDeaths) {
   ExpectSound(config);
 }
 
-// --- seeded bugs: the same search, one rule switched off, has to notice --------------------------------
+// seeded bugs: the same search, one rule switched off, has to notice
 
 void ExpectCaught(const ModelConfig& config, const std::set<Finding>& expected) {
   const SearchResult result = Explore(config);
@@ -183,17 +200,20 @@ void ExpectCaught(const ModelConfig& config, const std::set<Finding>& expected) 
 
 TEST(SeededBug, UnfencedNotCounted) {
   ModelConfig config = Three("bug: unfenced not counted");
+  config.deaths = 0;
   config.rules.count_unfenced = false;
   ExpectCaught(config, {Finding::kOverBudget});
 }
 
 TEST(SeededBug, GrantWheneverFree) {
   ModelConfig config = Tight("bug: grant whenever free");
+  config.deaths = 0;
   config.rules.check_safety = false;
   ExpectCaught(config, {Finding::kUnsafe, Finding::kConformingDenied});
 }
 
-/// The same bug without the last resort: jobs wait for each other for ever. Shows that dead ends are found.
+/// The same bug without the last resort: jobs wait for each other for ever. Shows that dead ends
+/// are found.
 TEST(SeededBug, GrantWheneverFreeDeadlocks) {
   ModelConfig config = Tight("bug: grant whenever free, no denials");
   config.rules.check_safety = false;
@@ -208,7 +228,7 @@ TEST(SeededBug, NoAdmission) {
   config.pool = 6;
   config.clients = {Resident(0, 5, 5), Resident(1, 4, 4), Resident(2, 3, 3)};
   config.clients[2].newcomer = true;
-  config.most_asked = 2;
+  config.deaths = 0;
   config.ask_at_gate = false;
   ExpectSound(config);
   config.name = "bug: no I0";
@@ -220,16 +240,19 @@ TEST(SeededBug, RaiseWithoutSafety) {
   ModelConfig config = Three("raise of a job that keeps");
   config.clients[2].grows = true;
   config.clients[2].returns = false;  // what it gets beyond its claim does not come back by itself
+  config.most_asked = 2;
+  config.deaths = 0;
   ExpectSound(config);
   config.name = "bug: raise without I3";
   config.rules.check_raise = false;
   ExpectCaught(config, {Finding::kUnsafe});
 }
 
-/// Fenced units that become free at once, wherever they lie: the job's remaining claim grows, the run
-/// that it was promised does not.
+/// Fenced units that become free at once, wherever they lie: the job's remaining claim grows, the
+/// run that it was promised does not.
 TEST(SeededBug, SpareNotKept) {
   ModelConfig config = Tight("bug: spare not kept");
+  config.deaths = 0;
   config.rules.keep_spare = false;
   ExpectCaught(config, {Finding::kUnsafe});
 }

@@ -12,11 +12,16 @@ namespace sluice::scheduler::model {
 
 const char* FindingName(Finding finding) {
   switch (finding) {
-    case Finding::kInvariant: return "broken invariant";
-    case Finding::kOverBudget: return "over budget";
-    case Finding::kUnsafe: return "unsafe";
-    case Finding::kConformingDenied: return "conforming job denied";
-    case Finding::kNoWayOn: return "no way on";
+    case Finding::kInvariant:
+      return "broken invariant";
+    case Finding::kOverBudget:
+      return "over budget";
+    case Finding::kUnsafe:
+      return "unsafe";
+    case Finding::kConformingDenied:
+      return "conforming job denied";
+    case Finding::kNoWayOn:
+      return "no way on";
   }
   return "unknown";
 }
@@ -53,7 +58,7 @@ SearchResult Search(const ModelConfig& config) {
     if (!fresh) return entry->second;
     Node node;
     node.parent = parent;
-    node.label = label + "  =>" + world.Describe();
+    node.label = label;
     for (JobId job = 1; job <= config.clients.size(); ++job) {
       if (GotOn(world, job)) node.got_on |= 1u << job;
     }
@@ -105,7 +110,8 @@ SearchResult Search(const ModelConfig& config) {
       }
     }
     for (uint32_t at = 0; at < nodes.size(); ++at) {
-      if (!can[at]) find(Finding::kNoWayOn, "job " + std::to_string(job) + " never gets to its trough", at);
+      if (!can[at])
+        find(Finding::kNoWayOn, "job " + std::to_string(job) + " never gets to its trough", at);
     }
   }
   return result;

@@ -10,11 +10,13 @@
 #include "scheduler/ledger/ledger.h"
 #include "scheduler/policy/policy.h"
 
-/// Exhaustive search over everything that a few clients can do to the real ledger, safety test and policy.
+/// Exhaustive search over everything that a few clients can do to the real ledger, safety test and
+/// policy.
 ///
-/// Assumptions, and nothing else: fences complete; a client that is not blocked reaches its trough or dies; a blocked
-/// client frees nothing; the last holder of a dead client's memory goes some day. Demand is chosen by an
-/// adversary inside each client's claim (beyond it for a client that deviates).
+/// Assumptions, and nothing else: fences complete; a client that is not blocked reaches its trough
+/// or dies; a blocked client frees nothing; the last holder of a dead client's memory goes some
+/// day. Demand is chosen by an adversary inside each client's claim (beyond it for a client that
+/// deviates).
 namespace sluice::scheduler::model {
 
 struct ClientModel {
@@ -22,12 +24,12 @@ struct ClientModel {
   Units limit = 3;
   Units claim = 3;
   Units piece = kWholeClaim;
-  Extents base;              // what it holds at its trough; ignored for a newcomer
-  bool returns = true;       // it saw the pressure before its gate opened (GateTerms::returns)
-  bool newcomer = false;     // arrives during the run and begins without a profile
-  bool grows = false;        // deviates: asks for more than its claim, up to its limit
-  bool mismatches = false;   // deviates: may lose its profile once in the middle of an iteration
-  bool drifts = false;       // deviates: may keep a transient unit instead of a base unit at its trough
+  Extents base;             // what it holds at its trough; ignored for a newcomer
+  bool returns = true;      // it saw the pressure before its gate opened (GateTerms::returns)
+  bool newcomer = false;    // arrives during the run and begins without a profile
+  bool grows = false;       // deviates: asks for more than its claim, up to its limit
+  bool mismatches = false;  // deviates: may lose its profile once in the middle of an iteration
+  bool drifts = false;  // deviates: may keep a transient unit instead of a base unit at its trough
 };
 
 struct ModelConfig {
@@ -37,11 +39,11 @@ struct ModelConfig {
   Config policy;
   Rules rules;
   int deaths = 1;
-  Units most_asked = 3;       // units in one request, at most
-  /// False: whoever would be told out-of-memory because nothing moves waits on instead. Shows what the
-  /// rules do without that last resort.
+  Units most_asked = 3;  // units in one request, at most
+  /// False: whoever would be told out-of-memory because nothing moves waits on instead. Shows what
+  /// the rules do without that last resort.
   bool deny_at_rest = true;
-  bool ask_at_gate = true;    // gates 0 also come with a first unit
+  bool ask_at_gate = true;  // gates 0 also come with a first unit
   size_t max_states = 2'000'000;
 };
 
@@ -59,9 +61,9 @@ struct SearchResult {
   bool complete = false;
   std::map<Finding, size_t> counts;
   std::map<Finding, std::string> first;  // how to get there
-  size_t denials = 0;   // of any kind
-  size_t sums_only = 0;  // gates opened without a promise in extents
-  size_t lent = 0;      // grants of units that another client released inside its own iteration
+  size_t denials = 0;                    // of any kind
+  size_t sums_only = 0;                  // gates opened without a promise in extents
+  size_t lent = 0;        // grants of units that another client released inside its own iteration
   size_t spare_kept = 0;  // states in which a fenced unit stays with its job
 };
 

@@ -35,8 +35,11 @@ class Actions {
     const ClientState& client = world_.clients[i];
     const JobId id = IdOf(i);
     switch (client.stage) {
-      case Stage::kGone: return;
-      case Stage::kAbsent: Arrive(i); return;
+      case Stage::kGone:
+        return;
+      case Stage::kAbsent:
+        Arrive(i);
+        return;
       case Stage::kDying: {
         Step step = Begin(i, "last holder gone");
         Must(step, step.world.ledger.LastHolderGone(id));
@@ -44,7 +47,8 @@ class Actions {
         End(std::move(step));
         return;
       }
-      case Stage::kLiving: break;
+      case Stage::kLiving:
+        break;
     }
     if (!client.on_gpu.empty()) Fence(i);
     if (world_.deaths < config_.deaths) DieNow(i);
@@ -55,14 +59,18 @@ class Actions {
     AskLease(i, job);
     ReleaseOne(i, job);
     Trough(i, job, false);
+    if (job.phase == Phase::kRunning && !job.terms.returns) Undrained(i);
     if (config_.clients[i].drifts) Trough(i, job, true);
-    if (config_.clients[i].mismatches && job.phase == Phase::kRunning && !client.deviated) Mismatch(i);
+    if (config_.clients[i].mismatches && job.phase == Phase::kRunning && !client.deviated)
+      Mismatch(i);
   }
 
   void Arrive(size_t i) {
     const ClientModel& model = config_.clients[i];
     Step step = Begin(i, "arrives");
-    if (!step.world.ledger.Admit(IdOf(i), std::string(1, static_cast<char>('a' + i)), model.request, model.limit).ok()) {
+    if (!step.world.ledger
+             .Admit(IdOf(i), std::string(1, static_cast<char>('a' + i)), model.request, model.limit)
+             .ok()) {
       step.world.clients[i].stage = Stage::kGone;  // refused, and told so
     } else {
       step.world.clients[i].stage = Stage::kLiving;
@@ -89,7 +97,8 @@ class Actions {
   }
 
   void AskGate(size_t i) {
-    const Units room = config_.clients[i].claim - std::min(config_.clients[i].claim, world_.ledger.held(IdOf(i)));
+    const Units room =
+        config_.clients[i].claim - std::min(config_.clients[i].claim, world_.ledger.held(IdOf(i)));
     for (Units units = 0; units <= std::min(room, config_.ask_at_gate ? 1u : 0u); ++units) {
       Step step = Begin(i, "asks for gate 0 with " + std::to_string(units));
       Ask(&step.world, i, RequestKind::kGate0, units, units);
@@ -105,7 +114,8 @@ class Actions {
     for (Units units = 1; units <= std::min(bound - knows, config_.most_asked); ++units) {
       const Units longest = std::min(units, job.terms.piece);
       for (const Units contiguous : {Units{1}, longest}) {
-        Step step = Begin(i, "asks for " + std::to_string(units) + " with a run of " + std::to_string(contiguous));
+        Step step = Begin(i, "asks for " + std::to_string(units) + " with a run of " +
+                                 std::to_string(contiguous));
         Ask(&step.world, i, RequestKind::kLease, units, contiguous);
         if (knows + units > job.terms.claim) step.world.clients[i].deviated = true;
         End(std::move(step));
@@ -126,13 +136,15 @@ class Actions {
     }
   }
 
-  /// Drained: it keeps as much as it requested, in units where it has had its base before; the rest is
-  /// released and fenced in one go. A client that drifts keeps its lowest transient unit instead of one of those.
+  /// Drained: it keeps as much as it requested, in units where it has had its base before; the rest
+  /// is released and fenced in one go. A client that drifts keeps its lowest transient unit instead
+  /// of one of those.
   void Trough(size_t i, const Job& job, bool drift) {
     const Extents leased = world_.ledger.map().Held(job.id, UnitState::kLeased);
     const Units request = config_.clients[i].request;
     // At a newcomer's first trough that is the lowest it holds.
-    Extents keep = First(world_.clients[i].measured ? Intersect(leased, job.base) : leased, request);
+    Extents keep =
+        First(world_.clients[i].measured ? Intersect(leased, job.base) : leased, request);
     if (drift) {
       const Extents loose = First(Subtract(leased, job.base), 1);
       if (loose.empty() || keep.empty()) return;
@@ -158,6 +170,16 @@ class Actions {
     End(std::move(step));
   }
 
+  /// Nobody pressed it when its gate opened: it comes with all it has.
+  void Undrained(size_t i) {
+    Step step = Begin(i, "is at its trough, not drained");
+    Must(step, step.world.ledger.ReachTrough(IdOf(i), false));
+    ClientState& client = step.world.clients[i];
+    client.sums_only = client.deviated = false;
+    client.released.clear();
+    End(std::move(step));
+  }
+
   void Mismatch(size_t i) {
     Step step = Begin(i, "loses its profile");
     Must(step, step.world.ledger.LoseProfile(IdOf(i)));
@@ -166,7 +188,7 @@ class Actions {
     End(std::move(step));
   }
 
-  // --- the parts of an action -------------------------------------------------------------------------
+  // the parts of an action
 
   Step Begin(size_t i, const std::string& what) {
     return Step{world_, std::string(1, static_cast<char>('a' + i)) + " " + what, true, {}, 0, 0, 0};
@@ -180,7 +202,7 @@ class Actions {
     request.contiguous = contiguous;
     request.claim = config_.clients[i].claim;
     request.piece = config_.clients[i].piece;
-    request.returns = config_.clients[i].returns;
+    request.returns = config_.clients[i].returns && PressureOn(world->ledger, IdOf(i), false);
     request.ticket = world->waiting.size();
     world->waiting.push_back(request);
   }
@@ -203,21 +225,25 @@ class Actions {
   }
 
   void Must(Step& step, const Status& status) {
-    if (!status.ok()) step.findings.emplace_back(Finding::kInvariant, "refused: " + status.message());
+    if (!status.ok())
+      step.findings.emplace_back(Finding::kInvariant, "refused: " + status.message());
   }
 
   /// The policy decides all it can, then the state is judged and kept.
   void End(Step step) {
     World& world = step.world;
     while (const auto decision = Next(world.ledger, world.waiting, config_.policy)) {
-      if (!config_.deny_at_rest && decision->kind == Decision::Kind::kDeny && decision->code != DenyCode::kOverLimit) break;
+      if (!config_.deny_at_rest && decision->kind == Decision::Kind::kDeny &&
+          decision->code != DenyCode::kOverLimit)
+        break;
       step.label += Decided(&step, *decision);
     }
     std::sort(world.waiting.begin(), world.waiting.end(),
               [](const Request& a, const Request& b) { return a.ticket < b.ticket; });
     for (size_t i = 0; i < world.waiting.size(); ++i) {
       world.waiting[i].ticket = i;
-      world.waiting[i].overtaken = std::min(world.waiting[i].overtaken, config_.policy.max_overtakes);
+      world.waiting[i].overtaken =
+          std::min(world.waiting[i].overtaken, config_.policy.max_overtakes);
     }
     Judge(&step);
     steps_.push_back(std::move(step));
@@ -234,7 +260,8 @@ class Actions {
       world.waiting.erase(world.waiting.begin() + static_cast<std::ptrdiff_t>(decision.request));
       const Job& job = *world.ledger.Find(decision.job);
       const bool past = request.kind == RequestKind::kLease;
-      // What it was promised: so many units, in such runs. More needs a raise or meets its own fragmentation.
+      // What it was promised: so many units, in such runs. More needs a raise or meets its own
+      // fragmentation.
       const bool promised = !past || (request.units + job.held() <= job.terms.claim &&
                                       request.contiguous <= job.terms.piece);
       if (promised && !client.deviated && !client.sums_only) {
@@ -277,7 +304,8 @@ class Actions {
         }
       }
     }
-    if (!world.promises_broken && !IsSafe(world.ledger, sums_only ? Measure::kSums : Measure::kExtents)) {
+    if (!world.promises_broken &&
+        !IsSafe(world.ledger, sums_only ? Measure::kSums : Measure::kExtents)) {
       step->findings.emplace_back(Finding::kUnsafe, "no order completes everybody");
     }
   }
@@ -294,7 +322,8 @@ World::World(const ModelConfig& config) : ledger(config.pool, 1, config.rules) {
   for (size_t i = 0; i < clients.size(); ++i) {
     const ClientModel& model = config.clients[i];
     if (model.newcomer) continue;
-    Status status = ledger.Admit(IdOf(i), std::string(1, static_cast<char>('a' + i)), model.request, model.limit);
+    Status status = ledger.Admit(IdOf(i), std::string(1, static_cast<char>('a' + i)), model.request,
+                                 model.limit);
     if (status.ok()) status = ledger.StartUnprofiled(IdOf(i));
     if (status.ok() && !model.base.empty()) status = ledger.Grant(IdOf(i), model.base);
     if (status.ok()) status = ledger.ReachTrough(IdOf(i), true);
@@ -305,7 +334,8 @@ World::World(const ModelConfig& config) : ledger(config.pool, 1, config.rules) {
 }
 
 bool World::Waits(JobId job) const {
-  return std::any_of(waiting.begin(), waiting.end(), [job](const Request& r) { return r.job == job; });
+  return std::any_of(waiting.begin(), waiting.end(),
+                     [job](const Request& r) { return r.job == job; });
 }
 
 std::string World::Key() const {
@@ -336,7 +366,8 @@ std::string World::Key() const {
   }
   put(0xfd);
   for (const ClientState& client : clients) {
-    put(static_cast<Units>(client.stage) | (client.sums_only ? 8u : 0u) | (client.deviated ? 16u : 0u) | (client.measured ? 32u : 0u));
+    put(static_cast<Units>(client.stage) | (client.sums_only ? 8u : 0u) |
+        (client.deviated ? 16u : 0u) | (client.measured ? 32u : 0u));
     put_extents(client.on_gpu);
   }
   for (const Request& request : waiting) {
@@ -348,25 +379,6 @@ std::string World::Key() const {
   }
   put(static_cast<Units>(deaths) | (promises_broken ? 16u : 0u));
   return key;
-}
-
-std::string World::Describe() const {
-  std::string text;
-  for (const Span& span : ledger.map().spans()) {
-    static constexpr char kLetters[] = {'.', 'l', 'u', 's', 'q'};
-    for (Units u = 0; u < span.length; ++u) {
-      text += span.holder == kNoJob ? std::string(" .") : std::string(" ") + static_cast<char>('a' + span.holder - 1) + kLetters[static_cast<size_t>(span.state)];
-    }
-  }
-  for (const Job& job : ledger.jobs()) {
-    text += std::string(" | ") + static_cast<char>('a' + job.id - 1) + " " + PhaseName(job.phase) +
-            (job.past_gate() ? " C" + std::to_string(job.terms.claim) : "");
-  }
-  for (const Request& request : waiting) {
-    text += std::string(" | ") + static_cast<char>('a' + request.job - 1) + " waits for " +
-            std::to_string(request.units) + "/" + std::to_string(request.contiguous);
-  }
-  return text;
 }
 
 std::vector<Step> NextSteps(const ModelConfig& config, const World& world) {

@@ -14,14 +14,15 @@ enum class Stage : uint8_t { kAbsent, kLiving, kDying, kGone };
 
 struct ClientState {
   Stage stage = Stage::kAbsent;
-  bool sums_only = false;   // its gate was opened without a promise in extents
-  bool measured = false;    // it has been at its trough, drained
-  bool deviated = false;    // it has gone beyond its promise since its last trough
-  Extents on_gpu;           // released, and the GPU may still touch it (the model's own book-keeping)
-  Extents released;         // of its free units, those it gave back since its trough
+  bool sums_only = false;  // its gate was opened without a promise in extents
+  bool measured = false;   // it has been at its trough, drained
+  bool deviated = false;   // it has gone beyond its promise since its last trough
+  Extents on_gpu;    // released, and the GPU may still touch it (the model's own book-keeping)
+  Extents released;  // of its free units, those it gave back since its trough
 };
 
-/// One state of the model. `waiting` has at most one request per client; their tickets are 0, 1, 2 ... by arrival.
+/// One state of the model. `waiting` has at most one request per client; their tickets are 0, 1, 2
+/// ... by arrival.
 struct World {
   explicit World(const ModelConfig& config);
 
@@ -34,7 +35,6 @@ struct World {
   bool Waits(JobId job) const;
   /// Two worlds with one key behave alike.
   std::string Key() const;
-  std::string Describe() const;
 };
 
 /// What happened on the way from one state to the next.

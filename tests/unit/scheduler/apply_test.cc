@@ -85,7 +85,8 @@ TEST(WhyWaiting, NamesTheHolders) {
   desk.Gate0(2, 16, 8);
   ASSERT_TRUE(desk.Waits(2));
   EXPECT_EQ(WhyWaiting(desk.ledger, desk.waiting[0], desk.config),
-            "job 2 'b' waits for its next iteration (policy flow, free 6.0 MiB of 20.0 MiB): job 1 'a' holds 12.0 MiB (limit 18.0 MiB)");
+            "job 2 'b' waits for its next iteration (policy flow, free 6.0 MiB of 20.0 MiB): job 1 "
+            "'a' holds 12.0 MiB (limit 18.0 MiB)");
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ TEST(Audit, AcceptsAGoodLogAndKeepsTheScore) {
   log.Fenced(2, 1);
   log.Trough(2);
   const AuditReport report = Audit(log.records);
-  for (const AuditViolation& v : report.violations) ADD_FAILURE() << v.rule << " " << v.text << " at " << v.record;
+  for (const AuditViolation& v : report.violations)
+    ADD_FAILURE() << v.rule << " " << v.text << " at " << v.record;
   EXPECT_TRUE(report.ok());
   EXPECT_EQ(report.lent_bytes_within_iterations, 4u * 1024);
   EXPECT_EQ(report.jobs.at(1).lent_units, 4u);

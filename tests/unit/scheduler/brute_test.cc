@@ -18,7 +18,8 @@ TEST(SomeOrderCompletes, FindsTheOneOrder) {
   const std::vector<Party> parties = {{1, 4, kWholeClaim, true, Flags("00000001")},
                                       {2, 2, kWholeClaim, true, Flags("00110000")}};
   EXPECT_TRUE(SomeOrderCompletes(Flags("11001000"), parties, false));
-  EXPECT_FALSE(SomeOrderCompletes(Flags("10001000"), parties, false)) << "no run of 2 to begin with";
+  EXPECT_FALSE(SomeOrderCompletes(Flags("10001000"), parties, false))
+      << "no run of 2 to begin with";
   EXPECT_TRUE(SomeOrderCompletes(Flags("10001000"), parties, true)) << "but 2 units";
   EXPECT_TRUE(SomeOrderCompletes({}, {}, false));
 }

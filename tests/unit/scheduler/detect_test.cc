@@ -73,17 +73,19 @@ TEST(Repetitions, MatchesTheDefinition) {
     const auto found = Repetitions(sequence, 12);
     for (uint32_t period = 1; period <= 12; ++period) {
       uint32_t covered = period;
-      while (covered < sequence.size() &&
-             sequence[sequence.size() - 1 - covered] == sequence[sequence.size() - 1 - covered + period]) {
+      while (covered < sequence.size() && sequence[sequence.size() - 1 - covered] ==
+                                              sequence[sequence.size() - 1 - covered + period]) {
         ++covered;
       }
       const bool listed = std::any_of(found.begin(), found.end(), [&](const Repetition& r) {
         return r.period == period && r.covered == covered;
       });
       const bool multiple = std::any_of(found.begin(), found.end(), [&](const Repetition& r) {
-        return r.period < period && r.period * 2 <= r.covered && period % r.period == 0 && r.covered >= covered;
+        return r.period < period && r.period * 2 <= r.covered && period % r.period == 0 &&
+               r.covered >= covered;
       });
-      ASSERT_EQ(listed, covered >= 2 * period && !multiple) << "round " << round << " period " << period;
+      ASSERT_EQ(listed, covered >= 2 * period && !multiple)
+          << "round " << round << " period " << period;
     }
   }
 }

@@ -29,7 +29,8 @@ TEST(PlanGates, GroupsOfATenthOfThePeak) {
   EXPECT_GE(plan.gates.size(), 12u);
   EXPECT_LE(plan.gates.size(), 20u);
   EXPECT_EQ(plan.gates[0].launch, 0u);
-  for (size_t i = 1; i < plan.gates.size(); ++i) EXPECT_GT(plan.gates[i].launch, plan.gates[i - 1].launch);
+  for (size_t i = 1; i < plan.gates.size(); ++i)
+    EXPECT_GT(plan.gates[i].launch, plan.gates[i - 1].launch);
   EXPECT_LT(plan.gates.back().launch, profile.period);
   EXPECT_EQ(plan.piece_units, 3u);
   EXPECT_GE(plan.peak_units, 100u);
@@ -45,12 +46,14 @@ TEST(PlanGates, NeedCoversTheGroup) {
       const uint32_t from = plan.gates[k].launch;
       const uint32_t to = k + 1 < plan.gates.size() ? plan.gates[k + 1].launch : profile.period;
       uint64_t most = 0;
-      // After `from` launches were issued until `to` were: the time behind launches from - 1 .. to - 2.
+      // After `from` launches were issued until `to` were: the time behind launches from - 1 .. to
+      // - 2.
       for (uint32_t n = from; n < to; ++n) {
         most = std::max(most, profile.max_live[(n + profile.period - 1) % profile.period]);
       }
       EXPECT_GE(plan.gates[k].need_units * kMiB, most) << layers << " layers, gate " << k;
-      EXPECT_LE(plan.gates[k].need_units * kMiB, most + most / 16 + 2 * kMiB) << layers << " layers, gate " << k;
+      EXPECT_LE(plan.gates[k].need_units * kMiB, most + most / 16 + 2 * kMiB)
+          << layers << " layers, gate " << k;
     }
   }
 }
@@ -66,7 +69,8 @@ TEST(PlanGates, NothingIsAskedForLongBeforeAJump) {
     for (uint64_t l = 0; l < 3; ++l) job.Launch(60 + l);
   }
   const CyclePlan plan = PlanGates(profiler.Current().value(), kMiB);
-  // The trough is at the end of the longest row of launches at the base, so that the jump follows it at once.
+  // The trough is at the end of the longest row of launches at the base, so that the jump follows
+  // it at once.
   ASSERT_EQ(plan.gates.size(), 3u);
   EXPECT_GE(plan.gates[0].need_units, 50u);
   EXPECT_GE(plan.gates[1].need_units, 50u) << "still live when launch 0 is issued";

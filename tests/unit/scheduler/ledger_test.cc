@@ -11,7 +11,9 @@ constexpr uint64_t kUnit = 1 << 20;
 
 class LedgerTest : public testing::Test {
  protected:
-  ~LedgerTest() override { EXPECT_TRUE(ledger.CheckInvariants().ok()) << ledger.CheckInvariants().message(); }
+  ~LedgerTest() override {
+    EXPECT_TRUE(ledger.CheckInvariants().ok()) << ledger.CheckInvariants().message();
+  }
 
   void Ok(const Status& status) { ASSERT_TRUE(status.ok()) << status.message(); }
   /// Refused with `words` in the reason, and nothing has changed.
@@ -40,7 +42,8 @@ TEST_F(LedgerTest, AdmitsOneJobWithTheWholePool) {
 TEST_F(LedgerTest, RefusesALimitThatDoesNotFitBesideTheOthersRequests) {
   Ok(ledger.Admit(1, "a", 4, 12));
   const Ledger before = ledger;
-  Refused(ledger.Admit(2, "b", 1, 13), before, "job 1 'a' requests 4.0 MiB (limit 12.0 MiB, holds 0 B)");
+  Refused(ledger.Admit(2, "b", 1, 13), before,
+          "job 1 'a' requests 4.0 MiB (limit 12.0 MiB, holds 0 B)");
   EXPECT_EQ(ledger.LargestLimit(2, 1), 12u);
   Ok(ledger.Admit(2, "b", 1, 12));
 }
@@ -188,7 +191,8 @@ TEST_F(LedgerTest, AnUndrainedTroughKeepsEverything) {
 TEST_F(LedgerTest, GateTermsAreChecked) {
   Parked(1, "a", 2, 8, {{0, 2}});
   const Ledger before = ledger;
-  Refused(ledger.OpenGate(1, {.claim = 1}), before, "allowed: from what it holds, 2.0 MiB, to its limit, 8.0 MiB");
+  Refused(ledger.OpenGate(1, {.claim = 1}), before,
+          "allowed: from what it holds, 2.0 MiB, to its limit, 8.0 MiB");
   Refused(ledger.OpenGate(1, {.claim = 9}), before, "allowed");
   Refused(ledger.OpenGate(1, {.claim = 4, .piece = 0}), before, "piece");
   Refused(ledger.RaiseClaim(1, 4), before, "is parked");
@@ -248,7 +252,8 @@ TEST_F(LedgerTest, LeavesOnlyWithEmptyHands) {
 TEST_F(LedgerTest, NamesTheHolders) {
   Parked(1, "a", 2, 8, {{0, 2}});
   Parked(2, "b", 3, 8, {{2, 3}});
-  EXPECT_EQ(ledger.Holders(), "job 2 'b' holds 3.0 MiB (limit 8.0 MiB), job 1 'a' holds 2.0 MiB (limit 8.0 MiB)");
+  EXPECT_EQ(ledger.Holders(),
+            "job 2 'b' holds 3.0 MiB (limit 8.0 MiB), job 1 'a' holds 2.0 MiB (limit 8.0 MiB)");
   EXPECT_EQ(ledger.Holders(2), "job 1 'a' holds 2.0 MiB (limit 8.0 MiB)");
   Ok(ledger.Die(1));
   EXPECT_EQ(ledger.Holders(2), "job 1 'a' holds 2.0 MiB (limit 8.0 MiB, its process ended)");

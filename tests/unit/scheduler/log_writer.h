@@ -52,7 +52,9 @@ class LogWriter {
     record.release = release;
   }
   void Fenced(JobId job, ReleaseId release) { Add(EventKind::kFenced, job).release = release; }
-  void Reclaim(JobId job, const Extents& extents) { Add(EventKind::kReclaim, job).extents = extents; }
+  void Reclaim(JobId job, const Extents& extents) {
+    Add(EventKind::kReclaim, job).extents = extents;
+  }
   void Trough(JobId job, bool drained = true) { Add(EventKind::kTrough, job).drained = drained; }
   /// Admitted, measured and parked with `base`.
   void Parked(JobId job, Units request, Units limit, const Extents& base) {

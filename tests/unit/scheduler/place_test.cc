@@ -14,7 +14,8 @@ const Extents kRuns{{2, 3}, {8, 6}, {20, 4}};
 TEST(Place, TakesTheFirstRunFromItsEnd) {
   EXPECT_EQ(Place(kRuns, End::kLow, 2, 2), (Extents{{2, 2}}));
   EXPECT_EQ(Place(kRuns, End::kHigh, 2, 2), (Extents{{22, 2}}));
-  EXPECT_EQ(Place(kRuns, End::kLow, 4, 1), (Extents{{8, 4}})) << "one run for all, where there is one";
+  EXPECT_EQ(Place(kRuns, End::kLow, 4, 1), (Extents{{8, 4}}))
+      << "one run for all, where there is one";
   EXPECT_EQ(Place(kRuns, End::kHigh, 5, 1), (Extents{{9, 5}}));
 }
 
@@ -62,7 +63,8 @@ TEST(Place, AlwaysServesWhatFits) {
       ASSERT_EQ(TotalUnits(placed), units);
       ASSERT_EQ(Merge(placed), placed);
       ASSERT_TRUE(Subtract(placed, runs).empty());
-      ASSERT_TRUE(std::any_of(placed.begin(), placed.end(), [&](const Extent& e) { return e.length >= contiguous; }));
+      ASSERT_TRUE(std::any_of(placed.begin(), placed.end(),
+                              [&](const Extent& e) { return e.length >= contiguous; }));
     }
   }
 }

@@ -12,8 +12,8 @@
 
 namespace sluice::scheduler {
 
-/// A ledger with its waiting requests, driven as the daemon drives them: after each change everything that
-/// can be decided is. Records what happened, in the log's schema and in words.
+/// A ledger with its waiting requests, driven as the daemon drives them: after each change
+/// everything that can be decided is. Records what happened, in the log's schema and in words.
 struct Desk {
   explicit Desk(Units pool, Config c = {}) : ledger(pool, 1 << 20), config(std::move(c)) {
     Record first;
@@ -130,7 +130,8 @@ struct Desk {
   }
 
   bool Waits(JobId id) const {
-    return std::any_of(waiting.begin(), waiting.end(), [id](const Request& r) { return r.job == id; });
+    return std::any_of(waiting.begin(), waiting.end(),
+                       [id](const Request& r) { return r.job == id; });
   }
   bool PastGate(JobId id) const { return ledger.Find(id)->past_gate(); }
   Extents Held(JobId id) const { return ledger.map().Held(id); }

@@ -10,7 +10,8 @@
 namespace sluice::scheduler {
 namespace {
 
-/// Pool 100, bases of 10, limits of 80: the setting of the scenarios that break a lender without claims.
+/// Pool 100, bases of 10, limits of 80: the setting of the scenarios that break a lender without
+/// claims.
 Desk TwoJobs() {
   Desk desk(100);
   desk.Parked(1, "a", 10, 80, {0, 10});
@@ -58,7 +59,8 @@ TEST(Policy, ScenarioDeadlock) {
   desk.Lease(2, 20);
   EXPECT_EQ(desk.denied, (std::vector<JobId>{1})) << "out of memory to the one that grew";
   EXPECT_EQ(desk.last.code, DenyCode::kExhausted);
-  EXPECT_NE(desk.last.reason.find("job 2 'b' holds 40.0 MiB (limit 80.0 MiB)"), std::string::npos) << desk.last.reason;
+  EXPECT_NE(desk.last.reason.find("job 2 'b' holds 40.0 MiB (limit 80.0 MiB)"), std::string::npos)
+      << desk.last.reason;
   EXPECT_TRUE(desk.Waits(2)) << "20 do not fit into 15";
   desk.Trough(1);
   EXPECT_FALSE(desk.Waits(2));
@@ -94,8 +96,8 @@ TEST(Policy, ScenarioInfeasibleFallbackIsRefusedAtAdmission) {
   EXPECT_EQ(ledger.LargestLimit(3, 10), 40u);
 }
 
-/// A needs 90 while B and C alternate and free memory never reaches 90: after four gates that passed it by, nobody
-/// passes it any more.
+/// A needs 90 while B and C alternate and free memory never reaches 90: after four gates that
+/// passed it by, nobody passes it any more.
 TEST(Policy, ScenarioStarvation) {
   Desk desk(100);
   desk.Parked(1, "a", 3, 94, {0, 3});
@@ -144,7 +146,8 @@ TEST(Policy, OverTheLimitIsDeniedAtOnce) {
   desk.Lease(1, 71);
   EXPECT_EQ(desk.denied, (std::vector<JobId>{1}));
   EXPECT_EQ(desk.last.code, DenyCode::kOverLimit);
-  EXPECT_EQ(desk.last.reason, "job 1 'a' asks for 71.0 MiB, holds 10.0 MiB, and its limit is 80.0 MiB");
+  EXPECT_EQ(desk.last.reason,
+            "job 1 'a' asks for 71.0 MiB, holds 10.0 MiB, and its limit is 80.0 MiB");
   desk.Lease(1, 70);
   EXPECT_EQ(desk.ledger.held(1), 80u) << "peers and the job itself are untouched";
 }
@@ -187,7 +190,7 @@ TEST(Policy, FlowKeepsToItsLanes) {
   EXPECT_EQ(desk.ledger.Find(3)->terms.end, End::kLow) << "the end that has become free";
 }
 
-// --- contiguity -------------------------------------------------------------------------------------
+// contiguity
 
 TEST(Policy, NoGateOpensWhileAJobWaitsForContiguity) {
   Desk desk(30);
@@ -198,7 +201,7 @@ TEST(Policy, NoGateOpensWhileAJobWaitsForContiguity) {
   desk.Gate0(1, 14);
   desk.Lease(1, 12, 12);  // 6 .. 17
   desk.Gate0(2, 14);
-  desk.Lease(2, 4, 4);    // 26 .. 29
+  desk.Lease(2, 4, 4);  // 26 .. 29
   // Job 1 gives up the lower half of what it has: 6 .. 11 and 18 .. 25 are free, no run of 9.
   desk.Release(1, {{6, 6}});
   desk.Lease(2, 9, 9);
@@ -266,7 +269,7 @@ TEST(Policy, BasesInTheWayOpenOneGateOnTheNumberAlone) {
   EXPECT_TRUE(desk.PastGate(2));
 }
 
-// --- newcomers --------------------------------------------------------------------------------------
+// newcomers
 
 TEST(Policy, ANewcomerIsMeasuredWhileTheOthersArePaused) {
   Desk desk(100);
@@ -278,7 +281,9 @@ TEST(Policy, ANewcomerIsMeasuredWhileTheOthersArePaused) {
   desk.Trough(1);
   desk.Gate0(1, 30);
   EXPECT_TRUE(desk.Waits(1)) << "not while job 2 is without a profile";
-  EXPECT_NE(WhyWaiting(desk.ledger, desk.waiting[0], desk.config).find("while job 2 'b' is measured"), std::string::npos);
+  EXPECT_NE(
+      WhyWaiting(desk.ledger, desk.waiting[0], desk.config).find("while job 2 'b' is measured"),
+      std::string::npos);
   desk.Lease(2, 50);
   desk.Trough(2);
   EXPECT_FALSE(desk.Waits(1));
@@ -326,7 +331,7 @@ TEST(Policy, AJobThatCameToItsTroughWithEverythingGoesOnFirst) {
   EXPECT_FALSE(desk.Waits(2));
 }
 
-// --- death ------------------------------------------------------------------------------------------
+// death
 
 TEST(Policy, NothingIsLentBeforeTheLastHolderIsGone) {
   Desk desk = TwoJobs();

@@ -55,7 +55,8 @@ TEST(PoolMap, MatchesAnArrayOfUnits) {
       ASSERT_EQ(map.Held(job), Merge(expected)) << "step " << step;
     }
     for (size_t i = 1; i < map.spans().size(); ++i) {
-      ASSERT_NE(map.spans()[i - 1].holder, map.spans()[i].holder) << "neighbours that are alike are merged";
+      ASSERT_NE(map.spans()[i - 1].holder, map.spans()[i].holder)
+          << "neighbours that are alike are merged";
     }
   }
 }

@@ -35,7 +35,8 @@ TEST_F(ProfilerTest, FindsTheIterationOfATrainingJob) {
   EXPECT_EQ(profile->live_before[0], kWeights + 8 * kMiB);
   EXPECT_EQ(profile->live_before[3], kWeights + 32 * kMiB);
   EXPECT_EQ(profile->live_before[8], kWeights);
-  EXPECT_EQ(profile->max_live[2], kWeights + 32 * kMiB) << "the last map is allocated after launch 2";
+  EXPECT_EQ(profile->max_live[2], kWeights + 32 * kMiB)
+      << "the last map is allocated after launch 2";
   EXPECT_EQ(profile->largest_alloc[2], 8 * kMiB);
   EXPECT_EQ(profile->largest_alloc[5], 0u);
 }
@@ -100,7 +101,8 @@ TEST_F(ProfilerTest, AsksForTimesAndTakesTheMedian) {
   EXPECT_TRUE(profile->timed);
   EXPECT_EQ(profile->launch_ns[0], 100'000u);
   EXPECT_EQ(profile->launch_ns[11], 300'000u);
-  EXPECT_EQ(profile->iteration_ns, (100u + 101 + 102 + 103 + 200 + 201 + 202 + 203 + 4 * 300) * 1000u);
+  EXPECT_EQ(profile->iteration_ns,
+            (100u + 101 + 102 + 103 + 200 + 201 + 202 + 203 + 4 * 300) * 1000u);
 }
 
 TEST_F(ProfilerTest, TimesOfUnknownLaunchesAndOtherStreamsAreIgnored) {
@@ -192,7 +194,8 @@ TEST_F(ProfilerTest, AnotherLaunchEndsTheProfile) {
 TEST_F(ProfilerTest, ALongTrainingSurvivesAnEvaluationPass) {
   job.Begin(kWeights);
   for (int i = 0; i < 500; ++i) job.Iteration(4, 8 * kMiB);
-  for (int i = 0; i < 30; ++i) job.Launch(500 + static_cast<uint64_t>(i % 7) * static_cast<uint64_t>(i));
+  for (int i = 0; i < 30; ++i)
+    job.Launch(500 + static_cast<uint64_t>(i % 7) * static_cast<uint64_t>(i));
   ASSERT_FALSE(profiler.certain());
   int needed = 0;
   while (!profiler.certain() && needed < 100) {

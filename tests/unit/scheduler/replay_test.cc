@@ -11,7 +11,8 @@ namespace {
 
 size_t Complaints(Replay* replay, const LogWriter& log) {
   size_t complaints = 0;
-  for (size_t i = 1; i < log.records.size(); ++i) complaints += replay->Apply(log.records[i]).size();
+  for (size_t i = 1; i < log.records.size(); ++i)
+    complaints += replay->Apply(log.records[i]).size();
   return complaints;
 }
 

@@ -29,8 +29,9 @@ TEST(Fits, OneRunOrEnoughOfThem) {
   EXPECT_FALSE(Fits({{0, 3}, {5, 3}}, 6, 2)) << "2 and 2 leave 1 and 1, which serve no 2";
 }
 
-/// What Fits promises, by an adversary that tries every sequence of requests and every way to serve them badly is
-/// impossible: the placer takes pieces from ends of runs, so each request may hit any run that has room.
+/// What Fits promises, by an adversary that tries every sequence of requests and every way to serve
+/// them badly is impossible: the placer takes pieces from ends of runs, so each request may hit any
+/// run that has room.
 bool SurvivesEverySequence(std::vector<Units> runs, Units need, Units piece) {
   if (need == 0) return true;
   for (Units ask = 1; ask <= std::min(need, piece); ++ask) {
@@ -59,11 +60,13 @@ TEST(Fits, NoSequenceOfRequestsDefeatsIt) {
             if (b > 0) runs.push_back({10, b});
             if (c > 0) runs.push_back({20, c});
             if (!Fits(runs, need, piece)) continue;
-            // The promise holds whichever of the runs that were counted on is used: take the fewest that suffice.
+            // The promise holds whichever of the runs that were counted on is used: take the fewest
+            // that suffice.
             std::vector<Units> counted;
             for (const Extent& run : runs) {
               counted.push_back(run.length);
-              Extents first(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(counted.size()));
+              Extents first(runs.begin(),
+                            runs.begin() + static_cast<std::ptrdiff_t>(counted.size()));
               if (Fits(first, need, piece)) break;
             }
             ASSERT_TRUE(SurvivesEverySequence(counted, need, piece))
@@ -114,7 +117,8 @@ TEST(IsSafe, WhatAJobKeepsIsNotGivenBack) {
   EXPECT_FALSE(IsSafe(ledger));
 }
 
-/// A job that gives nothing back takes its claim for good: those after it do not find it free any more.
+/// A job that gives nothing back takes its claim for good: those after it do not find it free any
+/// more.
 TEST(IsSafe, ClaimsOfKeepersAddUp) {
   Ledger ledger(8, 1);
   Ok(ledger.Admit(1, "a", 0, 5));
@@ -156,8 +160,8 @@ TEST(NoWorse, LetsTheOthersGoOnWhenOneIsStuckAlready) {
   EXPECT_FALSE(NoWorse(ledger, grant)) << "job 1 could complete before";
 }
 
-/// A random ledger with up to five jobs past their gate, at most one of which gives nothing back (with more, the
-/// ledger's packing may refuse what brute force finds).
+/// A random ledger with up to five jobs past their gate, at most one of which gives nothing back
+/// (with more, the ledger's packing may refuse what brute force finds).
 Ledger RandomLedger(std::mt19937* random) {
   Rules rules;
   rules.check_admission = false;

@@ -9,8 +9,9 @@
 
 namespace sluice::scheduler {
 
-/// The operations of a made-up training job: weights at the start, then iterations of a forward pass that
-/// allocates a feature map per layer, a backward pass that frees them, and one update per layer.
+/// The operations of a made-up training job: weights at the start, then iterations of a forward
+/// pass that allocates a feature map per layer, a backward pass that frees them, and one update per
+/// layer.
 class TrainingStream {
  public:
   explicit TrainingStream(Profiler* profiler) : profiler_(profiler) {}
