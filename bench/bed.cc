@@ -14,14 +14,14 @@ constexpr const char* kMachine = "launch_ns = 0\n";
 
 }  // namespace
 
-Result<std::unique_ptr<Bed>> Bed::Start() {
+Result<std::unique_ptr<Bed>> Bed::Start(const std::vector<std::string>& flags) {
   Result<cli::Layout> layout = cli::Layout::Find();
   if (!layout.ok()) return layout.status();
   Result<cli::WorkDir> work = cli::WorkDir::Create("");
   if (!work.ok()) return work.status();
   std::unique_ptr<Bed> bed(new Bed(std::move(*layout), std::move(*work)));
   if (const Status gpu = bed->StartGpu(); !gpu.ok()) return gpu;
-  if (const Status daemon = bed->StartDaemon(); !daemon.ok()) return daemon;
+  if (const Status daemon = bed->StartDaemon(flags); !daemon.ok()) return daemon;
   return bed;
 }
 
@@ -47,11 +47,12 @@ Status Bed::StartGpu() {
   return up;
 }
 
-Status Bed::StartDaemon() {
+Status Bed::StartDaemon(const std::vector<std::string>& flags) {
   cli::DaemonOptions options;
   options.program = Program("sluice-noded");
   options.runtime_dir = runtime_dir();
   options.flags = {"--pool", "48MiB", "--lease-unit", "256KiB", "--handle", "2MiB"};
+  options.flags.insert(options.flags.end(), flags.begin(), flags.end());
   options.log_file = work_.File("noded.log");
   if (const Status made = cli::MakeRuntimeDir(runtime_dir()); !made.ok()) return made;
   Result<cli::DaemonProcess> daemon = cli::DaemonProcess::Start(options, environment());

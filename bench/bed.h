@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/status.h"
 #include "noderuntime/cli/daemon_process.h"
@@ -17,7 +18,8 @@ namespace sluice::bench {
 /// A simulated GPU that costs no time of its own, and a sluice-noded on it; gone with this object.
 class Bed {
  public:
-  static Result<std::unique_ptr<Bed>> Start();
+  /// `flags` go to the daemon.
+  static Result<std::unique_ptr<Bed>> Start(const std::vector<std::string>& flags);
   Bed(const Bed&) = delete;
   Bed& operator=(const Bed&) = delete;
   ~Bed();
@@ -30,7 +32,7 @@ class Bed {
  private:
   Bed(cli::Layout layout, cli::WorkDir work) : layout_(std::move(layout)), work_(std::move(work)) {}
   Status StartGpu();
-  Status StartDaemon();
+  Status StartDaemon(const std::vector<std::string>& flags);
   Status Control(std::vector<std::string> arguments) const;
 
   cli::Layout layout_;

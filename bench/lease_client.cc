@@ -7,13 +7,16 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "intercept/protocol/pages.h"
 #include "noderuntime/cli/daemon_client.h"
 #include "noderuntime/cli/layout.h"
 
 namespace sluice::bench {
 std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
-  Result<std::unique_ptr<Bed>> bed = Bed::Start();
+  Result<std::unique_ptr<Bed>> bed = Bed::Start({});
   if (!bed.ok()) {
     *error = bed.status().message();
     return nullptr;
@@ -26,7 +29,25 @@ std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
   return client;
 }
 
+// "GPU-01234567-89ab-...": the bytes of the device in order.
+bool LeaseClient::ReadUuid(const std::string& socket) {
+  Result<cli::DaemonClient> daemon = cli::DaemonClient::Connect(socket);
+  if (!daemon.ok()) return Fail(daemon.status().message());
+  const Result<std::string> text = daemon->FetchStatus();
+  if (!text.ok()) return Fail(text.status().message());
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  std::string digits = json.is_object() ? json.value("gpu_uuid", "") : "";
+  digits.erase(0, std::string("GPU-").size());
+  std::erase(digits, '-');
+  if (digits.size() != 2 * uuid_.size()) return Fail("the daemon does not name its GPU");
+  for (size_t i = 0; i < uuid_.size(); ++i) {
+    uuid_[i] = static_cast<uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  }
+  return true;
+}
+
 bool LeaseClient::Connect() {
+  if (!ReadUuid(cli::DaemonSocket(bed_->runtime_dir()))) return false;
   Result<cli::DaemonClient> launcher =
       cli::DaemonClient::Connect(cli::DaemonSocket(bed_->runtime_dir()));
   if (!launcher.ok()) return Fail(launcher.status().message());
@@ -50,6 +71,7 @@ bool LeaseClient::Handshake(const std::string& socket_path) {
   hello.minor = protocol::kMinor;
   hello.client_page_bytes = sizeof(protocol::ClientPage);
   hello.daemon_page_bytes = sizeof(protocol::DaemonPage);
+  std::copy(uuid_.begin(), uuid_.end(), hello.device_uuid);
   hello.mark_page_bytes = sizeof(protocol::MarkPage);
   if (!Send(hello, protocol::FrameType::kHello, sizeof(hello))) return false;
   // Welcome, then the handles, of which this client wants none.

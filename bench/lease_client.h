@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@ class LeaseClient {
  private:
   explicit LeaseClient(std::unique_ptr<Bed> bed) : bed_(std::move(bed)) {}
   bool Connect();
+  bool ReadUuid(const std::string& socket);
   bool Handshake(const std::string& socket_path);
   template <typename T>
   bool Send(T& frame, protocol::FrameType type, size_t bytes);
@@ -38,6 +40,7 @@ class LeaseClient {
   }
 
   std::unique_ptr<Bed> bed_;
+  std::array<uint8_t, 16> uuid_{};
   UniqueFd registration_;
   UniqueFd socket_;
   uint32_t seq_ = 0;
