@@ -40,8 +40,8 @@ class Arena {
   void FillFromHighEnd(bool high_end) { high_end_ = high_end; }
 
   /// A live block, or kNoBlock. `slot` kNoSlot: for any stream at once (cuMemAlloc). Search order:
-  /// same-stream, synced, unused (each the address nearest the job's end that fits), another stream's block whose
-  /// mark is reached (earliest free first, whole), then a run of adjacent usable blocks.
+  /// same-stream, synced, unused (each the address nearest the job's end that fits), another stream's
+  /// block whose mark is reached (earliest free first, whole), then a run of adjacent usable blocks.
   uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
 
   /// The live block that starts here, or kNoBlock.
@@ -60,9 +60,10 @@ class Arena {
   uint32_t CollectThrough(uint32_t slot, uint64_t free_seq);
   uint64_t FreeSeq() const { return free_seq_; }
 
-  /// Gives up to `max_units` wholly free units back, the farthest from the job's end first, as far as their frees are
-  /// reached or covered by a mark that was issued (`queued[slot]`), in one frame and one fence.
-  uint32_t TakeFreeUnits(uint32_t max_units, const uint64_t* queued,
+  /// Gives up to `max_units` wholly free units back, the farthest from the job's end first, as far as
+  /// their frees are reached or covered by a mark that was issued (`queued[slot]`), in one frame and
+  /// one fence of at most `max_terms` terms (0: only what is reached).
+  uint32_t TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint64_t* queued,
                          const protocol::MarkPage& marks, UnitRelease* out);
   /// The context is gone: all blocks, live ones too, become synced free space.
   void Abandon();
@@ -125,8 +126,8 @@ class Arena {
   uint32_t Borrow(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
   uint32_t Combine(uint32_t granules, uint32_t slot);
 
-  bool FenceUnit(uint32_t unit, const uint64_t* queued, const protocol::MarkPage& marks,
-                 UnitRelease* out) const;
+  bool FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
+                 const protocol::MarkPage& marks, UnitRelease* out) const;
   void RemoveUnit(uint32_t unit);
 
   uint32_t units_ = 0;

@@ -14,8 +14,8 @@ uint32_t Arena::FindContaining(uint32_t granule) const {
 
 // Adds what the unit's free blocks still wait for to the fence. False, with the fence as it was, when
 // a free is not covered by an issued mark or the terms do not suffice.
-bool Arena::FenceUnit(uint32_t unit, const uint64_t* queued, const protocol::MarkPage& marks,
-                      UnitRelease* out) const {
+bool Arena::FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
+                      const protocol::MarkPage& marks, UnitRelease* out) const {
   protocol::FenceTerm fence[protocol::kMaxFenceTerms];
   uint32_t terms = out->terms;
   for (uint32_t i = 0; i < terms; ++i) fence[i] = out->fence[i];
@@ -32,7 +32,7 @@ bool Arena::FenceUnit(uint32_t unit, const uint64_t* queued, const protocol::Mar
     uint32_t i = 0;
     while (i < terms && fence[i].slot != block.slot) ++i;
     if (i == terms) {
-      if (terms == protocol::kMaxFenceTerms) return false;
+      if (terms >= max_terms) return false;
       fence[terms++] = {block.slot, 0, block.mark};
     } else if (protocol::MarkReached(block.mark, fence[i].value)) {
       fence[i].value = block.mark;
@@ -43,7 +43,7 @@ bool Arena::FenceUnit(uint32_t unit, const uint64_t* queued, const protocol::Mar
   return true;
 }
 
-uint32_t Arena::TakeFreeUnits(uint32_t max_units, const uint64_t* queued,
+uint32_t Arena::TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint64_t* queued,
                               const protocol::MarkPage& marks, UnitRelease* out) {
   out->units = out->terms = out->extents = 0;
   for (uint32_t i = 0; i < units_ && out->units < max_units && free_units_ > 0; ++i) {
@@ -53,7 +53,7 @@ uint32_t Arena::TakeFreeUnits(uint32_t max_units, const uint64_t* queued,
     const bool adjacent =
         last != nullptr && (high_end_ ? last->offset + last->length == unit : last->offset == unit + 1);
     if (!adjacent && out->extents == protocol::kMaxExtentsPerFrame) break;
-    if (!Reserve() || !FenceUnit(unit, queued, marks, out)) continue;
+    if (!Reserve() || !FenceUnit(unit, max_terms, queued, marks, out)) continue;
     RemoveUnit(unit);
     if (adjacent) {
       if (!high_end_) --out->extent[out->extents - 1].offset;

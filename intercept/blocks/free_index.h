@@ -21,10 +21,10 @@ struct FreePath {
 };
 
 /// Trees of (key = address, size, value) that answer "the lowest (or highest) address with at least
-/// this size" in one descent: a B+ tree whose inner entries hold the largest size below them. A node's 32 sizes or
-/// keys are compared at once, so the usual tree (one leaf) costs a few nanoseconds, and a tree of a
-/// million entries five levels. Nodes are not rebalanced on erasure, only freed when empty: free
-/// blocks come and go at the same places. All trees share one node store.
+/// this size" in one descent: a B+ tree whose inner entries hold the largest size below them. A node's
+/// 32 sizes or keys are compared at once, so the usual tree (one leaf) costs a few nanoseconds, and a
+/// tree of a million entries five levels. Nodes are not rebalanced on erasure, only freed when empty:
+/// free blocks come and go at the same places. All trees share one node store.
 class FreeIndex {
  public:
   /// Keys and sizes are below this.

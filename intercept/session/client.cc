@@ -189,13 +189,13 @@ void Client::SendMismatch(uint32_t profile) {
 }
 
 // One frame's worth of wholly free units whose frees are reached or marked. Returns how many.
-uint32_t Client::ReleaseUnits(uint32_t max_units) {
+uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms) {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady || max_units == 0) return 0;
   const LockGuard guard(send_lock_);
   {
     const LockGuard inner(state_lock_);
-    arena_.TakeFreeUnits(max_units, streams_.queued(), session_.marks(), &release_);
+    arena_.TakeFreeUnits(max_units, max_terms, streams_.queued(), session_.marks(), &release_);
     PublishHeld();
   }
   if (release_.units == 0) return 0;

@@ -124,7 +124,7 @@ class Client {
   /// Sends a request that was prepared under `send_lock_`, waits, applies. request_lock_ is held.
   Answer::Kind Request(protocol::Header* header, Answer* answer);
   void SendMismatch(uint32_t profile);
-  uint32_t ReleaseUnits(uint32_t max_units);
+  uint32_t ReleaseUnits(uint32_t max_units, uint32_t max_terms = protocol::kMaxFenceTerms);
 
   // client_memory.cc
   CUresult AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out);

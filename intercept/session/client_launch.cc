@@ -129,21 +129,26 @@ void Client::NoteCopy(size_t bytes, CUstream stream) {
   if (slot < kNoSlot) streams_[slot].dirty = true;
 }
 
-// Gives back wholly free units that the current group does not need (without a profile: all of them).
-// Their frees must be marked first; a stream that cannot be marked now keeps its units.
+// Gives back wholly free units that the current group does not need, fenced by marks: a stream that
+// cannot be marked now keeps its units. Without a profile the next allocation may want the same space
+// again, and only its own stream can reuse it before the GPU is there; so only what the GPU has passed
+// goes back then (giving all back made such a job lease afresh while its old units waited for their
+// fences, and grow beyond its peak).
 void Client::ReleaseExcess() {
   uint32_t excess = 0;
+  uint32_t max_terms = protocol::kMaxFenceTerms;
   bool to_mark[protocol::kStreamSlots];
   uint32_t used = 0;
   {
     const LockGuard guard(state_lock_);
     const uint32_t held = arena_.held_units();
-    const uint32_t need =
-        matcher_.following() && matcher_.synchronised() ? matcher_.need_units() : 0;
+    const bool known = matcher_.following() && matcher_.synchronised();
+    const uint32_t need = known ? matcher_.need_units() : 0;
     excess = held > need ? held - need : 0;
     if (excess > arena_.free_units()) excess = arena_.free_units();
     if (excess == 0) return;
-    used = streams_.used();
+    if (!known) max_terms = 0;
+    used = known ? streams_.used() : 0;
     for (uint32_t slot = 0; slot < used; ++slot) {
       to_mark[slot] = streams_[slot].active && arena_.HasUnsynced(slot) &&
                       !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
@@ -153,7 +158,7 @@ void Client::ReleaseExcess() {
     if (to_mark[slot]) static_cast<void>(Mark(slot, false));
   }
   while (excess > 0) {
-    const uint32_t released = ReleaseUnits(excess);
+    const uint32_t released = ReleaseUnits(excess, max_terms);
     if (released == 0) break;
     excess -= released;
   }

@@ -25,7 +25,7 @@ class ArenaTest : public ::testing::Test {
   }
   UnitRelease Take(uint32_t units) {
     UnitRelease release;
-    arena_.TakeFreeUnits(units, queued_, marks_, &release);
+    arena_.TakeFreeUnits(units, protocol::kMaxFenceTerms, queued_, marks_, &release);
     return release;
   }
 

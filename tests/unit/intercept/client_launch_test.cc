@@ -243,11 +243,14 @@ TEST_F(ClientLaunch, WithoutPressureNothingGoesBack) {
   EXPECT_EQ(daemon->Count(FrameType::kRelease), 0u);
 }
 
-TEST_F(ClientLaunch, WithoutAProfileFreeUnitsGoBackUnderPressure) {
+TEST_F(ClientLaunch, WithoutAProfileReachedUnitsGoBackUnderPressure) {
   const CUdeviceptr a = AllocAsync(4 * kUnit);
   EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
   daemon->WaitReady();
   daemon->daemon->flags = protocol::kPressure;
+  for (int i = 0; i < 16; ++i) Launch("k");
+  EXPECT_EQ(daemon->Count(FrameType::kRelease), 0u) << "its own stream may want them before that";
+  driver.RunAll();
   for (int i = 0; i < 16; ++i) Launch("k");
   daemon->Wait(FrameType::kRelease, 1);
   EXPECT_EQ(daemon->held_units(), 0u);
