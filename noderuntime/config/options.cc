@@ -34,7 +34,7 @@ class Faults {
              const std::string& allowed) {
     if (good) return;
     if (!text_.empty()) text_ += "; ";
-    text_ += field + " " + value + ": allowed: " + allowed;
+    text_ += "--" + field + " " + value + ": allowed: " + allowed;
   }
   Status Result() const {
     return text_.empty() ? Status() : Status(StatusCode::kInvalidArgument, text_);

@@ -53,39 +53,39 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
   const auto given = [&app](const char* name) { return app.count(name) > 0; };
   options->runtime_dir = raw.runtime_dir;
   uint64_t bytes = 0;
-  Status status = Take(ParseNumber(raw.gpu, "gpu"), &options->gpu);
-  if (status.ok()) status = Take(ParseNumber(raw.lanes, "lanes"), &options->lanes);
+  Status status = Take(ParseNumber(raw.gpu, "--gpu"), &options->gpu);
+  if (status.ok()) status = Take(ParseNumber(raw.lanes, "--lanes"), &options->lanes);
   if (status.ok() && given("--pool")) {
-    status = Take(ParseBytes(raw.pool, "pool"), &bytes);
+    status = Take(ParseBytes(raw.pool, "--pool"), &bytes);
     options->pool_bytes = bytes;
   }
   if (status.ok() && given("--reserve")) {
-    status = Take(ParseBytes(raw.reserve, "reserve"), &bytes);
+    status = Take(ParseBytes(raw.reserve, "--reserve"), &bytes);
     options->reserve_bytes = bytes;
   }
   if (status.ok() && given("--lease-unit")) {
-    status = Take(ParseBytes(raw.unit, "lease-unit"), &options->unit_bytes);
+    status = Take(ParseBytes(raw.unit, "--lease-unit"), &options->unit_bytes);
   }
   if (status.ok() && given("--handle")) {
-    status = Take(ParseBytes(raw.handle, "handle"), &options->handle_bytes);
+    status = Take(ParseBytes(raw.handle, "--handle"), &options->handle_bytes);
   }
   double seconds = 0;
   if (status.ok() && given("--idle-exit")) {
-    status = Take(ParseSeconds(raw.idle_exit, "idle-exit"), &seconds);
+    status = Take(ParseSeconds(raw.idle_exit, "--idle-exit"), &seconds);
     options->idle_exit_s = seconds;
   }
   if (status.ok() && given("--lease-wait")) {
-    status = Take(ParseSeconds(raw.lease_wait, "lease-wait"), &options->lease_wait_s);
+    status = Take(ParseSeconds(raw.lease_wait, "--lease-wait"), &options->lease_wait_s);
   }
   uint32_t fd = 0;
   if (status.ok() && given("--ready-fd")) {
-    status = Take(ParseNumber(raw.ready_fd, "ready-fd"), &fd);
+    status = Take(ParseNumber(raw.ready_fd, "--ready-fd"), &fd);
     options->ready_fd = static_cast<int>(fd);
   }
   if (status.ok() && given("--oracle")) {
     options->oracle = raw.oracle.empty() || raw.oracle.front().empty() ? environment_oracle
                                                                        : raw.oracle.front();
-    if (options->oracle.empty()) status = Bad("oracle: allowed: a file, or SLUICE_ORACLE names one");
+    if (options->oracle.empty()) status = Bad("--oracle: allowed: a file, or SLUICE_ORACLE names one");
   }
   return status;
 }

@@ -45,14 +45,14 @@ Flow::Flow(const FlowOptions& options, FlowSink* sink)
 
 Status Flow::CheckRegistration(const JobSpec& spec) const {
   uint64_t requests = spec.request;
-  for (const scheduler::Job& job : ledger_.jobs()) {
-    if (job.phase != Phase::kDying && Find(job.id) != nullptr) requests += Find(job.id)->spec.request;
+  for (const auto& [id, job] : jobs_) requests += job.spec.request;
+  if (requests > options_.pool_units) {
+    return Status(StatusCode::kResourceExhausted,
+                  "request " + ledger_.Bytes(spec.request) +
+                      " does not fit beside the requests of the others in the pool of " +
+                      ledger_.Bytes(options_.pool_units) + ": " + ledger_.Holders());
   }
-  if (requests <= options_.pool_units) return {};
-  return Status(StatusCode::kResourceExhausted,
-                "request " + ledger_.Bytes(spec.request) + " does not fit beside the requests of the " +
-                    "others in the pool of " + ledger_.Bytes(options_.pool_units) + ": " +
-                    ledger_.Holders());
+  return EverythingMeasured() ? WhyNotAdmitted(spec) : Status();
 }
 
 FlowJob* Flow::Get(JobId job) {

@@ -86,6 +86,8 @@ class Flow {
   bool WaitsForOwnFences(const Request& request) const;
   void PromoteFencedOut();
   void TryAdmit(JobId id);
+  bool EverythingMeasured() const;
+  Status WhyNotAdmitted(const JobSpec& spec) const;
   void AdmitWaiting();
   void Refuse(JobId id, const std::string& reason);
   void UpdateTerms();

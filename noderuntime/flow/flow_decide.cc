@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // From requests to answers: everything here runs between two events, on an unchanging clock.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "noderuntime/flow/flow.h"
@@ -80,25 +81,32 @@ void Flow::TryAdmit(JobId id) {
   job->waits_since_ns = since;
 }
 
+/// Whether all that limits and requests depend on is known: nobody is being measured, begins or ends.
+bool Flow::EverythingMeasured() const {
+  return std::all_of(ledger_.jobs().begin(), ledger_.jobs().end(), [](const scheduler::Job& job) {
+    return job.phase == Phase::kParked || job.phase == Phase::kRunning || job.settled;
+  });
+}
+
+/// What the ledger says to the least that the job could do with; ok: it can be admitted.
+Status Flow::WhyNotAdmitted(const JobSpec& spec) const {
+  Ledger trial = ledger_;
+  const JobId id = spec.id == scheduler::kNoJob ? std::numeric_limits<JobId>::max() : spec.id;
+  MakeRoom(&trial, id, spec.request, [this](JobId other) { return MayYield(other); });
+  const Units least = spec.limit > 0 ? spec.limit : std::max<Units>(1, spec.request);
+  return trial.Admit(id, spec.name, spec.request, least);
+}
+
 void Flow::AdmitWaiting() {
   std::vector<JobId> waiting;
-  bool measured = true;  // everything that can be known of the others is
-  for (const scheduler::Job& job : ledger_.jobs()) {
-    if (job.phase == Phase::kWaiting || job.phase == Phase::kDying) measured = false;
-    if (job.phase == Phase::kUnprofiled && !job.settled) measured = false;
-  }
-  for (auto& [id, job] : jobs_) {
+  for (const auto& [id, job] : jobs_) {
     if (!job.admitted && job.refusal.empty()) waiting.push_back(id);
   }
   for (const JobId id : waiting) {
     TryAdmit(id);
     const FlowJob& job = *Get(id);
-    if (job.admitted || !measured) continue;
-    // The same question once more, for the words of the answer.
-    Ledger trial = ledger_;
-    const Units least = job.spec.limit > 0 ? job.spec.limit : std::max<Units>(1, job.spec.request);
-    const Status why = trial.Admit(id, job.spec.name, job.spec.request, least);
-    if (!why.ok()) Refuse(id, why.message());
+    if (job.admitted || !EverythingMeasured()) continue;
+    if (Status why = WhyNotAdmitted(job.spec); !why.ok()) Refuse(id, why.message());
   }
 }
 

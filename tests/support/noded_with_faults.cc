@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "noderuntime/daemon/noded.h"
+
+/// sluice-noded with one more option, `--fault NAME` (repeatable): a defect that a check must
+/// notice.
+int main(int argc, char** argv) {
+  sluice::flow::FaultPlan faults;
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--fault") != 0) {
+      arguments.emplace_back(argv[i]);
+      continue;
+    }
+    const std::string name = i + 1 < argc ? argv[++i] : "";
+    if (name == "ignore_fences") {
+      faults.ignore_fences = true;
+    } else if (name == "skip_quarantine") {
+      faults.skip_quarantine = true;
+    } else {
+      std::fprintf(stderr, "--fault '%s': allowed: ignore_fences, skip_quarantine\n", name.c_str());
+      return 2;
+    }
+  }
+  return sluice::noded::RunNoded(arguments, faults);
+}
