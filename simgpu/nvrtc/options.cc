@@ -3,8 +3,10 @@
 #include "simgpu/nvrtc/options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 
 namespace sluice::simgpu::nvrtc {
 namespace {
@@ -120,6 +122,13 @@ bool SetStandard(std::string_view value, Options* options, std::string* error) {
   return true;
 }
 
+/// The compiler runs in a folder of its own.
+std::string Absolute(std::string_view path) {
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  return error ? std::string(path) : absolute;
+}
+
 bool Apply(const Known& known, std::string_view value, Options* options, std::string* error) {
   auto& flags = options->compiler_flags;
   switch (known.meaning) {
@@ -128,7 +137,7 @@ bool Apply(const Known& known, std::string_view value, Options* options, std::st
     case Meaning::kStandard:
       return SetStandard(value, options, error);
     case Meaning::kInclude:
-      flags.push_back("-I" + std::string(value));
+      flags.push_back("-I" + Absolute(value));
       return true;
     case Meaning::kDefine:
       flags.push_back("-D" + std::string(value));
@@ -137,7 +146,8 @@ bool Apply(const Known& known, std::string_view value, Options* options, std::st
       flags.push_back("-U" + std::string(value));
       return true;
     case Meaning::kPreInclude:
-      flags.insert(flags.end(), {"-include", std::string(value)});
+      flags.insert(flags.end(), {"-include", std::filesystem::exists(value) ? Absolute(value)
+                                                                            : std::string(value)});
       return true;
     case Meaning::kBoolean:
       if (value == "true" || value == "false") return true;

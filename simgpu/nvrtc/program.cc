@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "simgpu/nvrtc/image.h"
+#include "simgpu/module/image.h"
 #include "simgpu/nvrtc/toolchain.h"
 
 namespace sluice::simgpu::nvrtc {
@@ -84,7 +84,7 @@ nvrtcResult Program::Compile(const std::vector<std::string>& arguments) {
       builder.Build(text->substr(0, user) + RewriteSource(program, scan), ExportLines(exports));
   if (!object) return Fail(builder.errors());
   from_cache_ = builder.from_cache();
-  image_ = MakeImage(*object);
+  image_ = EncodeImage(*object);
   return NVRTC_SUCCESS;
 }
 

@@ -29,7 +29,9 @@ std::optional<std::string> InPath(const std::string& name) {
   std::istringstream folders(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    if (access(file.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(file)) return file;
+    std::error_code error;
+    if (access(file.c_str(), X_OK) != 0 || !std::filesystem::is_regular_file(file, error)) continue;
+    return std::filesystem::absolute(file, error).string();
   }
   return std::nullopt;
 }
@@ -52,8 +54,9 @@ std::optional<std::string> FindCompiler(std::string* error) {
   if (const char* chosen = std::getenv("SLUICE_SIMGPU_CXX"); chosen != nullptr && *chosen != '\0') {
     const std::string name = chosen;
     const auto found = name.find('/') == std::string::npos ? InPath(name)
-                       : access(chosen, X_OK) == 0         ? std::optional(name)
-                                                           : std::nullopt;
+                       : access(chosen, X_OK) == 0
+                           ? std::optional(std::filesystem::absolute(name).string())
+                           : std::nullopt;
     if (!found) *error = "SLUICE_SIMGPU_CXX names '" + name + "', which cannot be executed" + kHow;
     return found;
   }

@@ -68,11 +68,13 @@ void FiberBody() {
 }
 
 template <auto kKernel, bool kBarriers>
-void Run(const void* const* params, const unsigned grid[3], const unsigned block[3], unsigned) {
+void Run(const void* const* params, const unsigned grid[3], const unsigned block[3],
+         unsigned shared_bytes) {
   using Sig = Signature<decltype(kKernel)>;
   gridDim = dim3(grid[0], grid[1], grid[2]);
   blockDim = dim3(block[0], block[1], block[2]);
   const unsigned threads = block[0] * block[1] * block[2];
+  if (shared_bytes > sizeof simgpu_dynamic_shared) Die("simgpu: too much shared memory\n");
   if constexpr (kBarriers) {
     if (threads > kMaxThreads) Die("simgpu: more than 1024 threads in a block\n");
     launch_params = params;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csetjmp>
+#include <csignal>
 #include <cstring>
 #include <numeric>
 
@@ -145,6 +147,37 @@ TEST(NvrtcKernelsTest, WarpsShuffleAndVoteApart) {
   EXPECT_EQ(sums, (std::vector<int>{496, 496 + 32 * 32}));
   EXPECT_EQ(votes, std::vector<unsigned>(64, 0xaaaaaaaau));
   EXPECT_EQ(counts, std::vector<int>(64, 10));
+}
+
+sigjmp_buf after_fault;
+void LeaveKernel(int) { siglongjmp(after_fault, 1); }
+
+TEST(NvrtcKernelsTest, AFaultInsideABlockDoesNotHarmTheNextLaunch) {
+  const NvrtcModule module(R"(
+    extern "C" __global__ void k(int* out, int* extra) {
+      __shared__ int sum;
+      if (threadIdx.x == 0) sum = 0;
+      __syncthreads();
+      atomicAdd(&sum, 1);
+      __syncthreads();
+      if (threadIdx.x == 50) extra[0] = sum;
+      __syncthreads();
+      out[threadIdx.x] = sum;
+    })");
+  std::vector<int> out(64, 0);
+  int extra = 0;
+  struct sigaction action = {}, before = {};
+  action.sa_handler = LeaveKernel;
+  sigaction(SIGSEGV, &action, &before);
+  if (sigsetjmp(after_fault, 1) == 0) {
+    module.Run("k", {}, {64, 1, 1}, out.data(), static_cast<int*>(nullptr));
+    ADD_FAILURE() << "the kernel went on behind its fault";
+  }
+  sigaction(SIGSEGV, &before, nullptr);
+  EXPECT_EQ(out, std::vector<int>(64, 0));
+  module.Run("k", {}, {64, 1, 1}, out.data(), &extra);
+  EXPECT_EQ(out, std::vector<int>(64, 64));
+  EXPECT_EQ(extra, 64);
 }
 
 TEST(NvrtcKernelsTest, LoweredNamesFindTemplatesAndNamespaces) {

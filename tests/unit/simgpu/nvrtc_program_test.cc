@@ -103,6 +103,16 @@ TEST_F(NvrtcProgramTest, AChangedHeaderIsCompiledAgain) {
   EXPECT_TRUE(again.from_cache());
 }
 
+TEST_F(NvrtcProgramTest, RelativeFoldersAreThoseOfTheProgram) {
+  scratch_.Write("include/value.h", "#define VALUE 1");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(scratch_.path());
+  Program program("#include <value.h>\nextern \"C\" __global__ void k(int* x) { *x = VALUE; }",
+                  "a.cu", {});
+  EXPECT_EQ(program.Compile({"-Iinclude"}), NVRTC_SUCCESS) << program.log();
+  std::filesystem::current_path(before);
+}
+
 TEST_F(NvrtcProgramTest, UnusableCacheIsNoError) {
   setenv("SLUICE_SIMGPU_CACHE", "/proc/nowhere", 1);
   Program program(kSource, "a.cu", {});
