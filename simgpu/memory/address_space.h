@@ -23,9 +23,13 @@ class AddressSpace {
   bool Contains(uint64_t address, uint64_t bytes) const;
 
  private:
+  struct Range {
+    uint64_t bytes;
+    bool own;  // false: a sanitizer keeps the addresses inaccessible already
+  };
   bool MapAt(uint64_t address, uint64_t bytes);
   mutable std::mutex mutex_;
-  std::map<uint64_t, uint64_t> reserved_;  // start -> bytes
+  std::map<uint64_t, Range> reserved_;  // by start
 };
 
 }  // namespace sluice::simgpu

@@ -11,37 +11,13 @@
 #include <cstdlib>
 #include <memory>
 
+#include "simgpu/memory/process_maps.h"
+
 namespace sluice::simgpu {
 namespace {
 
-struct Line {
-  uint64_t start = 0;
-  uint64_t end = 0;
-  char rights[5] = {};
-  uint64_t offset = 0;
-  unsigned major = 0;
-  unsigned minor = 0;
-  uint64_t inode = 0;
-};
-
-bool ReadLine(FILE* maps, Line* line) {
-  unsigned long long start = 0;
-  unsigned long long end = 0;
-  unsigned long long offset = 0;
-  unsigned long long inode = 0;
-  if (fscanf(maps, "%llx-%llx %4s %llx %x:%x %llu%*[^\n]", &start, &end, line->rights, &offset,
-             &line->major, &line->minor, &inode) != 7) {
-    return false;
-  }
-  line->start = start;
-  line->end = end;
-  line->offset = offset;
-  line->inode = inode;
-  return true;
-}
-
 /// A descriptor of this process that refers to the same file, with the rights that the mapping has.
-UniqueFd FindOpenFile(const Line& line, bool writable) {
+UniqueFd FindOpenFile(const MapLine& line, bool writable) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
   if (folder == nullptr) return {};
   while (const dirent* entry = readdir(folder.get())) {
@@ -61,10 +37,10 @@ UniqueFd FindOpenFile(const Line& line, bool writable) {
 }  // namespace
 
 Result<BackingFile> FindBackingFile(uint64_t start, uint64_t bytes) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> maps(fopen("/proc/self/maps", "re"), fclose);
-  if (maps == nullptr) return Status(StatusCode::kInternal, "cannot read /proc/self/maps");
-  Line line;
-  while (ReadLine(maps.get(), &line)) {
+  ProcessMaps maps;
+  if (!maps.ok()) return Status(StatusCode::kInternal, "cannot read /proc/self/maps");
+  MapLine line;
+  while (maps.Next(&line)) {
     if (start < line.start || start >= line.end) continue;
     BackingFile file;
     file.writable = line.rights[1] == 'w';
