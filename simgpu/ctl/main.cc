@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,6 +112,9 @@ int Run(Options options) {
   std::string dir = "/tmp/simgpu-XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) return Fail("cannot make a folder in /tmp");
   options.dir = dir;
+  // In a mount namespace of its own, where that is permitted: the memory then goes away with the last
+  // process even if this one is killed before it can clean up.
+  if (unshare(CLONE_NEWNS) == 0) mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
   const int up = Up(options);
   if (up != 0) {
     rmdir(dir.c_str());

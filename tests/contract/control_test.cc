@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+//
+// simgpu-ctl, and what the driver says when there is no usable GPU.
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string text;  // stdout and stderr
+};
+
+Outcome RunCommand(const std::string& command) {
+  Outcome outcome;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  size_t n = 0;
+  while ((n = fread(buffer, 1, sizeof buffer, pipe)) > 0) outcome.text.append(buffer, n);
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+const std::string kCtl = SLUICE_SIMGPU_CTL;
+
+class Control : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char folder[] = "/tmp/sluice-control-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    dir_ = folder_ + "/gpu";
+  }
+  void TearDown() override {
+    RunCommand(kCtl + " down " + dir_);
+    RunCommand("rm -r " + folder_);
+  }
+  void Expect(const std::string& arguments, int code, const std::string& needle) {
+    const Outcome outcome = RunCommand(kCtl + " " + arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.text;
+    EXPECT_NE(outcome.text.find(needle), std::string::npos) << arguments << ": " << outcome.text;
+  }
+  std::string folder_;
+  std::string dir_;
+};
+
+TEST_F(Control, GoesUpAndDown) {
+  Expect("up " + dir_ + " --memory 8MiB", 0, "");
+  Expect("stats " + dir_ + " --json", 0, "\"memory_total\": 8388608, \"memory_used\": 0");
+  Expect("stats " + dir_, 0, "8.0 MiB");
+  Expect("up " + dir_ + " --memory 8MiB", 1, "already");
+  Expect("down " + dir_, 0, "");
+  Expect("down " + dir_, 1, "no simulated GPU");
+  EXPECT_NE(access(dir_.c_str(), F_OK), 0);
+}
+
+TEST_F(Control, NamesWhatIsWrong) {
+  Expect("", 2, "simgpu-ctl up DIR");
+  Expect("fly " + dir_, 2, "allowed are up, stats, down, run");
+  Expect("up " + dir_, 2, "--memory");
+  Expect("up " + dir_ + " --memory", 2, "needs a value");
+  Expect("up " + dir_ + " --memory lots", 2, "--memory");
+  Expect("up " + dir_ + " --memory 8MiB --colour red", 2, "--colour");
+  Expect("stats", 2, "DIR");
+  Expect("stats " + dir_, 1, "simgpu-ctl up");
+  Expect("run --memory 8MiB", 2, "--");
+  Expect("run --memory 8MiB -- /no/such/program", 127, "/no/such/program");
+  Expect("run --memory 8MiB -- sh -c 'exit 7'", 7, "");
+  std::ofstream(folder_ + "/machine") << "launch_queue = 0\n";
+  Expect("up " + dir_ + " --memory 8MiB --machine " + folder_ + "/machine", 1, "1 to 65536");
+  Expect("up " + dir_ + " --memory 8MiB --machine /no/such/file", 1, "/no/such/file");
+}
+
+/// Prints what cuInit answers.
+int Init() {
+  printf("cuInit=%d\n", static_cast<int>(cuInit(0)));
+  return 0;
+}
+const bool kInit = AddRole("init", Init);
+
+TEST_F(Control, WithoutAGpuThereIsNoDevice) {
+  char self[4096] = {};
+  ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+  const Outcome unset = RunCommand(std::string("SLUICE_SIMGPU= ") + self + " --role=init");
+  EXPECT_NE(unset.text.find("cuInit=100"), std::string::npos) << unset.text;
+  EXPECT_NE(unset.text.find("SLUICE_SIMGPU is not set"), std::string::npos) << unset.text;
+  const Outcome wrong = RunCommand("SLUICE_SIMGPU=" + folder_ + " " + self + " --role=init");
+  EXPECT_NE(wrong.text.find("cuInit=100"), std::string::npos) << wrong.text;
+  EXPECT_NE(wrong.text.find("no simulated GPU"), std::string::npos) << wrong.text;
+  std::ofstream(folder_ + "/state") << "not a state page";
+  const Outcome garbage = RunCommand("SLUICE_SIMGPU=" + folder_ + " " + self + " --role=init");
+  EXPECT_NE(garbage.text.find("cuInit=100"), std::string::npos) << garbage.text;
+}
+
+/// Takes 6 MiB of a GPU of 8 MiB, tries 6 more, and prints the answers.
+int Fill() {
+  CUcontext context = nullptr;
+  CUdeviceptr memory = 0;
+  cuInit(0);
+  cuDevicePrimaryCtxRetain(&context, 0);
+  cuCtxSetCurrent(context);
+  const int first = cuMemAlloc_v2(&memory, 6u << 20);
+  const int second = cuMemAlloc_v2(&memory, 6u << 20);
+  printf("first=%d second=%d\n", first, second);
+  return 0;
+}
+const bool kFill = AddRole("fill", Fill);
+
+// An unprivileged user cannot mount: the capacity is then counted in the state page.
+TEST_F(Control, WithoutMountRightsTheCapacityIsCounted) {
+  if (getuid() != 0 || RunCommand("setpriv --version").code != 0) GTEST_SKIP() << "needs root and setpriv";
+  char self[4096] = {};
+  ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+  std::ofstream(folder_ + "/machine") << "context_bytes = 1MiB\n";
+  const std::string unprivileged = "setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin ";
+  const Outcome up = RunCommand(unprivileged + kCtl + " up " + dir_ + " --memory 8MiB --machine " +
+                                folder_ + "/machine");
+  EXPECT_EQ(up.code, 0) << up.text;
+  EXPECT_NE(up.text.find("weaker"), std::string::npos) << up.text;
+  for (int i = 0; i < 2; ++i) {  // twice: a finished process gives its bytes back
+    const Outcome fill =
+        RunCommand("SLUICE_SIMGPU=" + dir_ + " " + std::string(self) + " --role=fill");
+    EXPECT_NE(fill.text.find("first=0 second=2"), std::string::npos) << fill.text;
+  }
+  Expect("stats " + dir_ + " --json", 0, "\"kernel_enforced\": false");
+}
+
+}  // namespace
+}  // namespace sluice::contract
