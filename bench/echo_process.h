@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/unique_fd.h"
@@ -21,6 +22,8 @@ class EchoProcess {
 
   bool Ask();
   bool GiveBack();
+  /// What of a question is spent deciding: nothing.
+  std::optional<double> OwnNs() const { return std::nullopt; }
   const std::string& error() const { return error_; }
 
  private:

@@ -8,13 +8,13 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "intercept/protocol/pages.h"
 #include "noderuntime/cli/daemon_client.h"
 #include "noderuntime/cli/layout.h"
 
 namespace sluice::bench {
+
 std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
   Result<std::unique_ptr<Bed>> bed = Bed::Start({});
   if (!bed.ok()) {
@@ -29,25 +29,37 @@ std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
   return client;
 }
 
-// "GPU-01234567-89ab-...": the bytes of the device in order.
-bool LeaseClient::ReadUuid(const std::string& socket) {
-  Result<cli::DaemonClient> daemon = cli::DaemonClient::Connect(socket);
-  if (!daemon.ok()) return Fail(daemon.status().message());
+// Empty when the daemon does not answer.
+nlohmann::json LeaseClient::FetchStatus() const {
+  Result<cli::DaemonClient> daemon =
+      cli::DaemonClient::Connect(cli::DaemonSocket(bed_->runtime_dir()));
+  if (!daemon.ok()) return nlohmann::json::object();
   const Result<std::string> text = daemon->FetchStatus();
-  if (!text.ok()) return Fail(text.status().message());
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  std::string digits = json.is_object() ? json.value("gpu_uuid", "") : "";
-  digits.erase(0, std::string("GPU-").size());
+  if (!text.ok()) return nlohmann::json::object();
+  return nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+}
+
+// "GPU-01234567-89ab-...": the bytes of the device in order.
+bool LeaseClient::ReadUuid() {
+  const nlohmann::json status = FetchStatus();
+  std::string digits = status.is_object() ? status.value("gpu_uuid", "") : "";
   std::erase(digits, '-');
-  if (digits.size() != 2 * uuid_.size()) return Fail("the daemon does not name its GPU");
+  if (digits.size() != 3 + 2 * uuid_.size()) return Fail("the daemon does not name its GPU");
   for (size_t i = 0; i < uuid_.size(); ++i) {
-    uuid_[i] = static_cast<uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+    uuid_[i] = static_cast<uint8_t>(std::stoul(digits.substr(3 + 2 * i, 2), nullptr, 16));
   }
   return true;
 }
 
+std::optional<double> LeaseClient::OwnNs() const {
+  const nlohmann::json status = FetchStatus();
+  const nlohmann::json::json_pointer mean("/daemon/lease_service_ns_mean");
+  if (!status.is_object() || !status.contains(mean)) return std::nullopt;
+  return status[mean].get<double>();
+}
+
 bool LeaseClient::Connect() {
-  if (!ReadUuid(cli::DaemonSocket(bed_->runtime_dir()))) return false;
+  if (!ReadUuid()) return false;
   Result<cli::DaemonClient> launcher =
       cli::DaemonClient::Connect(cli::DaemonSocket(bed_->runtime_dir()));
   if (!launcher.ok()) return Fail(launcher.status().message());

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "bench/bed.h"
@@ -23,12 +25,15 @@ class LeaseClient {
   bool Ask();
   /// Releases what was granted; nothing used it, so no fence.
   bool GiveBack();
+  /// The daemon's own figure: mean nanoseconds from reading a lease to having answered it.
+  std::optional<double> OwnNs() const;
   const std::string& error() const { return error_; }
 
  private:
   explicit LeaseClient(std::unique_ptr<Bed> bed) : bed_(std::move(bed)) {}
   bool Connect();
-  bool ReadUuid(const std::string& socket);
+  nlohmann::json FetchStatus() const;
+  bool ReadUuid();
   bool Handshake(const std::string& socket_path);
   template <typename T>
   bool Send(T& frame, protocol::FrameType type, size_t bytes);

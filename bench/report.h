@@ -22,7 +22,7 @@ enum class Compare { kRatio, kDifferenceNs, kValueNs };
 struct Comparison {
   std::string name;
   Compare how;
-  std::string measured;        // benchmark names
+  std::string measured;        // a benchmark, or benchmark:counter
   std::string baseline;        // empty with kValueNs
   std::optional<double> goal;  // at most; absent: only reported
 };

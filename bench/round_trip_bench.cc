@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ void RoundTrips(benchmark::State& state, Peer* peer, const std::string& error) {
   std::sort(samples.begin(), samples.end());
   state.counters[kMedianCounter] = static_cast<double>(samples[samples.size() / 2]);
   state.counters["p99_ns"] = static_cast<double>(samples[samples.size() * 99 / 100]);
+  if (const std::optional<double> own = peer->OwnNs()) state.counters["daemon_ns"] = *own;
 }
 
 void PingPong(benchmark::State& state) {
