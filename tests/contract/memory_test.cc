@@ -152,28 +152,5 @@ TEST_F(Memory, AForkedChildKeepsHandlesAlive) {
   EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
 }
 
-TEST(Context, CostsMemoryAndGivesItBack) {
-  ASSERT_CU(cuInit(0));
-  CUcontext first = nullptr;
-  ASSERT_CU(cuDevicePrimaryCtxRetain(&first, 0));
-  ASSERT_CU(cuCtxSetCurrent(first));
-  size_t before = 0;
-  size_t after = 0;
-  size_t total = 0;
-  ASSERT_CU(cuMemGetInfo_v2(&before, &total));
-  CUcontext second = nullptr;
-  ASSERT_CU(cuCtxCreate_v2(&second, 0, 0));
-  ASSERT_CU(cuMemGetInfo_v2(&after, &total));
-  EXPECT_EQ(after, before - kMiB);  // context_bytes in the machine file
-  EXPECT_EQ(total, 64 * kMiB);
-  ASSERT_CU(cuCtxDestroy_v2(second));
-  ASSERT_CU(cuCtxSetCurrent(first));
-  ASSERT_CU(cuMemGetInfo_v2(&after, &total));
-  EXPECT_EQ(after, before);
-  EXPECT_EQ(cuCtxDestroy_v2(second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(0));
-  EXPECT_EQ(cuMemGetInfo_v2(&after, &total), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-}
-
 }  // namespace
 }  // namespace sluice::contract

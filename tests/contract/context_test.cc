@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+constexpr size_t kMiB = 1u << 20;
+
+TEST(Context, CostsMemoryAndGivesItBack) {
+  ASSERT_CU(cuInit(0));
+  CUcontext first = nullptr;
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&first, 0));
+  ASSERT_CU(cuCtxSetCurrent(first));
+  size_t before = 0;
+  size_t after = 0;
+  size_t total = 0;
+  ASSERT_CU(cuMemGetInfo_v2(&before, &total));
+  CUcontext second = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&second, 0, 0));
+  ASSERT_CU(cuMemGetInfo_v2(&after, &total));
+  EXPECT_EQ(after, before - kMiB);  // context_bytes in the machine file
+  EXPECT_EQ(total, 64 * kMiB);
+  ASSERT_CU(cuCtxDestroy_v2(second));
+  ASSERT_CU(cuCtxSetCurrent(first));
+  ASSERT_CU(cuMemGetInfo_v2(&after, &total));
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(cuCtxDestroy_v2(second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(0));
+  EXPECT_EQ(cuMemGetInfo_v2(&after, &total), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+class ContextLife : public ContextTest {};
+
+TEST_F(ContextLife, StackOfCurrentContexts) {
+  CUcontext current = nullptr;
+  CUcontext other = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
+  ASSERT_CU(cuCtxGetCurrent(&current));
+  EXPECT_EQ(current, other);
+  ASSERT_CU(cuCtxPopCurrent_v2(&current));
+  EXPECT_EQ(current, other);
+  ASSERT_CU(cuCtxGetCurrent(&current));
+  EXPECT_EQ(current, context_);
+  ASSERT_CU(cuCtxPushCurrent_v2(other));
+  CUstream stream = nullptr;
+  ASSERT_CU(cuStreamCreate(&stream, 0));
+  ASSERT_CU(cuCtxPopCurrent_v2(nullptr));
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_CONTEXT);
+  ASSERT_CU(cuCtxDestroy_v2(other));
+  EXPECT_EQ(cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(this)), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+/// A program without children must not find any after it made a context.
+int LookForChildren() {
+  static std::atomic<int> signals{0};
+  signal(SIGCHLD, [](int) { signals.fetch_add(1); });
+  int held[2];
+  // No close-on-exec: what starts the executor must not pass this on.
+  if (pipe(held) != 0) return 1;
+  CUcontext context = nullptr;
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 1;
+  const bool alone = waitpid(-1, nullptr, __WALL | WNOHANG) == -1 && errno == ECHILD;
+  WriteToTest(alone && signals.load() == 0 ? 1 : 0);
+  close(held[1]);
+  pollfd end{held[0], POLLIN, 0};
+  WriteToTest(poll(&end, 1, 5000) == 1 && (end.revents & POLLHUP) != 0 ? 1 : 0);
+  return 0;
+}
+const bool kChildren = AddRole("children", LookForChildren);
+
+TEST(Executor, IsNobodysChildAndHoldsNobodysFiles) {
+  OtherProcess other("children");
+  EXPECT_EQ(other.Read(), 1u);
+  EXPECT_EQ(other.Read(), 1u);
+  EXPECT_EQ(other.Join(), 0);
+}
+
+/// The executors of this process.
+std::vector<pid_t> Executors() {
+  std::vector<pid_t> found;
+  DIR* folder = opendir("/proc");
+  while (const dirent* entry = readdir(folder)) {
+    const pid_t pid = atoi(entry->d_name);
+    if (pid <= 0) continue;
+    std::ifstream file(std::string("/proc/") + entry->d_name + "/cmdline");
+    std::string word[3];
+    for (std::string& w : word) std::getline(file, w, '\0');
+    if (word[0] == "simgpu-executor" && word[2] == std::to_string(getpid())) found.push_back(pid);
+  }
+  closedir(folder);
+  return found;
+}
+
+TEST_F(ContextLife, AnExecutorThatDiesIsALaunchFailureNotAHang) {
+  const std::vector<pid_t> before = Executors();
+  CUcontext other = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
+  SharedWord word;
+  CUstream stream = nullptr;
+  ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_CU(cuStreamWaitValue64_v2(stream, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
+  for (const pid_t pid : Executors()) {
+    if (std::find(before.begin(), before.end(), pid) == before.end()) kill(pid, SIGKILL);
+  }
+  EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_CU(cuCtxDestroy_v2(other));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  const CUdeviceptr memory = Alloc(64);
+  ASSERT_CU(Fill(memory, 8, 1));
+  EXPECT_EQ(Read32(memory), 8u);
+}
+
+TEST_F(ContextLife, ThreadsShareAContext) {
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  const CUfunction fill = Kernel("fill");
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([this, fill, t, &wrong] {
+      cuCtxSetCurrent(context_);
+      for (uint32_t i = 0; i < 50; ++i) {
+        CUdeviceptr memory = 0;
+        uint32_t value = t << 16 | i;
+        uint64_t count = 256;
+        uint32_t back[256] = {};
+        void* params[] = {&memory, &value, &count};
+        const bool done =
+            cuMemAllocAsync_ptsz(&memory, 1024, nullptr) == CUDA_SUCCESS &&
+            cuLaunchKernel_ptsz(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr) ==
+                CUDA_SUCCESS &&
+            cuMemcpyDtoHAsync_v2_ptsz(back, memory, sizeof back, nullptr) == CUDA_SUCCESS &&
+            cuMemFreeAsync_ptsz(memory, nullptr) == CUDA_SUCCESS;
+        if (!done || back[0] != value || back[255] != value) wrong.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+}  // namespace
+}  // namespace sluice::contract
