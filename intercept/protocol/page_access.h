@@ -66,12 +66,12 @@ static_assert(offsetof(DaemonPage, launch_ns) ==
 inline constexpr size_t kProfileWords =
     (offsetof(ProfileImage, launch_ns) + 4 * kMaxPeriodLaunches) / 4;
 
-/// Daemon. Words are copied with relaxed atomics: a reader may see them torn, the counter tells it.
-/// image.seq is ignored.
+/// Daemon. A reader may see words of two images; the counter tells it. Each word is a release store, so
+/// that whoever sees one also sees the odd counter before it (a fence in front of all of them would
+/// do, but sanitizers do not model fences). image.seq is ignored.
 inline void PublishProfile(DaemonPage& page, const ProfileImage& image) {
   const uint32_t seq = page.profile_seq.load(std::memory_order_relaxed);
   page.profile_seq.store(seq + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
   auto* to = reinterpret_cast<uint32_t*>(&page.profile_seq);
   const auto* from = reinterpret_cast<const uint32_t*>(&image);
   for (size_t i = 1; i < kProfileWords; ++i) __atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
@@ -85,7 +85,6 @@ inline bool ReadProfile(const DaemonPage& page, ProfileImage* image) {
   if ((seq & 1) != 0) return false;
   const auto* from = reinterpret_cast<const uint32_t*>(&page.profile_seq);
   auto* to = reinterpret_cast<uint32_t*>(image);
-  // Acquire on each word instead of one fence behind the loop: sanitizers do not model fences.
   for (size_t i = 1; i < kProfileWords; ++i) to[i] = __atomic_load_n(from + i, __ATOMIC_ACQUIRE);
   if (page.profile_seq.load(std::memory_order_relaxed) != seq) return false;
   image->seq = seq;

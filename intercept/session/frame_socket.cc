@@ -20,9 +20,29 @@ namespace {
 // A daemon that does not take a frame for this long is taken for dead.
 constexpr time_t kSendTimeoutS = 30;
 
-void CloseFd(int fd) { syscall(SYS_close, fd); }
+// Raw, because libc's own are cancellation points: a thread cancelled inside would leave its locks.
+// ThreadSanitizer sees the order that a socket gives only through libc's.
+#if defined(__SANITIZE_THREAD__)
+int64_t SendTo(int fd, const void* bytes, size_t count) {
+  return send(fd, bytes, count, MSG_NOSIGNAL);
+}
+int64_t ReceiveFrom(int fd, msghdr* message) { return recvmsg(fd, message, MSG_CMSG_CLOEXEC); }
+#else
+int64_t SendTo(int fd, const void* bytes, size_t count) {
+  return syscall(SYS_sendto, fd, bytes, count, MSG_NOSIGNAL, nullptr, 0);
+}
+int64_t ReceiveFrom(int fd, msghdr* message) {
+  return syscall(SYS_recvmsg, fd, message, MSG_CMSG_CLOEXEC);
+}
+#endif
 
 }  // namespace
+
+#if defined(__SANITIZE_THREAD__)
+void CloseFd(int fd) { close(fd); }
+#else
+void CloseFd(int fd) { syscall(SYS_close, fd); }
+#endif
 
 void FrameFds::CloseAll() {
   const ErrnoKeeper keeper;
@@ -66,7 +86,7 @@ const char* FrameSocket::Send(const protocol::Header* header) {
   const ErrnoKeeper keeper;
   int64_t sent = 0;
   do {
-    sent = syscall(SYS_sendto, fd_, header, size_t{header->bytes}, MSG_NOSIGNAL, nullptr, 0);
+    sent = SendTo(fd_, header, header->bytes);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<int64_t>(header->bytes)) return nullptr;
   return errno == EAGAIN ? "it does not take our frames" : "it is gone";
@@ -99,7 +119,7 @@ const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_m
   message.msg_controllen = sizeof control;
   int64_t got = 0;
   do {
-    got = syscall(SYS_recvmsg, fd_, &message, MSG_CMSG_CLOEXEC);
+    got = ReceiveFrom(fd_, &message);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return "it is gone";
   // Descriptors first: whatever else is wrong, they must not leak.

@@ -9,6 +9,9 @@
 
 namespace sluice {
 
+/// Not a cancellation point.
+void CloseFd(int fd);
+
 /// Descriptors that came with a frame. Whoever receives them closes them.
 struct FrameFds {
   int fd[protocol::kMaxFdsPerFrame];

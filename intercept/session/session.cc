@@ -4,7 +4,6 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "intercept/blocks/block.h"
@@ -140,8 +139,8 @@ const char* Session::TakeWelcome(const Frame& frame, FrameFds& fds) {
       MapShared(fds.fd[2], sizeof(protocol::DaemonPage), PROT_READ));
   mark_fd_ = fds.fd[0];
   liveness_fd_ = fds.fd[3];
-  syscall(SYS_close, fds.fd[1]);
-  syscall(SYS_close, fds.fd[2]);
+  CloseFd(fds.fd[1]);
+  CloseFd(fds.fd[2]);
   fds.count = 0;
   const bool mapped = marks_ != nullptr && client_ != nullptr && daemon_ != nullptr;
   return mapped ? nullptr : "the daemon's shared pages cannot be mapped";
@@ -185,7 +184,7 @@ const char* Session::RegisterMarks(const DriverTable& driver) {
     mark_address_ = mapped;
   }
   // Open until here: a driver may look for the file behind the memory.
-  syscall(SYS_close, mark_fd_);
+  CloseFd(mark_fd_);
   mark_fd_ = 0;
   return nullptr;
 }
@@ -277,8 +276,8 @@ void Session::Drop(const DriverTable& driver) {
   marks_ = nullptr;
   client_ = nullptr;
   daemon_ = nullptr;
-  if (mark_fd_ != 0) syscall(SYS_close, mark_fd_);
-  if (liveness_fd_ != 0) syscall(SYS_close, liveness_fd_);
+  if (mark_fd_ != 0) CloseFd(mark_fd_);
+  if (liveness_fd_ != 0) CloseFd(liveness_fd_);
   mark_fd_ = liveness_fd_ = 0;
   pending_.Free();
   units_ = 0;
@@ -288,7 +287,7 @@ void Session::Drop(const DriverTable& driver) {
 void Session::ForgetInChild() {
   const ErrnoKeeper keeper;
   socket_.Close();
-  if (mark_fd_ != 0) syscall(SYS_close, mark_fd_);
+  if (mark_fd_ != 0) CloseFd(mark_fd_);
   mark_fd_ = 0;
 }
 

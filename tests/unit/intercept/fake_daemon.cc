@@ -63,7 +63,7 @@ FakeDaemon::FakeDaemon(const Options& options) : options_(options), held_(units(
 FakeDaemon::~FakeDaemon() {
   EXPECT_EQ(write(wake_[1], "x", 1), 1);
   thread_.join();
-  for (const int fd : {listener_, socket_, liveness_, wake_[0], wake_[1]}) {
+  for (const int fd : {listener_, socket_.load(), liveness_, wake_[0], wake_[1]}) {
     if (fd >= 0) close(fd);
   }
   for (const int fd : page_fds_) close(fd);

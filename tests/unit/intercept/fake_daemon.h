@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -78,7 +79,7 @@ class FakeDaemon {
   std::string folder_;
   std::string path_;
   int listener_ = -1;
-  int socket_ = -1;
+  std::atomic<int> socket_{-1};
   int liveness_ = -1;
   int wake_[2] = {-1, -1};
   uint64_t epoch_ = 0;
