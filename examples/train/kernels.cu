@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 
-// Kernels of the training program. Maps are float, batch x 8 x 8 x channels, channels innermost; channel
-// counts are powers of two and multiples of 4. Every sum has a fixed order and no atomics are used, so two
-// runs give the same bits.
+// Kernels of the training program. Maps are float, batch x 8 x 8 x channels, channels innermost;
+// channel counts are powers of two and multiples of 4. Every sum has a fixed order and no atomics
+// are used, so two runs give the same bits.
 
 enum { kSide = 8, kPixels = 64, kTile = 4, kClasses = 10, kPaddedClasses = 16 };
 
@@ -29,7 +29,8 @@ extern "C" __global__ void load_batch(const unsigned char* images, const int* or
 // --- convolution, 3x3, zero padding ------------------------------------------------------------
 
 // One thread: four output channels of one pixel. Weights: [tap][in][out].
-extern "C" __global__ void conv3x3(const float* x, const float* w, float* y, int in, int out, int n) {
+extern "C" __global__ void conv3x3(const float* x, const float* w, float* y, int in, int out,
+                                   int n) {
   const int t = GlobalThread();
   if (t >= n) return;
   const int tiles = out / kTile;
@@ -121,8 +122,8 @@ extern "C" __global__ void multiply(const float* a, const float* b, float* y, in
 }
 
 // Gradient of x * gate(x); g is the gate's output.
-extern "C" __global__ void gated_backward(const float* dy, const float* x, const float* g, float* dx,
-                                          int n) {
+extern "C" __global__ void gated_backward(const float* dy, const float* x, const float* g,
+                                          float* dx, int n) {
   const int i = GlobalThread();
   if (i >= n) return;
   dx[i] = dy[i] * (g[i] - fabsf(x[i]) * g[i] * g[i]);
@@ -203,7 +204,8 @@ extern "C" __global__ void pool_backward(const float* dy, float* dx, int channel
   dx[i] = 0.25f * dy[((image * 4 + row / 2) * 4 + column / 2) * channels + c];
 }
 
-// --- dense layers: weights [in][out], out a multiple of 8 -----------------------------------------
+// --- dense layers: weights [in][out], out a multiple of 8
+// -----------------------------------------
 
 extern "C" __global__ void dense(const float* x, const float* w, float* y, int in, int out, int n) {
   const int t = GlobalThread();
@@ -216,8 +218,8 @@ extern "C" __global__ void dense(const float* x, const float* w, float* y, int i
   for (int k = 0; k < 8; ++k) y[b * out + o + k] = sum[k];
 }
 
-extern "C" __global__ void dense_backward(const float* dy, const float* w, float* dx, int in, int out,
-                                          int n) {
+extern "C" __global__ void dense_backward(const float* dy, const float* w, float* dx, int in,
+                                          int out, int n) {
   const int t = GlobalThread();
   if (t >= n) return;
   const int i = t % in, b = t / in;
@@ -228,8 +230,8 @@ extern "C" __global__ void dense_backward(const float* dy, const float* w, float
   dx[t] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-extern "C" __global__ void dense_gradient(const float* x, const float* dy, float* dw, int in, int out,
-                                          int batch) {
+extern "C" __global__ void dense_gradient(const float* x, const float* dy, float* dw, int in,
+                                          int out, int batch) {
   const int t = GlobalThread();
   if (t >= in * (out / 8)) return;
   const int o = t % (out / 8) * 8, i = t / (out / 8);
@@ -240,7 +242,8 @@ extern "C" __global__ void dense_gradient(const float* x, const float* dy, float
   for (int k = 0; k < 8; ++k) dw[i * out + o + k] = sum[k];
 }
 
-// --- loss -----------------------------------------------------------------------------------------
+// --- loss
+// -----------------------------------------------------------------------------------------
 
 // Cross entropy of the softmax, and the gradient of its mean. Padding classes take no part.
 extern "C" __global__ void softmax_loss(const float* logits, const unsigned char* labels,
@@ -276,7 +279,8 @@ extern "C" __global__ void mean(const float* values, float* result, int n) {
   if (t == 0) result[0] = sums[0] / (float)n;
 }
 
-// --- update -----------------------------------------------------------------------------------------
+// --- update
+// -----------------------------------------------------------------------------------------
 
 extern "C" __global__ void sgd(float* p, float* velocity, const float* gradient, float rate,
                                float momentum, int n) {
@@ -289,7 +293,8 @@ extern "C" __global__ void sgd(float* p, float* velocity, const float* gradient,
 
 // correction1, correction2: 1 - beta^step.
 extern "C" __global__ void adam(float* p, float* m, float* v, const float* gradient, float rate,
-                                float beta1, float beta2, float correction1, float correction2, int n) {
+                                float beta1, float beta2, float correction1, float correction2,
+                                int n) {
   const int i = GlobalThread();
   if (i >= n) return;
   const float g = gradient[i];
