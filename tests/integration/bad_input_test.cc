@@ -83,11 +83,12 @@ TEST_F(BadInput, ARequestThatDoesNotFitNamesTheHolders) {
 TEST_F(BadInput, ForTheDaemonIsOneLineToo) {
   const BadCommand commands[] = {
       {"unknown flag", {"--bogus"}, {"--bogus"}},
-      {"pool", {"--pool", "lots"}, {"--pool", "lots"}},
-      {"pool above the GPU", {"--pool", "100GiB"}, {"pool"}},
-      {"policy", {"--pool", "16MiB", "--policy", "magic"}, {"--policy", "flow", "temporal"}},
-      {"lease unit", {"--pool", "16MiB", "--lease-unit", "3"}, {"lease-unit"}},
-      {"handle", {"--pool", "16MiB", "--handle", "3MiB"}, {"handle"}},
+      {"pool", {"--pool", "lots"}, {"pool", "lots", "allowed"}},
+      {"pool above the GPU", {"--pool", "100GiB"}, {"pool", "64.0 MiB"}},
+      {"policy", {"--policy", "magic"}, {"policy", "magic", "flow", "temporal"}},
+      {"lease unit", {"--lease-unit", "3"}, {"lease-unit", "allowed"}},
+      {"handle", {"--handle", "3MiB"}, {"handle", "allowed"}},
+      {"lend", {"--lend", "never"}, {"lend", "demand", "eager"}},
   };
   for (const BadCommand& bad : commands) {
     cli::SpawnOptions options;
@@ -102,8 +103,7 @@ TEST_F(BadInput, ForTheDaemonIsOneLineToo) {
 
 TEST_F(BadInput, ASecondDaemonInTheSameFolderIsRefused) {
   cli::SpawnOptions options;
-  options.argv = {Program("BIN") + "/sluice-noded", "--runtime-dir", bed_.runtime_dir(), "--pool",
-                  "8MiB"};
+  options.argv = {Program("BIN") + "/sluice-noded", "--runtime-dir", bed_.runtime_dir()};
   options.environment = bed_.environment();
   const Result<cli::CommandOutput> output = cli::RunCommand(std::move(options));
   ASSERT_TRUE(output.ok());

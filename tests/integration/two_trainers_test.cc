@@ -79,7 +79,7 @@ TEST_F(TwoTrainers, WithoutSluiceOneRunsOutOfMemory) {
   const auto out_of_memory = [](const cli::JobProcess& job) {
     return !job.status().ok() &&
            std::any_of(job.err().begin(), job.err().end(), [](const std::string& line) {
-             return line.find("OUT_OF_MEMORY") != std::string::npos;
+             return line.find("out of memory") != std::string::npos;
            });
   };
   EXPECT_TRUE(std::any_of(group.jobs().begin(), group.jobs().end(), out_of_memory))

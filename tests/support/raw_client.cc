@@ -107,13 +107,20 @@ std::vector<uint8_t> FrameBytes(FrameType type, const std::vector<uint8_t>& body
   return bytes;
 }
 
-std::vector<uint8_t> HelloBytes() {
+std::vector<uint8_t> HelloBytes(const std::string& gpu_uuid) {
   protocol::Hello hello = {};
   hello.major = protocol::kMajor;
   hello.minor = protocol::kMinor;
   hello.client_page_bytes = sizeof(protocol::ClientPage);
   hello.daemon_page_bytes = sizeof(protocol::DaemonPage);
   hello.mark_page_bytes = sizeof(protocol::MarkPage);
+  std::string digits;
+  for (const char c : gpu_uuid.substr(gpu_uuid.find('-') + 1)) {
+    if (c != '-') digits += c;
+  }
+  for (size_t i = 0; i < sizeof hello.device_uuid && 2 * i + 1 < digits.size(); ++i) {
+    hello.device_uuid[i] = static_cast<uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  }
   const auto* begin = reinterpret_cast<const uint8_t*>(&hello);
   return FrameBytes(FrameType::kHello, {begin + sizeof hello.header, begin + sizeof hello});
 }

@@ -41,7 +41,7 @@ class RawClient {
 
 /// A frame of the given type with its header filled in, `body` behind it.
 std::vector<uint8_t> FrameBytes(protocol::FrameType type, const std::vector<uint8_t>& body);
-/// The Hello that the interception library of this build sends.
-std::vector<uint8_t> HelloBytes();
+/// The Hello that the interception library of this build sends. `gpu_uuid` as in `sluice status`.
+std::vector<uint8_t> HelloBytes(const std::string& gpu_uuid);
 
 }  // namespace sluice::testing

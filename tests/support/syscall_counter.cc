@@ -34,6 +34,8 @@ constexpr int kSyscallStop = SIGTRAP | 0x80;
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(null, STDIN_FILENO);
   ::dup2(null, STDOUT_FILENO);
+  // A group of its own: the tracer waits for that, and leaves the test's other children alone.
+  ::setpgid(0, 0);
   ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
   ::raise(SIGSTOP);
   ::execve(argv[0], argv, envp);
@@ -69,8 +71,7 @@ TracedRun CountSyscalls(std::vector<std::string> argv, const cli::Environment& e
 
   TracedRun run;
   for (;;) {
-    // Only this process's tracees are waited for: the test has no other children while it counts.
-    const pid_t thread = ::waitpid(-1, &status, __WALL);
+    const pid_t thread = ::waitpid(-child, &status, __WALL);
     if (thread < 0) {
       if (errno == EINTR) continue;
       break;
