@@ -81,8 +81,7 @@ int Up(const Options& options) {
   const sluice::Result<uint64_t> bytes = sluice::ParseBytes(options.memory, "--memory");
   if (!bytes.ok()) return Fail(bytes.status().message(), kUsageError);
   bool enforced = false;
-  const Status status =
-      sluice::simgpu::BringUp(options.dir, *bytes, options.machine, &enforced);
+  const Status status = sluice::simgpu::BringUp(options.dir, *bytes, options.machine, &enforced);
   if (!status.ok()) return Fail(status.message());
   if (!enforced) {
     fprintf(stderr,
@@ -112,8 +111,8 @@ int Run(Options options) {
   std::string dir = "/tmp/simgpu-XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) return Fail("cannot make a folder in /tmp");
   options.dir = dir;
-  // In a mount namespace of its own, where that is permitted: the memory then goes away with the last
-  // process even if this one is killed before it can clean up.
+  // In a mount namespace of its own, where that is permitted: the memory then goes away with the
+  // last process even if this one is killed before it can clean up.
   if (unshare(CLONE_NEWNS) == 0) mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
   const int up = Up(options);
   if (up != 0) {
@@ -171,8 +170,8 @@ int main(int argc, char** argv) {
   }
   auto gpu = sluice::simgpu::GpuState::Open(options.dir);
   if (!gpu.ok()) return Fail(gpu.status().message());
-  const std::string text = options.json ? sluice::simgpu::StatsJson(gpu->get())
-                                        : sluice::simgpu::StatsText(gpu->get());
+  const std::string text =
+      options.json ? sluice::simgpu::StatsJson(gpu->get()) : sluice::simgpu::StatsText(gpu->get());
   fputs(text.c_str(), stdout);
   return 0;
 }

@@ -102,9 +102,10 @@ std::string StatsJson(GpuState* gpu) {
   std::string text;
   Append(&text,
          "{\"device_clock_ns\": %llu, \"busy_ns\": %llu, \"idle_ns\": %llu, \"kernels\": %llu, "
-         "\"token_switches\": %llu, \"faults\": %llu, \"oracle_violations\": %llu, \"last_violations\": [",
-         U(s.clock_ns), U(s.busy_ns), U(s.idle_ns), U(s.kernels), U(s.token_switches),
-         U(s.faults), U(s.violations));
+         "\"token_switches\": %llu, \"faults\": %llu, \"oracle_violations\": %llu, "
+         "\"last_violations\": [",
+         U(s.clock_ns), U(s.busy_ns), U(s.idle_ns), U(s.kernels), U(s.token_switches), U(s.faults),
+         U(s.violations));
   for (size_t i = 0; i < s.last_violations.size(); ++i) {
     const Violation& v = s.last_violations[i];
     Append(&text, "%s{\"pid\": %d, \"kernel\": %s, \"pool_offset\": %llu}", i == 0 ? "" : ", ",

@@ -106,10 +106,9 @@ CUresult Context::Resolve(CUstream handle, bool per_thread, CUstream* out) {
 
 CUresult Context::NewStream(CUstream* out, bool blocking, int priority) {
   uint32_t slot = 1;
-  // A slot is free again when the operations of its former stream are over: they must not hold up the
-  // new one.
-  while (slot < kStreams &&
-         (streams_[slot] != nullptr || !queue_->Done(slot, slot_last_[slot]))) {
+  // A slot is free again when the operations of its former stream are over: they must not hold up
+  // the new one.
+  while (slot < kStreams && (streams_[slot] != nullptr || !queue_->Done(slot, slot_last_[slot]))) {
     ++slot;
   }
   if (slot == kStreams) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -208,16 +207,16 @@ void Context::DeleteEvent(CUevent event) {
 
 Heap* Context::plain_heap() {
   if (plain_heap_ == nullptr) {
-    plain_heap_ = Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(),
-                               this);
+    plain_heap_ =
+        Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(), this);
   }
   return plain_heap_.get();
 }
 
 Heap* Context::pool_heap() {
   if (pool_heap_ == nullptr) {
-    pool_heap_ = Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(),
-                              this);
+    pool_heap_ =
+        Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(), this);
   }
   return pool_heap_.get();
 }

@@ -19,8 +19,9 @@ namespace sluice::simgpu {
 
 class Driver;
 
-/// One CUDA context: its executor, its command queue, its streams, events, modules and memory. `mutex` is
-/// the driver lock of the context: a launch that finds the queue full waits while it holds it.
+/// One CUDA context: its executor, its command queue, its streams, events, modules and memory.
+/// `mutex` is the driver lock of the context: a launch that finds the queue full waits while it
+/// holds it.
 class Context : private BlockPool::Order {
  public:
   static CUresult Create(Driver* driver, std::unique_ptr<Context>* out);
@@ -38,8 +39,8 @@ class Context : private BlockPool::Order {
   CUresult Resolve(CUstream handle, bool per_thread, CUstream* out);
   CUresult NewStream(CUstream* out, bool blocking, int priority);
   void DeleteStream(CUstream stream);
-  /// Positions that a synchronisation with `stream` has to reach (with the legacy stream: those of all
-  /// blocking streams too).
+  /// Positions that a synchronisation with `stream` has to reach (with the legacy stream: those of
+  /// all blocking streams too).
   std::vector<uint64_t> MarksOf(CUstream stream);
   std::vector<uint64_t> AllMarks();
   CUresult WaitFor(const std::vector<uint64_t>& marks);
@@ -74,8 +75,8 @@ class Context : private BlockPool::Order {
   std::unique_ptr<CommandQueue> queue_;
   std::atomic<bool> destroyed_{false};
 
-  std::vector<CUstream> streams_;      // by slot; null: unused
-  std::vector<uint64_t> slot_last_;    // by slot: last operation, also of former streams
+  std::vector<CUstream> streams_;    // by slot; null: unused
+  std::vector<uint64_t> slot_last_;  // by slot: last operation, also of former streams
   std::map<std::thread::id, CUstream> per_thread_;
   unsigned long long next_number_ = 3;
   std::vector<uint32_t> free_events_;

@@ -36,8 +36,8 @@ CUresult IssueCopy(Context* context, CUstream handle, bool per_thread, uint64_t 
   return CUDA_SUCCESS;
 }
 
-/// From pageable memory: the data is taken before the call returns, the copy itself follows in stream
-/// order.
+/// From pageable memory: the data is taken before the call returns, the copy itself follows in
+/// stream order.
 CUresult StageIn(Context* context, CUstream handle, bool per_thread, uint64_t target,
                  const unsigned char* source, uint64_t bytes) {
   CommandQueue::Lock lock(context->mutex);
@@ -202,8 +202,7 @@ CUresult cuMemsetD32_v2_ptds(CUdeviceptr dst, unsigned value, size_t count) {
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
   return Set(dst, value, 1, count, stream, false);
 }
-CUresult cuMemsetD8Async_ptsz(CUdeviceptr dst, unsigned char value, size_t count,
-                              CUstream stream) {
+CUresult cuMemsetD8Async_ptsz(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
   return Set(dst, value, 1, count, stream, true);
 }
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream) {

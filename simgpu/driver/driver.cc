@@ -17,8 +17,8 @@ namespace {
 
 std::mutex g_init_mutex;
 std::atomic<Driver*> g_driver{nullptr};
-/// A page that the kernel clears in a forked child: tells parent and child apart without a system call
-/// per driver call, however the child was made.
+/// A page that the kernel clears in a forked child: tells parent and child apart without a system
+/// call per driver call, however the child was made.
 std::atomic<unsigned char>* g_alive = nullptr;
 
 bool MakeForkMark() {
@@ -38,7 +38,8 @@ CUresult Driver::Init() {
   if (g_driver.load() != nullptr) return CUDA_SUCCESS;
   const char* dir = getenv("SLUICE_SIMGPU");
   if (dir == nullptr || *dir == 0) {
-    fprintf(stderr, "simulated GPU: SLUICE_SIMGPU is not set: no device (simgpu-ctl up DIR makes one)\n");
+    fprintf(stderr,
+            "simulated GPU: SLUICE_SIMGPU is not set: no device (simgpu-ctl up DIR makes one)\n");
     return CUDA_ERROR_NO_DEVICE;
   }
   Result<std::unique_ptr<GpuState>> gpu = GpuState::Open(dir);

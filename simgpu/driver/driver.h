@@ -17,8 +17,8 @@ namespace sluice::simgpu {
 
 inline constexpr int kDriverVersion = 13000;
 
-/// The driver within one process. Made by cuInit and never destroyed: other threads may be inside it
-/// when the process exits. Lock order: `mutex`, then a context's, then its control socket's.
+/// The driver within one process. Made by cuInit and never destroyed: other threads may be inside
+/// it when the process exits. Lock order: `mutex`, then a context's, then its control socket's.
 class Driver {
  public:
   /// cuInit. Errors are said once on stderr.

@@ -13,8 +13,9 @@
 
 namespace sluice::simgpu {
 
-/// A BlockPool over real simulated memory: one sparse file, mapped as one window at a device address by
-/// the executor, backed and dropped piece by piece. Behind cuMemAlloc and behind the memory pool.
+/// A BlockPool over real simulated memory: one sparse file, mapped as one window at a device
+/// address by the executor, backed and dropped piece by piece. Behind cuMemAlloc and behind the
+/// memory pool.
 class Heap : private BlockPool::Backing {
  public:
   static std::unique_ptr<Heap> Create(GpuState* gpu, uint32_t process, AddressSpace* space,

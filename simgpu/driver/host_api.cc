@@ -7,8 +7,8 @@ using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the dr
 
 namespace {
 
-/// All pinned memory is portable and mapped; the other flags (write-combined, read-only, I/O memory) ask
-/// for speed or for memory that does not exist here.
+/// All pinned memory is portable and mapped; the other flags (write-combined, read-only, I/O
+/// memory) ask for speed or for memory that does not exist here.
 constexpr unsigned kAllocFlags = 7;
 constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 

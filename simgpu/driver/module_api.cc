@@ -26,8 +26,8 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
                : CUDA_ERROR_INVALID_IMAGE;
   }
   const UniqueFd file(memfd_create("simgpu-module", MFD_CLOEXEC));
-  if (!file.valid() || write(file.get(), object->data(), object->size()) !=
-                           static_cast<ssize_t>(object->size())) {
+  if (!file.valid() ||
+      write(file.get(), object->data(), object->size()) != static_cast<ssize_t>(object->size())) {
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   ControlRequest request{};

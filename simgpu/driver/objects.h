@@ -12,8 +12,9 @@
 #include "common/cuda/abi.h"
 #include "simgpu/streams/channel.h"
 
-/// What the driver's opaque handles point to. Memory of these objects is never returned to the heap, only
-/// to a Slab, so that a stale handle is recognised by its magic instead of crashing the program.
+/// What the driver's opaque handles point to. Memory of these objects is never returned to the
+/// heap, only to a Slab, so that a stale handle is recognised by its magic instead of crashing the
+/// program.
 namespace sluice::simgpu {
 class Context;
 
@@ -36,9 +37,9 @@ struct CUstream_st {
   bool blocking = true;
   bool per_thread = false;
   int priority = 0;
-  unsigned long long number = 0;       // cuStreamGetId
-  std::atomic<uint64_t> last{0};       // id of the operation issued last
-  std::vector<uint64_t> follows;       // by stream slot: operations that this stream runs behind
+  unsigned long long number = 0;  // cuStreamGetId
+  std::atomic<uint64_t> last{0};  // id of the operation issued last
+  std::vector<uint64_t> follows;  // by stream slot: operations that this stream runs behind
 };
 
 struct CUevent_st {
@@ -46,8 +47,8 @@ struct CUevent_st {
   std::atomic<uint32_t> magic{0};
   sluice::simgpu::Context* context = nullptr;
   unsigned flags = 0;
-  uint32_t slot = 0;                   // of the time stamp; kEventSlots without timing
-  std::atomic<uint64_t> mark{0};       // packed position of the last record; 0: never recorded
+  uint32_t slot = 0;              // of the time stamp; kEventSlots without timing
+  std::atomic<uint64_t> mark{0};  // packed position of the last record; 0: never recorded
 };
 
 struct CUmod_st {

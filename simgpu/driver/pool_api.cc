@@ -64,8 +64,7 @@ CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
         mark.id = context->Issue(stream, &marker, lock);
         if (mark.id == 0) return context->queue().error();
       }
-      return heap->pool().Free(dptr - heap->base(), mark) ? CUDA_SUCCESS
-                                                          : CUDA_ERROR_INVALID_VALUE;
+      return heap->pool().Free(dptr - heap->base(), mark) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     Heap* plain = context->plain_heap();
     if (plain == nullptr || !plain->Contains(dptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -163,8 +162,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-      // The first two are always on; the third, waiting for another stream, never happens. Programs set
-      // them to 1, which changes nothing about correctness.
+      // The first two are always on; the third, waiting for another stream, never happens. Programs
+      // set them to 1, which changes nothing about correctness.
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_INVALID_VALUE;

@@ -14,8 +14,8 @@ struct Entry {
   void* address;
 };
 
-/// Linked with -Bsymbolic: these are this library's functions even when a preloaded library exports the
-/// same names.
+/// Linked with -Bsymbolic: these are this library's functions even when a preloaded library exports
+/// the same names.
 const Entry kEntries[] = {
 #define CU_FUNCTION(symbol, base, version, per_thread, params, names) \
   {#base, version, per_thread != 0, reinterpret_cast<void*>(&symbol)},
@@ -23,7 +23,8 @@ const Entry kEntries[] = {
 #undef CU_FUNCTION
 };
 
-/// The newest variant that is not newer than `version`; a per-thread one where it is wanted and exists.
+/// The newest variant that is not newer than `version`; a per-thread one where it is wanted and
+/// exists.
 const Entry* Find(const char* base, int version, bool per_thread, bool* too_new) {
   const Entry* best = nullptr;
   *too_new = false;

@@ -46,7 +46,8 @@ CUresult Synchronize(CUstream handle, bool per_thread) {
   return result;
 }
 
-/// Without the driver lock where the stream is given: a query must not stand behind a blocked launch.
+/// Without the driver lock where the stream is given: a query must not stand behind a blocked
+/// launch.
 CUresult Query(CUstream handle, bool per_thread) {
   if (IsLive(handle > CU_STREAM_PER_THREAD ? handle : nullptr)) {
     Context* context = nullptr;
@@ -130,8 +131,8 @@ CUresult WaitValue(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned
   if (flags != CU_STREAM_WAIT_VALUE_GEQ && flags != CU_STREAM_WAIT_VALUE_EQ) {
     return NotSupported("cuStreamWaitValue64 with other flags than GEQ and EQ");
   }
-  return MemoryValue(CommandKind::kWaitValue, stream, addr, value,
-                     flags == CU_STREAM_WAIT_VALUE_EQ, per_thread);
+  return MemoryValue(CommandKind::kWaitValue, stream, addr, value, flags == CU_STREAM_WAIT_VALUE_EQ,
+                     per_thread);
 }
 
 }  // namespace
@@ -166,9 +167,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
 CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags) {
   return WaitEvent(stream, event, flags, true);
 }
-CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
-  return GetId(stream, id, false);
-}
+CUresult cuStreamGetId(CUstream stream, unsigned long long* id) { return GetId(stream, id, false); }
 CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long* id) {
   return GetId(stream, id, true);
 }

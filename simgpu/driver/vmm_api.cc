@@ -60,8 +60,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return call.memory().Release(handle);
 }
 
-CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
-                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;

@@ -9,8 +9,8 @@
 
 namespace sluice::simgpu {
 
-/// Answers the context's synchronous requests, in a thread of its own so that mapping memory does not
-/// wait for a running kernel, and ends the process the moment the client is gone.
+/// Answers the context's synchronous requests, in a thread of its own so that mapping memory does
+/// not wait for a running kernel, and ends the process the moment the client is gone.
 class ControlServer {
  public:
   /// `start` answers the first request: whether the context exists.

@@ -42,8 +42,8 @@ int main(int argc, char** argv) {
   void* shared = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, kChannelFd, 0);
   if (shared == MAP_FAILED) return Fail("cannot map the channel");
 
-  // What a context itself costs. Held here and not in the client, so that it ends with this process even
-  // if a forked child of the client lives on.
+  // What a context itself costs. Held here and not in the client, so that it ends with this process
+  // even if a forked child of the client lives on.
   sluice::UniqueFd own_memory;
   const uint64_t bytes = (*gpu)->machine().context_bytes;
   CUresult start = CUDA_SUCCESS;

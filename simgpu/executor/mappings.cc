@@ -41,9 +41,7 @@ std::string Mappings::MapDevice(uint64_t address, uint64_t bytes, int fd) {
 }
 
 std::string Mappings::Protect(uint64_t address, uint64_t bytes, uint64_t access) {
-  const int protection = access == 0   ? PROT_NONE
-                         : access == 1 ? PROT_READ
-                                       : PROT_READ | PROT_WRITE;
+  const int protection = access == 0 ? PROT_NONE : access == 1 ? PROT_READ : PROT_READ | PROT_WRITE;
   const std::lock_guard lock(mutex_);
   if (mprotect(Pointer(address), bytes, protection) != 0) return Failure("mprotect");
   for (auto it = device_.lower_bound(address); it != device_.end(); ++it) {

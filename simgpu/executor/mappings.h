@@ -12,9 +12,9 @@
 
 namespace sluice::simgpu {
 
-/// What the executor has mapped: device memory at the device addresses, registered host memory wherever
-/// it fits. The control thread changes it while the run thread runs operations; each call locks. The
-/// lock is never held while an operation runs, so the fault handler may take it.
+/// What the executor has mapped: device memory at the device addresses, registered host memory
+/// wherever it fits. The control thread changes it while the run thread runs operations; each call
+/// locks. The lock is never held while an operation runs, so the fault handler may take it.
 class Mappings {
  public:
   /// `client_pid`: whose units the oracle leaves accessible. Reads SLUICE_ORACLE.
@@ -28,12 +28,12 @@ class Mappings {
                       bool writable);
   std::string UnmapHost(uint64_t client_address);
 
-  /// Where the executor finds `bytes` at a device or registered host address; null if the address is
-  /// neither. A device address is returned as it is: touching it tells whether it is mapped.
+  /// Where the executor finds `bytes` at a device or registered host address; null if the address
+  /// is neither. A device address is returned as it is: touching it tells whether it is mapped.
   unsigned char* Resolve(uint64_t address, uint64_t bytes);
 
-  /// Takes the rights away from every oracle unit that the client does not hold and gives them back for
-  /// those it does. Cheap when nothing changed.
+  /// Takes the rights away from every oracle unit that the client does not hold and gives them back
+  /// for those it does. Cheap when nothing changed.
   void ApplyOracle();
 
   /// For the fault handler: if `address` lies in a unit that the oracle protects, makes the unit

@@ -24,7 +24,8 @@ struct Function {
 /// The loaded kernel objects of a context.
 class Modules {
  public:
-  /// Loads the ELF object in `fd` and takes the descriptor. Returns an empty string or what is wrong.
+  /// Loads the ELF object in `fd` and takes the descriptor. Returns an empty string or what is
+  /// wrong.
   std::string Load(int fd, uint64_t* module);
   bool Unload(uint64_t module);
   /// Null with `*why` set when the module has no such kernel.

@@ -28,8 +28,8 @@ CUresult Runner::RunKernel(const Command& command) {
   memcpy(copy, args, std::min<size_t>(k.arg_bytes, sizeof copy));
   for (size_t i = 0; i < function->offsets.size(); ++i) params[i] = copy + function->offsets[i];
 
-  const double threads = static_cast<double>(k.grid[0]) * k.grid[1] * k.grid[2] * k.block[0] *
-                         k.block[1] * k.block[2];
+  const double threads =
+      static_cast<double>(k.grid[0]) * k.grid[1] * k.grid[2] * k.block[0] * k.block[1] * k.block[2];
   struct Call {
     const SimgpuKernel* kernel;
     const void* const* params;

@@ -101,8 +101,9 @@ bool Mappings::LiftOracle(uint64_t address, uint64_t* pool_offset) {
   const std::optional<uint32_t> handle = HandleIndex(*oracle_, device.inode);
   if (!handle || index >= device.hidden.size() || !device.hidden[index]) return false;
   device.hidden[index] = false;
-  mprotect(reinterpret_cast<void*>(found->first + index * unit),  // NOLINT(performance-no-int-to-ptr)
-           unit, device.protection);
+  mprotect(
+      reinterpret_cast<void*>(found->first + index * unit),  // NOLINT(performance-no-int-to-ptr)
+      unit, device.protection);
   *pool_offset = *handle * oracle_->handle_bytes + (address - found->first);
   return true;
 }

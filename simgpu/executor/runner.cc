@@ -23,11 +23,7 @@ bool CostsTime(const Command& command) {
 
 Runner::Runner(GpuState* gpu, uint32_t executor, Channel* channel, Mappings* mappings,
                Modules* modules)
-    : gpu_(gpu),
-      channel_(channel),
-      mappings_(mappings),
-      modules_(modules),
-      token_(gpu, executor) {}
+    : gpu_(gpu), channel_(channel), mappings_(mappings), modules_(modules), token_(gpu, executor) {}
 
 void Runner::Run() {
   const StreamQueues::Ready ready = [this](const Command& c) { return failed() || Ready(c); };

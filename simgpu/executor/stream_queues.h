@@ -11,8 +11,9 @@
 
 namespace sluice::simgpu {
 
-/// The order of a context's operations: one queue per stream, first in, first out; the legacy stream is
-/// a barrier in both directions with every blocking stream. Pure: knows nothing of what operations do.
+/// The order of a context's operations: one queue per stream, first in, first out; the legacy
+/// stream is a barrier in both directions with every blocking stream. Pure: knows nothing of what
+/// operations do.
 class StreamQueues {
  public:
   using Ready = std::function<bool(const Command&)>;
@@ -23,8 +24,8 @@ class StreamQueues {
   void Push(const Command& command);
 
   /// The runnable head that was issued first, null if there is none. `ready` decides about waits.
-  /// Heads for which `costs_time` is false come first, so that a mark or an event behind finished work
-  /// does not wait for the next kernel.
+  /// Heads for which `costs_time` is false come first, so that a mark or an event behind finished
+  /// work does not wait for the next kernel.
   const Command* Pick(const Ready& ready, const Ready& costs_time) const;
 
   /// Removes the head of a stream, which must exist.

@@ -14,8 +14,8 @@
 namespace sluice::simgpu {
 namespace {
 
-/// Whether whatever lies in the range is anonymous and without rights: ThreadSanitizer fills the gaps
-/// between its areas that way, which serves our purpose just as well.
+/// Whether whatever lies in the range is anonymous and without rights: ThreadSanitizer fills the
+/// gaps between its areas that way, which serves our purpose just as well.
 bool Inaccessible(uint64_t address, uint64_t bytes) {
   ProcessMaps maps;
   MapLine line;
@@ -33,8 +33,9 @@ bool Inaccessible(uint64_t address, uint64_t bytes) {
 
 bool AddressSpace::MapAt(uint64_t address, uint64_t bytes) {
   // The raw call: a sanitizer's mmap would refuse addresses that it does not know.
-  const long at = syscall(SYS_mmap, address, bytes, PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0L);
+  const long at =
+      syscall(SYS_mmap, address, bytes, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0L);
   if (at == -1) {
     if (errno != EEXIST || !Inaccessible(address, bytes)) return false;
     reserved_[address] = {bytes, false};

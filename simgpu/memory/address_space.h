@@ -11,8 +11,8 @@
 
 namespace sluice::simgpu {
 
-/// The client's reservations of device addresses: ranges without any access rights, so that the host
-/// faults when it dereferences a device pointer. Thread-safe.
+/// The client's reservations of device addresses: ranges without any access rights, so that the
+/// host faults when it dereferences a device pointer. Thread-safe.
 class AddressSpace {
  public:
   /// `alignment` is a power of two. At `hint` if it is free, else the lowest free place.

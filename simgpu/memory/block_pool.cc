@@ -107,8 +107,8 @@ std::optional<uint64_t> BlockPool::TakeRun(uint64_t bytes, uint32_t stream) {
 bool BlockPool::Extend(uint64_t bytes, uint32_t stream) {
   uint64_t best_at = 0;
   uint64_t best_growth = std::numeric_limits<uint64_t>::max();
-  uint64_t end = 0;      // of the block before
-  uint64_t usable = 0;   // free bytes right before `end`
+  uint64_t end = 0;     // of the block before
+  uint64_t usable = 0;  // free bytes right before `end`
   const auto consider = [&](uint64_t gap_end) {
     const uint64_t missing = bytes > usable ? bytes - usable : chunk_;
     const uint64_t growth = Up(missing, chunk_);

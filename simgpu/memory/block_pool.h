@@ -19,8 +19,8 @@ struct StreamMark {
   bool none() const { return stream == kNone; }
 };
 
-/// Stream-ordered sub-allocation of one address window, which is backed chunk by chunk as needed. Pure
-/// bookkeeping: memory and progress are asked of two interfaces. Not thread-safe.
+/// Stream-ordered sub-allocation of one address window, which is backed chunk by chunk as needed.
+/// Pure bookkeeping: memory and progress are asked of two interfaces. Not thread-safe.
 class BlockPool {
  public:
   class Backing {
@@ -84,7 +84,7 @@ class BlockPool {
   uint64_t chunk_;
   Backing* backing_;
   const Order* order_;
-  Blocks blocks_;  // all backed bytes, allocated and free
+  Blocks blocks_;                                 // all backed bytes, allocated and free
   std::set<std::pair<uint64_t, uint64_t>> free_;  // (bytes, offset) of the free ones
   uint64_t used_ = 0;
   uint64_t reserved_ = 0;

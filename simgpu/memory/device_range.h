@@ -6,8 +6,8 @@
 
 namespace sluice::simgpu {
 
-/// Where device addresses live, in the client (reserved, never accessible) and in its executor (mapped).
-/// Neither the kernel's own placement of mappings nor the sanitizers' shadows come here.
+/// Where device addresses live, in the client (reserved, never accessible) and in its executor
+/// (mapped). Neither the kernel's own placement of mappings nor the sanitizers' shadows come here.
 inline constexpr uint64_t kDeviceLow = 0x400000000000;
 inline constexpr uint64_t kDeviceHigh = 0x480000000000;
 

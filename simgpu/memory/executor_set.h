@@ -10,8 +10,8 @@
 
 namespace sluice::simgpu {
 
-/// The executors of all contexts of this process. Memory made with the VMM calls and registered host
-/// memory are visible in each of them.
+/// The executors of all contexts of this process. Memory made with the VMM calls and registered
+/// host memory are visible in each of them.
 class ExecutorSet {
  public:
   void Add(ExecutorLink* link) { links_.push_back(link); }

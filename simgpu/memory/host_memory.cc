@@ -33,8 +33,7 @@ UniqueFd NewFile(uint64_t bytes) {
 bool WriteAll(int fd, uint64_t from, uint64_t bytes) {
   uint64_t done = 0;
   while (done < bytes) {
-    const ssize_t n =
-        pwrite(fd, Pointer(from + done), bytes - done, static_cast<off_t>(done));
+    const ssize_t n = pwrite(fd, Pointer(from + done), bytes - done, static_cast<off_t>(done));
     if (n <= 0) return false;
     done += static_cast<uint64_t>(n);
   }
@@ -106,8 +105,7 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes) {
   const auto next = ranges_.lower_bound(start);
   const bool overlaps =
       (next != ranges_.end() && next->first < start + length) ||
-      (next != ranges_.begin() &&
-       std::prev(next)->first + std::prev(next)->second.bytes > start);
+      (next != ranges_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > start);
   if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 
   Result<BackingFile> file = FindBackingFile(start, length);
@@ -117,8 +115,7 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes) {
                                                                  : CUDA_ERROR_INVALID_VALUE;
   }
   if (file->fd.valid()) {
-    return Publish(start,
-                   {user, length, file->offset, file->writable, false, std::move(file->fd)});
+    return Publish(start, {user, length, file->offset, file->writable, false, std::move(file->fd)});
   }
   UniqueFd copy = NewFile(length);
   if (!copy.valid() || !WriteAll(copy.get(), start, length)) return CUDA_ERROR_INVALID_VALUE;
@@ -150,8 +147,8 @@ bool HostMemory::Pinned(uint64_t address, uint64_t bytes) const {
 
 CUresult HostMemory::Replay(ExecutorLink* link) const {
   for (const auto& [start, range] : ranges_) {
-    const ControlReply reply = link->Call(
-        MapRequest(start, range.bytes, range.offset, range.writable), range.fd.get());
+    const ControlReply reply =
+        link->Call(MapRequest(start, range.bytes, range.offset, range.writable), range.fd.get());
     if (reply.result != CUDA_SUCCESS) return static_cast<CUresult>(reply.result);
   }
   return CUDA_SUCCESS;

@@ -14,17 +14,17 @@
 
 namespace sluice::simgpu {
 
-/// Pinned host memory of a process: allocated or registered, always backed by a file that the executors
-/// map too. Its device address is its host address. The caller locks.
+/// Pinned host memory of a process: allocated or registered, always backed by a file that the
+/// executors map too. Its device address is its host address. The caller locks.
 class HostMemory {
  public:
   explicit HostMemory(ExecutorSet* executors) : executors_(executors) {}
 
   CUresult Allocate(void** out, uint64_t bytes);
   CUresult Free(void* pointer);
-  /// Shared mappings are registered through their own file. Private memory is *replaced* in place by a
-  /// shared mapping with the same contents, page by page around the range: no other thread may write to
-  /// these pages during the call, and after fork() parent and child share them.
+  /// Shared mappings are registered through their own file. Private memory is *replaced* in place
+  /// by a shared mapping with the same contents, page by page around the range: no other thread may
+  /// write to these pages during the call, and after fork() parent and child share them.
   CUresult Register(void* pointer, uint64_t bytes);
   CUresult Unregister(void* pointer);
 

@@ -9,9 +9,8 @@ bool ProcessMaps::Next(MapLine* line) {
   unsigned long long end = 0;
   unsigned long long offset = 0;
   unsigned long long inode = 0;
-  if (file_ == nullptr ||
-      fscanf(file_.get(), "%llx-%llx %4s %llx %x:%x %llu%*[^\n]", &start, &end, line->rights,
-             &offset, &line->major, &line->minor, &inode) != 7) {
+  if (file_ == nullptr || fscanf(file_.get(), "%llx-%llx %4s %llx %x:%x %llu%*[^\n]", &start, &end,
+                                 line->rights, &offset, &line->major, &line->minor, &inode) != 7) {
     return false;
   }
   line->start = start;

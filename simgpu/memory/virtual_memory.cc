@@ -19,8 +19,9 @@ CUmemAllocationProp StandardProperties() {
 
 }  // namespace
 
-/// One reference of this process to physical memory. The descriptor stays open as long as it is mapped,
-/// so a forked child, which inherits it, keeps the memory alive as it does on a real driver.
+/// One reference of this process to physical memory. The descriptor stays open as long as it is
+/// mapped, so a forked child, which inherits it, keeps the memory alive as it does on a real
+/// driver.
 struct VirtualMemory::Physical {
   ~Physical() {
     if (charged) gpu->Uncharge(bytes, process);

@@ -15,14 +15,16 @@
 
 namespace sluice::simgpu {
 
-/// The virtual memory management calls of one process, with the header's rules: memory lives as long as
-/// a handle, a mapping or an exported descriptor refers to it, in whatever process. The caller locks.
+/// The virtual memory management calls of one process, with the header's rules: memory lives as
+/// long as a handle, a mapping or an exported descriptor refers to it, in whatever process. The
+/// caller locks.
 class VirtualMemory {
  public:
   VirtualMemory(GpuState* gpu, AddressSpace* space, ExecutorSet* executors, uint32_t process)
       : gpu_(gpu), space_(space), executors_(executors), process_(process) {}
 
-  CUresult Create(CUmemGenericAllocationHandle* out, uint64_t bytes, const CUmemAllocationProp& prop);
+  CUresult Create(CUmemGenericAllocationHandle* out, uint64_t bytes,
+                  const CUmemAllocationProp& prop);
   CUresult Release(CUmemGenericAllocationHandle handle);
   CUresult Retain(CUmemGenericAllocationHandle* out, uint64_t address);
   CUresult Map(uint64_t address, uint64_t bytes, uint64_t offset,

@@ -63,7 +63,10 @@ Result<std::string> DecodeImage(const void* image) {
   if (count == 1) return Damaged("truncated");
   if (count >= 2) object.push_back(static_cast<char>(bits >> (count * 6 - 8) & 0xff));
   if (count == 3) object.push_back(static_cast<char>(bits >> 2 & 0xff));
-  if (object.compare(0, 4, "\x7f" "ELF") != 0) return Damaged("no ELF object inside");
+  if (object.compare(0, 4,
+                     "\x7f"
+                     "ELF") != 0)
+    return Damaged("no ELF object inside");
   return object;
 }
 

@@ -11,8 +11,8 @@ namespace sluice::simgpu {
 namespace {
 
 constexpr uint64_t kOwnerCheckNs = 10'000'000;
-/// How late an operation may end without the next one being held back less: sleeping is imprecise, and
-/// what one sleep overshoots the next makes good.
+/// How late an operation may end without the next one being held back less: sleeping is imprecise,
+/// and what one sleep overshoots the next makes good.
 constexpr uint64_t kPaceSlackNs = 200'000;
 
 uint64_t Elapsed(uint64_t since, const Machine& machine) {
@@ -114,7 +114,8 @@ void DeviceToken::BeginOperation(uint64_t declared_ns) {
   StatePage* page = gpu_->page();
   const uint64_t now = MonotonicNs();
   declared_ns_ = declared_ns;
-  if (now > pace_ns_ + kPaceSlackNs) pace_ns_ = now;  // idle or overrun in between: nothing to repay
+  if (now > pace_ns_ + kPaceSlackNs)
+    pace_ns_ = now;  // idle or overrun in between: nothing to repay
   pace_ns_ += static_cast<uint64_t>(static_cast<double>(declared_ns) * gpu_->machine().time_scale);
   StateLock lock(page);
   if (page->first_start_ns == UINT64_MAX) page->first_start_ns = page->clock_ns;

@@ -8,9 +8,10 @@
 
 namespace sluice::simgpu {
 
-/// The right to run operations on the GPU, and the device clock that goes with it. Used by one thread
-/// of one executor. The clock stands still between the operations of an owner (what the host needs to
-/// fetch the next one is not the GPU's time) and follows real time while nobody owns the token.
+/// The right to run operations on the GPU, and the device clock that goes with it. Used by one
+/// thread of one executor. The clock stands still between the operations of an owner (what the host
+/// needs to fetch the next one is not the GPU's time) and follows real time while nobody owns the
+/// token.
 class DeviceToken {
  public:
   DeviceToken(GpuState* gpu, uint32_t executor) : gpu_(gpu), me_(executor) {}

@@ -101,7 +101,8 @@ std::string GpuState::UuidText() const {
   const unsigned char* u = page_->uuid;
   snprintf(text, sizeof text,
            "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
-           u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+           u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
+           u[15]);
   return text;
 }
 
@@ -121,8 +122,8 @@ GpuState::Memory GpuState::MemoryNow() const {
 
 Status GpuState::Charge(uint64_t bytes, uint32_t charge) {
   if (page_->kernel_enforced == 0) {
-    // Weaker than a tmpfs: what counts is the entry of the process that made the bytes, and they are
-    // given back when that process ends even if another one still maps them.
+    // Weaker than a tmpfs: what counts is the entry of the process that made the bytes, and they
+    // are given back when that process ends even if another one still maps them.
     StateLock lock(page_);
     ReapLocked();
     uint64_t used = 0;

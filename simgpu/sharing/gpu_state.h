@@ -40,8 +40,8 @@ class GpuState {
   };
   Memory MemoryNow() const;
 
-  /// A new file of `bytes` in the GPU's memory, all of it backed; `charge` names the process entry that
-  /// pays. Fails with kResourceExhausted when the GPU is full.
+  /// A new file of `bytes` in the GPU's memory, all of it backed; `charge` names the process entry
+  /// that pays. Fails with kResourceExhausted when the GPU is full.
   Result<UniqueFd> CreateMemory(uint64_t bytes, uint32_t charge);
   /// A new file of `bytes` without any backing, for heaps that grow and shrink inside it.
   Result<UniqueFd> CreateSparse(uint64_t bytes);

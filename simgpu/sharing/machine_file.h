@@ -21,15 +21,15 @@ struct KernelCost {
 /// docs/design/simulated-gpu.md lists the keys. All times are simulated nanoseconds.
 struct Machine {
   std::string name = "Sluice simulated GPU";
-  double time_scale = 1;             // real seconds per simulated second
-  uint64_t launch_queue = 1024;      // outstanding operations per context
-  uint64_t launch_ns = 5000;         // CPU time of issuing one operation
-  uint64_t quantum_ns = 2'000'000;   // time slice when several processes want the GPU
-  uint64_t granularity = 2u << 20;   // VMM granularity and growth step of the memory pool
+  double time_scale = 1;            // real seconds per simulated second
+  uint64_t launch_queue = 1024;     // outstanding operations per context
+  uint64_t launch_ns = 5000;        // CPU time of issuing one operation
+  uint64_t quantum_ns = 2'000'000;  // time slice when several processes want the GPU
+  uint64_t granularity = 2u << 20;  // VMM granularity and growth step of the memory pool
   uint64_t context_bytes = 4u << 20;
   uint64_t copy_bytes_per_s = 12'000'000'000;
   uint64_t memset_bytes_per_s = 200'000'000'000;
-  uint64_t create_ns = 0;            // VMM call costs
+  uint64_t create_ns = 0;  // VMM call costs
   uint64_t map_ns = 0;
   uint64_t set_access_ns = 0;
   uint64_t unmap_ns = 0;

@@ -41,7 +41,8 @@ Stat ReadStat(pid_t pid) {
   long long threads = 0;
   unsigned long long start = 0;
   // Fields 3 (state), 20 (threads) and 22 (start time).
-  if (sscanf(p + 2, "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %*s %llu",
+  if (sscanf(p + 2,
+             "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %*s %llu",
              &stat.state, &threads, &start) != 3) {
     return {};
   }

@@ -9,8 +9,8 @@
 
 namespace sluice::simgpu {
 
-/// A process, safe against reuse of its number: the kernel's start time (clock ticks since boot) makes
-/// the pair unique until the next boot.
+/// A process, safe against reuse of its number: the kernel's start time (clock ticks since boot)
+/// makes the pair unique until the next boot.
 struct ProcessId {
   int32_t pid = 0;
   uint64_t start = 0;

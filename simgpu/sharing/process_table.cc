@@ -15,9 +15,9 @@ void GpuState::ReapLocked() {
   for (ProcessEntry& p : page_->process) {
     if (p.state != ProcessEntry::kRunning || !ProcessGone(p.id)) continue;
     // Its bytes count until its executors are gone too: they still map them.
-    const bool held = std::any_of(
-        std::begin(page_->executor), std::end(page_->executor),
-        [&p](const ExecutorEntry& e) { return e.used != 0 && e.client == p.id; });
+    const bool held =
+        std::any_of(std::begin(page_->executor), std::end(page_->executor),
+                    [&p](const ExecutorEntry& e) { return e.used != 0 && e.client == p.id; });
     if (held) continue;
     p.state = ProcessEntry::kFinished;
     p.order = ++page_->finished_counter;

@@ -54,13 +54,14 @@ struct Violation {
 struct StatePage {
   uint64_t magic;
   uint32_t version;
-  uint32_t kernel_enforced;  // 1: DIR/gpu0 is a tmpfs of `capacity` bytes; 0: counted in this page only
+  uint32_t
+      kernel_enforced;  // 1: DIR/gpu0 is a tmpfs of `capacity` bytes; 0: counted in this page only
   uint64_t capacity;
   unsigned char uuid[16];
   pthread_mutex_t guard;
 
-  // Device clock (simulated ns since the GPU came up). While `busy` it stands at clock_ns, plus what
-  // has elapsed of the running operation; while nobody holds the token it follows real time.
+  // Device clock (simulated ns since the GPU came up). While `busy` it stands at clock_ns, plus
+  // what has elapsed of the running operation; while nobody holds the token it follows real time.
   uint64_t clock_ns;
   uint64_t real_mark_ns;  // monotonic time at which clock_ns was true and the device fell idle
   uint32_t busy;
@@ -79,9 +80,9 @@ struct StatePage {
   Violation violation[kKeptViolations];  // a ring: the last one is number oracle_violations - 1
 
   // Device token: which executor may run operations. Waiters are served first in, first out.
-  uint32_t owner;       // index into executor[], or kNobody
-  int32_t last_pid;     // client that ran last, to count switches between processes
-  uint64_t slice_ns;    // device time the owner has used since it got the token
+  uint32_t owner;     // index into executor[], or kNobody
+  int32_t last_pid;   // client that ran last, to count switches between processes
+  uint64_t slice_ns;  // device time the owner has used since it got the token
   uint32_t waiting_count;
   uint32_t waiting[kMaxExecutors];
 

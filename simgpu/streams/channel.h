@@ -9,7 +9,7 @@ namespace sluice::simgpu {
 
 /// The memory that a context and its executor share (a memfd): commands in, completions out.
 inline constexpr uint32_t kMaxRingSlots = 65536;
-inline constexpr uint32_t kStreams = 1024;         // streams of a context at one time
+inline constexpr uint32_t kStreams = 1024;  // streams of a context at one time
 inline constexpr uint32_t kLegacyStream = 0;
 inline constexpr uint32_t kEventSlots = 65536;
 inline constexpr uint64_t kStagingBytes = 32u << 20;
@@ -27,13 +27,14 @@ enum class CommandKind : uint8_t {
 };
 
 enum CommandFlags : uint8_t {
-  kBlocking = 1,      // the stream takes part in the legacy stream's barriers
-  kSourceStaged = 2,  // copy: `source` is an offset into the staging area (kernel: arguments are there)
+  kBlocking = 1,  // the stream takes part in the legacy stream's barriers
+  kSourceStaged =
+      2,  // copy: `source` is an offset into the staging area (kernel: arguments are there)
   kTargetStaged = 4,  // copy: `target` is one
 };
 
-/// One operation. `id` grows by one with each operation of the context, over all its streams; a stream
-/// is done with operation n when completed[stream] >= n.
+/// One operation. `id` grows by one with each operation of the context, over all its streams; a
+/// stream is done with operation n when completed[stream] >= n.
 struct Command {
   uint64_t id;
   uint32_t stream;
@@ -84,17 +85,18 @@ struct Channel {
   uint32_t ring_slots;
 
   // Written by the client.
-  alignas(64) std::atomic<uint64_t> submitted;  // operations ever issued; n is in slot (n-1) % ring_slots
-  alignas(64) std::atomic<uint32_t> doorbell;   // futex: moves when there is something new
-  std::atomic<uint64_t> host_function_done;     // id of the last host function that returned
+  alignas(64)
+      std::atomic<uint64_t> submitted;  // operations ever issued; n is in slot (n-1) % ring_slots
+  alignas(64) std::atomic<uint32_t> doorbell;  // futex: moves when there is something new
+  std::atomic<uint64_t> host_function_done;    // id of the last host function that returned
 
   // Written by the executor.
-  alignas(64) std::atomic<uint32_t> sleeping;    // 1: waits for the doorbell
-  alignas(64) std::atomic<uint64_t> finished;    // operations ever completed
-  std::atomic<uint32_t> progress;                // futex: moves with each completion
-  std::atomic<uint32_t> error;                   // CUresult; sticky
-  std::atomic<uint64_t> host_function;           // id of the host function whose turn it is
-  std::atomic<uint32_t> host_function_bell;      // futex
+  alignas(64) std::atomic<uint32_t> sleeping;  // 1: waits for the doorbell
+  alignas(64) std::atomic<uint64_t> finished;  // operations ever completed
+  std::atomic<uint32_t> progress;              // futex: moves with each completion
+  std::atomic<uint32_t> error;                 // CUresult; sticky
+  std::atomic<uint64_t> host_function;         // id of the host function whose turn it is
+  std::atomic<uint32_t> host_function_bell;    // futex
 
   // Written by the client.
   alignas(64) std::atomic<uint32_t> waiters;  // threads that wait for `progress`

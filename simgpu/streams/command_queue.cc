@@ -19,8 +19,8 @@ CommandQueue::CommandQueue(ExecutorLink* link, const Machine* machine)
     : link_(link),
       channel_(link->channel()),
       machine_(machine),
-      launch_spin_ns_(static_cast<uint64_t>(static_cast<double>(machine->launch_ns) *
-                                            machine->time_scale)) {
+      launch_spin_ns_(
+          static_cast<uint64_t>(static_cast<double>(machine->launch_ns) * machine->time_scale)) {
   free_[0] = kStagingBytes;
 }
 

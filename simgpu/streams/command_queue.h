@@ -14,8 +14,8 @@
 
 namespace sluice::simgpu {
 
-/// The client's end of the command ring. What takes a Lock needs the context's driver lock; the rest
-/// is lock-free, so that queries and waits never stand behind a launch that is blocked.
+/// The client's end of the command ring. What takes a Lock needs the context's driver lock; the
+/// rest is lock-free, so that queries and waits never stand behind a launch that is blocked.
 class CommandQueue {
  public:
   using Lock = std::unique_lock<std::mutex>;

@@ -6,8 +6,8 @@
 
 namespace sluice::simgpu {
 
-/// Synchronous requests of a context to its executor, on a seqpacket socket; one reply each. They do
-/// not wait for queued operations.
+/// Synchronous requests of a context to its executor, on a seqpacket socket; one reply each. They
+/// do not wait for queued operations.
 enum class ControlOp : uint32_t {
   kStart,         // first request; reply: b: the executor's pid
   kMapMemory,     // fd, a: device address, b: bytes; no access until kProtect
@@ -45,8 +45,8 @@ struct ControlReply {
 inline constexpr int kControlFd = 3;
 inline constexpr int kChannelFd = 4;
 
-/// Offset of parameter i within packed arguments: natural alignment of its size, which is all that the
-/// kernel table tells (the greatest power of two that divides the size, at most 16).
+/// Offset of parameter i within packed arguments: natural alignment of its size, which is all that
+/// the kernel table tells (the greatest power of two that divides the size, at most 16).
 inline uint32_t AlignParam(uint32_t offset, uint32_t size) {
   uint32_t alignment = size & (~size + 1);
   if (alignment > 16) alignment = 16;

@@ -58,8 +58,8 @@ struct Spawn {
     sigset_t all;
     sigfillset(&all);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
   ~Spawn() {
     posix_spawnattr_destroy(&attributes);
@@ -70,9 +70,10 @@ struct Spawn {
 /// Descriptors at or above 16 cannot collide with the numbers they are moved to.
 UniqueFd High(UniqueFd fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 16)); }
 
-/// Starts the program as a grandchild whose parent is already gone, so that the application's wait()
-/// and its SIGCHLD handler never learn of it. The raw system call: no handlers for fork() run, and
-/// sanitizers need not know. The child does nothing but spawn, which takes no lock of the C library.
+/// Starts the program as a grandchild whose parent is already gone, so that the application's
+/// wait() and its SIGCHLD handler never learn of it. The raw system call: no handlers for fork()
+/// run, and sanitizers need not know. The child does nothing but spawn, which takes no lock of the
+/// C library.
 int StartDetached(const Spawn& spawn) {
   // No exit signal: only a wait for clones (__WCLONE) sees this child.
   const long child = syscall(SYS_clone, 0UL, nullptr, nullptr, nullptr, 0UL);

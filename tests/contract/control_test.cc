@@ -116,7 +116,8 @@ const bool kFill = AddRole("fill", Fill);
 
 // An unprivileged user cannot mount: the capacity is then counted in the state page.
 TEST_F(Control, WithoutMountRightsTheCapacityIsCounted) {
-  if (getuid() != 0 || RunCommand("setpriv --version").code != 0) GTEST_SKIP() << "needs root and setpriv";
+  if (getuid() != 0 || RunCommand("setpriv --version").code != 0)
+    GTEST_SKIP() << "needs root and setpriv";
   char self[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
   std::ofstream(folder_ + "/machine") << "context_bytes = 1MiB\n";

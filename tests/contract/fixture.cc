@@ -219,8 +219,8 @@ bool Eventually(bool (*done)(void*), void* argument) {
 
 }  // namespace sluice::contract
 
-/// Without a GPU in the environment the program starts itself again under `simgpu-ctl run`, which also
-/// cleans up when a test crashes.
+/// Without a GPU in the environment the program starts itself again under `simgpu-ctl run`, which
+/// also cleans up when a test crashes.
 int main(int argc, char** argv) {
   using namespace sluice::contract;
   if (getenv("SLUICE_SIMGPU") == nullptr) {

@@ -9,8 +9,9 @@
 
 #include "common/cuda/driver_api.h"
 
-/// What the contract tests share. They use the driver API alone; each test program runs on a simulated
-/// GPU of its own, made by main() in fixture.cc (DIR of the GPU: environment SLUICE_SIMGPU).
+/// What the contract tests share. They use the driver API alone; each test program runs on a
+/// simulated GPU of its own, made by main() in fixture.cc (DIR of the GPU: environment
+/// SLUICE_SIMGPU).
 namespace sluice::contract {
 
 #define ASSERT_CU(call) ASSERT_EQ((call), CUDA_SUCCESS)
@@ -55,8 +56,8 @@ class SharedWord {
   uint64_t* word_ = nullptr;
 };
 
-/// Starts this test program again as another process: it runs the function that was registered under
-/// `role` instead of the tests. Talks over two pipes.
+/// Starts this test program again as another process: it runs the function that was registered
+/// under `role` instead of the tests. Talks over two pipes.
 class OtherProcess {
  public:
   explicit OtherProcess(const char* role, int pass_fd = -1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 //
-// Kernels for the contract tests, written by hand against simgpu/module/kernel_abi.h so that these tests
-// need no compiler at run time.
+// Kernels for the contract tests, written by hand against simgpu/module/kernel_abi.h so that these
+// tests need no compiler at run time.
 #include <time.h>
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <unistd.h>
+
 #include <csetjmp>
 #include <csignal>
-
-#include <unistd.h>
 
 #include "tests/contract/fixture.h"
 

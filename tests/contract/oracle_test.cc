@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 //
-// The ownership oracle: kernels that touch pool bytes their process does not hold are counted and run on.
+// The ownership oracle: kernels that touch pool bytes their process does not hold are counted and
+// run on.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

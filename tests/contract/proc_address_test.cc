@@ -23,11 +23,12 @@ void* Get(const char* base, int version, cuuint64_t flags) {
 }
 
 TEST(ProcAddress, EveryFunctionIsExportedAndFound) {
-#define CU_FUNCTION(symbol, base, version, per_thread, params, names)                        \
-  EXPECT_NE(Exported(#symbol), nullptr) << #symbol;                                          \
-  EXPECT_EQ(Get(#base, version, per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM   \
-                                           : CU_GET_PROC_ADDRESS_DEFAULT),                   \
-            Exported(#symbol))                                                               \
+#define CU_FUNCTION(symbol, base, version, per_thread, params, names)      \
+  EXPECT_NE(Exported(#symbol), nullptr) << #symbol;                        \
+  EXPECT_EQ(Get(#base, version,                                            \
+                per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM \
+                           : CU_GET_PROC_ADDRESS_DEFAULT),                 \
+            Exported(#symbol))                                             \
       << #symbol;
 #include "common/cuda/functions.def"
 #undef CU_FUNCTION

@@ -104,9 +104,9 @@ bool Listed(nvmlDevice_t device, int pid) {
 TEST_F(Sharing, NvmlListsAProcessAsLongAsItsContextLives) {
   ASSERT_EQ(Nvml<decltype(&nvmlInit_v2)>("nvmlInit_v2")(), NVML_SUCCESS);
   nvmlDevice_t device = nullptr;
-  ASSERT_EQ(Nvml<decltype(&nvmlDeviceGetHandleByIndex_v2)>("nvmlDeviceGetHandleByIndex_v2")(
-                0, &device),
-            NVML_SUCCESS);
+  ASSERT_EQ(
+      Nvml<decltype(&nvmlDeviceGetHandleByIndex_v2)>("nvmlDeviceGetHandleByIndex_v2")(0, &device),
+      NVML_SUCCESS);
   EXPECT_TRUE(Listed(device, getpid()));
   OtherProcess other("slow");
   EXPECT_EQ(other.Read(), 1u);
@@ -128,8 +128,7 @@ TEST_F(Sharing, NvmlListsAProcessAsLongAsItsContextLives) {
             NVML_SUCCESS);
   EXPECT_EQ(same, device);
   nvmlMemory_v2_t memory{};
-  const auto info_v2 =
-      Nvml<decltype(&nvmlDeviceGetMemoryInfo_v2)>("nvmlDeviceGetMemoryInfo_v2");
+  const auto info_v2 = Nvml<decltype(&nvmlDeviceGetMemoryInfo_v2)>("nvmlDeviceGetMemoryInfo_v2");
   EXPECT_EQ(info_v2(device, &memory), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
   memory.version = kNvmlMemoryV2;
   EXPECT_EQ(info_v2(device, &memory), NVML_SUCCESS);

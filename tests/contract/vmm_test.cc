@@ -132,9 +132,9 @@ int ImportAndChange() {
   CUmemGenericAllocationHandle h = 0;
   CUdeviceptr at = 0;
   const CUmemAccessDesc access = ReadWrite();
-  const CUresult imported = cuMemImportFromShareableHandle(
-      &h, reinterpret_cast<void*>(static_cast<intptr_t>(kPassedFd)),
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const CUresult imported =
+      cuMemImportFromShareableHandle(&h, reinterpret_cast<void*>(static_cast<intptr_t>(kPassedFd)),
+                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   close(kPassedFd);
   if (imported != CUDA_SUCCESS || cuMemAddressReserve(&at, unit, 0, 0, 0) != CUDA_SUCCESS ||
       cuMemMap(at, unit, 0, h, 0) != CUDA_SUCCESS ||
@@ -159,8 +159,7 @@ TEST_F(Vmm, MemoryIsSharedByDescriptorAndLivesWithItsLastHolder) {
   ASSERT_CU(Fill(range_, 41, 1));
   ASSERT_CU(cuCtxSynchronize());
   int fd = -1;
-  ASSERT_CU(
-      cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  ASSERT_CU(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   OtherProcess other("import", fd);
   EXPECT_EQ(other.Read(), CUDA_SUCCESS);
   EXPECT_EQ(Read32(range_), 42u);

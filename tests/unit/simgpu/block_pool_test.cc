@@ -143,8 +143,7 @@ TEST_F(BlockPoolTest, HoldsItsInvariantsUnderARandomLoad) {
       const uint64_t rounded = (bytes + 511) / 512 * 512;
       const auto next = live.lower_bound(*at);
       ASSERT_TRUE(next == live.end() || next->first >= *at + rounded);
-      ASSERT_TRUE(next == live.begin() ||
-                  std::prev(next)->first + std::prev(next)->second <= *at);
+      ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= *at);
       for (uint64_t c = *at / kChunk * kChunk; c < *at + rounded; c += kChunk) {
         ASSERT_TRUE(world_.chunks.contains(c));
       }

@@ -11,8 +11,9 @@ namespace {
 
 TEST(Image, ComesBackAsItWas) {
   for (size_t length = 4; length < 300; ++length) {
-    std::string object = "\x7f"
-                         "ELF";
+    std::string object =
+        "\x7f"
+        "ELF";
     for (size_t i = object.size(); i < length; ++i) object.push_back(static_cast<char>(i * 37));
     const std::string text = EncodeImage(object);
     EXPECT_TRUE(text.starts_with(SIMGPU_MODULE_MAGIC));

@@ -42,16 +42,11 @@ TEST(MachineFile, NamesTheLineAndWhatIsAllowed) {
     const char* text;
     const char* needle;
   } cases[] = {
-      {"launch_queue = 0", "1 to 65536"},
-      {"launch_queue = -3", "1 to 65536"},
-      {"launch_queue = 12x", "1 to 65536"},
-      {"time_scale = 0", "1e-6"},
-      {"time_scale = nan", "1e-6"},
-      {"granularity = 3MiB", "power of two"},
-      {"cost.k = 1 + -2", "BASE_NS"},
-      {"cost.k = inf", "BASE_NS"},
-      {"cost. = 1", "cost.KERNEL"},
-      {"colour = red", "launch_queue"},
+      {"launch_queue = 0", "1 to 65536"},   {"launch_queue = -3", "1 to 65536"},
+      {"launch_queue = 12x", "1 to 65536"}, {"time_scale = 0", "1e-6"},
+      {"time_scale = nan", "1e-6"},         {"granularity = 3MiB", "power of two"},
+      {"cost.k = 1 + -2", "BASE_NS"},       {"cost.k = inf", "BASE_NS"},
+      {"cost. = 1", "cost.KERNEL"},         {"colour = red", "launch_queue"},
       {"just words", "key = value"},
   };
   for (const auto& c : cases) {

@@ -22,9 +22,9 @@ class StreamQueuesTest : public ::testing::Test {
   }
   /// Takes the next operation, 0 if none is runnable.
   uint64_t Take() {
-    const Command* head = queues_.Pick(
-        [this](const Command& c) { return !stuck_.contains(c.id); },
-        [](const Command& c) { return c.kind == CommandKind::kKernel; });
+    const Command* head =
+        queues_.Pick([this](const Command& c) { return !stuck_.contains(c.id); },
+                     [](const Command& c) { return c.kind == CommandKind::kKernel; });
     if (head == nullptr) return 0;
     const uint64_t id = head->id;
     queues_.Pop(head->stream);
