@@ -14,9 +14,7 @@ namespace {
 FakeDriver* g_fake = nullptr;
 thread_local int t_relaxed = 0;
 
-struct Event {
-  std::atomic<bool> done{false};
-};
+std::atomic<bool>& Done(CUevent event) { return *reinterpret_cast<std::atomic<bool>*>(event); }
 
 void Submit(CUstream stream, std::function<void()> operation) {
   FakeDriver& fake = FakeDriver::Get();
@@ -144,18 +142,18 @@ FakeDriver::FakeDriver() {
     return CUDA_SUCCESS;
   };
   table_.cuEventCreate = [](CUevent* event, unsigned) {
-    *event = reinterpret_cast<CUevent>(new Event);
+    const std::lock_guard lock(Get().mutex);
+    *event = reinterpret_cast<CUevent>(&Get().events.emplace_back(false));
     return CUDA_SUCCESS;
   };
   table_.cuEventRecord = [](CUevent event, CUstream stream) {
     if (t_relaxed == 0) Get().unrelaxed_call = true;
-    auto* e = reinterpret_cast<Event*>(event);
-    e->done = false;
-    Submit(stream, [e] { e->done = true; });
+    Done(event) = false;
+    Submit(stream, [event] { Done(event) = true; });
     return CUDA_SUCCESS;
   };
   table_.cuEventQuery = [](CUevent event) {
-    return reinterpret_cast<Event*>(event)->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return Done(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   };
   table_.cuEventSynchronize = [](CUevent) {
     Get().RunAll();

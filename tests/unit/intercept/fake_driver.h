@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -68,6 +69,8 @@ class FakeDriver {
     std::deque<std::function<void()>> operations;
   };
   std::map<CUstream, StreamQueue> queues;
+  /// Events, done or not; they go with the driver, as a context's events do.
+  std::deque<std::atomic<bool>> events;
 
  private:
   DriverTable table_ = {};
