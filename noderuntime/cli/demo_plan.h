@@ -25,15 +25,10 @@ inline constexpr uint64_t kDemoUnitBytes = 256 * kKiB;
 inline constexpr uint64_t kDemoHandleBytes = 2 * kMiB;
 inline constexpr uint64_t kMinPeakUnits = 64;
 
-/// The simulated GPU's kernels take about as long as one core of a present CPU needs to compute
-/// them. Were they declared faster, most of the simulated time would be the host's own: that runs
-/// in real time.
-inline constexpr char kDemoMachine[] = "name = Sluice demo GPU\ncost.default = 20000 + 1.4\n";
-
 struct DemoOptions {
   uint32_t jobs = 2;
   uint32_t iterations = 200;
-  double pool_fraction = 0.6;
+  double pool_fraction = 0.64;
   uint64_t seed = 1;
   bool json = false;
   std::string keep;         // folder for logs; empty: a temporary one that is removed

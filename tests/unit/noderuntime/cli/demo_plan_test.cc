@@ -25,6 +25,7 @@ TEST(PlanJobs, NoTwoJobsAreTheSame) {
 
 TEST(PlanPool, IsTheFractionInWholeHandles) {
   DemoOptions options;
+  options.pool_fraction = 0.6;
   const auto pool = PlanPool(options, {30 * kMiB, 29 * kMiB});
   ASSERT_TRUE(pool.ok()) << pool.status().message();
   EXPECT_EQ(*pool, 34 * kMiB) << "59 MiB * 0.6 = 35.4 MiB, down to handles of 2 MiB";
@@ -32,6 +33,7 @@ TEST(PlanPool, IsTheFractionInWholeHandles) {
 
 TEST(PlanPool, RefusesAPoolThatHoldsNoJob) {
   DemoOptions options;
+  options.pool_fraction = 0.6;
   const auto pool = PlanPool(options, {60 * kMiB, 20 * kMiB});
   EXPECT_EQ(
       pool.status().message(),

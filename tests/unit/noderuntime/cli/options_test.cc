@@ -44,7 +44,7 @@ TEST(Options, DemoHasDefaults) {
   const auto& demo = std::get<DemoOptions>(*parsed);
   EXPECT_EQ(demo.jobs, 2u);
   EXPECT_EQ(demo.iterations, 200u);
-  EXPECT_DOUBLE_EQ(demo.pool_fraction, 0.6);
+  EXPECT_DOUBLE_EQ(demo.pool_fraction, 0.64);
   EXPECT_FALSE(demo.json);
 }
 
