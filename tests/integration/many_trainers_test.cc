@@ -35,7 +35,7 @@ TEST_P(ManyTrainers, ComputeWhatTheyComputeAlone) {
   const uint64_t pool = PoolFor(solo, crowd.pool_fraction);
   for (const TrainerResult& result : solo) ASSERT_LE(result.peak_bytes, pool);
 
-  BedOptions options;
+  BedOptions options = TrainerBed();
   options.pool = std::to_string(pool);
   options.gpu_memory = std::to_string(pool + (crowd.jobs.size() + 1) * kContext);
   TestBed bed(options);
@@ -71,21 +71,21 @@ INSTANTIATE_TEST_SUITE_P(
     Crowds, ManyTrainers,
     ::testing::Values(Crowd{"Three",
                             0.5,
-                            {{{"small-a", 1, 30, {}}, -1, 0},
-                             {{"small-b", 2, 30, {}}, -1, 0},
-                             {{"small-a", 3, 30, {"--optimizer", "adam"}}, -1, 0}}},
+                            {{{"small-a", 1, 60, {}}, -1, 0},
+                             {{"small-b", 2, 60, {}}, -1, 0},
+                             {{"small-a", 3, 60, {"--optimizer", "adam"}}, -1, 0}}},
                       Crowd{"Four",
                             0.45,
-                            {{{"small-a", 1, 24, {}}, -1, 0},
-                             {{"small-b", 2, 24, {}}, -1, 0},
-                             {{"small-a", 3, 24, {"--optimizer", "adam"}}, -1, 0},
-                             {{"small-b", 4, 24, {}}, -1, 0}}},
+                            {{{"small-a", 1, 60, {}}, -1, 0},
+                             {{"small-b", 2, 60, {}}, -1, 0},
+                             {{"small-a", 3, 60, {"--optimizer", "adam"}}, -1, 0},
+                             {{"small-b", 4, 60, {}}, -1, 0}}},
                       // The first ends while the others run; the last comes when two are under way.
                       Crowd{"StartAndStopAtDifferentTimes",
                             0.5,
-                            {{{"small-a", 1, 16, {}}, -1, 0},
-                             {{"small-b", 2, 40, {}}, 0, 5},
-                             {{"small-a", 3, 30, {}}, 1, 8}}}),
+                            {{{"small-a", 1, 30, {}}, -1, 0},
+                             {{"small-b", 2, 80, {}}, 0, 5},
+                             {{"small-a", 3, 60, {}}, 1, 8}}}),
     [](const ::testing::TestParamInfo<Crowd>& crowd) { return std::string(crowd.param.name); });
 
 }  // namespace

@@ -10,7 +10,8 @@
 namespace sluice::testing {
 namespace {
 
-const TrainerRun kRuns[] = {{"small-a", 1, 30, {}}, {"small-b", 2, 30, {}}};
+// Learning the cycle of both takes some 20 iterations; the rest is for lending.
+const TrainerRun kRuns[] = {{"small-a", 1, 100, {}}, {"small-b", 2, 100, {}}};
 constexpr uint64_t kContext = 4 * kMiB;  // of the simulated GPU's default machine
 
 /// Two unchanged training programs whose peaks do not fit together.
@@ -25,7 +26,7 @@ class TwoTrainers : public ::testing::Test {
 
   /// Both under Sluice; what they computed and what the GPU saw are checked here for every policy.
   static scheduler::AuditReport Share(const std::string& policy) {
-    BedOptions options;
+    BedOptions options = TrainerBed();
     options.pool = std::to_string(pool_);
     options.gpu_memory = std::to_string(pool_ + 3 * kContext);
     options.noded_flags = {"--policy", policy};
@@ -67,7 +68,7 @@ TEST_F(TwoTrainers, PeaksAreLargeAndDoNotFit) {
 }
 
 TEST_F(TwoTrainers, WithoutSluiceOneRunsOutOfMemory) {
-  BedOptions options;
+  BedOptions options = TrainerBed();
   options.gpu_memory = std::to_string(pool_ + 2 * kContext);
   options.start_noded = false;
   const TestBed bed(options);

@@ -34,8 +34,9 @@ SimGpu::SimGpu(const cli::WorkDir& work, const std::string& memory, const std::s
     : layout_(cli::Layout::At(Program("BIN"))), dir_(work.File("gpu")) {
   std::vector<std::string> arguments = {"up", dir_, "--memory", memory};
   if (!machine.empty()) {
-    const std::string file = work.File("machine");
-    std::ofstream(file) << machine;
+    const bool is_path = machine.front() == '/';
+    const std::string file = is_path ? machine : work.File("machine");
+    if (!is_path) std::ofstream(file) << machine;
     arguments.insert(arguments.end(), {"--machine", file});
   }
   const cli::CommandOutput output = Control(arguments);

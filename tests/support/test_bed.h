@@ -24,7 +24,8 @@ std::string Program(const std::string& variable);
 /// A simulated GPU of its own, gone with this object.
 class SimGpu {
  public:
-  /// `machine` is the text of a machine file; empty: the defaults.
+  /// `machine` is the text of a machine file, or its path when it begins with '/'; empty: the
+  /// defaults.
   SimGpu(const cli::WorkDir& work, const std::string& memory, const std::string& machine);
   SimGpu(const SimGpu&) = delete;
   SimGpu& operator=(const SimGpu&) = delete;
@@ -44,7 +45,7 @@ class SimGpu {
 
 struct BedOptions {
   std::string gpu_memory = "64MiB";
-  std::string machine;
+  std::string machine;  // as for SimGpu
   std::string pool = "48MiB";
   std::string unit = "256KiB";
   std::string handle = "2MiB";

@@ -23,6 +23,12 @@ std::string TrainerRun::Label() const {
   return label;
 }
 
+BedOptions TrainerBed() {
+  BedOptions options;
+  options.machine = cli::Layout::At(Program("BIN")).simgpu + "/demo.machine";
+  return options;
+}
+
 TrainerResult ResultOf(const cli::JobProcess& job) {
   EXPECT_TRUE(job.ended() && job.status().ok()) << Describe(job);
   Result<cli::TrainerOutput> output = cli::ParseTrainerOutput(job.out());
@@ -34,7 +40,7 @@ TrainerResult ResultOf(const cli::JobProcess& job) {
 }
 
 TrainerResult RunAlone(const TrainerRun& run) {
-  BedOptions options;
+  BedOptions options = TrainerBed();
   options.gpu_memory = "1GiB";
   options.start_noded = false;
   const TestBed bed(options);

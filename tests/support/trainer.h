@@ -25,6 +25,10 @@ struct TrainerResult {
   uint64_t peak_bytes = 0;
 };
 
+/// A test bed whose kernels last as long as the host needs for them, as in the demo: else the
+/// device would mostly idle, and nothing would be lent.
+BedOptions TrainerBed();
+
 /// What a trainer that ended well has printed; fails the test otherwise.
 TrainerResult ResultOf(const cli::JobProcess& job);
 
