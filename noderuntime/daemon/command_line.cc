@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "common/bytes.h"
 #include "noderuntime/daemon/noded.h"
@@ -52,6 +54,12 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
                config::Options* options) {
   const auto given = [&app](const char* name) { return app.count(name) > 0; };
   options->runtime_dir = raw.runtime_dir;
+  // Jobs are told paths below it, wherever they run.
+  if (!raw.runtime_dir.empty()) {
+    std::error_code failed;
+    const auto absolute = std::filesystem::absolute(raw.runtime_dir, failed);
+    if (!failed) options->runtime_dir = absolute.lexically_normal().string();
+  }
   uint64_t bytes = 0;
   Status status = Take(ParseNumber(raw.gpu, "--gpu"), &options->gpu);
   if (status.ok()) status = Take(ParseNumber(raw.lanes, "--lanes"), &options->lanes);

@@ -166,7 +166,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
   if (request.kind == RequestKind::kNewcomer) PublishLimit(id);
   if (request.kind == RequestKind::kGate0) {
     job->use = known.leased;
-    job->flat_iteration = true;
+    job->gated_iteration = true;
     // The profile went while the job stood at its gate.
     if (!job->published.has_value()) LoseProfile(id);
   }

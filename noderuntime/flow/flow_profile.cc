@@ -17,13 +17,12 @@ using scheduler::RequestKind;
 
 namespace {
 
-/// The claim follows the most that was held in this many latest iterations: what a job held while it
-/// was first measured (it gave nothing back then) is forgotten after them.
+/// The claim follows the most that was held in this many latest iterations behind gates.
 constexpr size_t kRememberedIterations = 16;
-/// So many iterations behind gates have to be seen before the claim is cut close. Every unit claimed and
-/// not used is a unit that nobody can be lent; a claim that proves too small costs the job its life when
-/// nobody else can move. First fit behind gates packs worse than it did while the job was measured.
-constexpr size_t kCarefulIterations = 4;
+/// So many of them have to be seen before the claim is cut close. Every unit claimed and not used is a
+/// unit that nobody can be lent; a claim that proves too small costs the job its life when nobody else
+/// can move. First fit behind gates packs worse than it did while the job was measured.
+constexpr size_t kCarefulIterations = 2;
 
 }  // namespace
 
@@ -62,9 +61,10 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   if (!PublishProfile(made.profile, made.plan, made.id, job->pages.daemon)) return;
   ++job->next_profile;
   job->published = std::move(made);
-  job->past_use.assign(1, std::max(job->use, known->leased));
+  job->measured_use = std::max(job->use, known->leased);
+  job->past_use.clear();
   job->largest_run = 0;
-  job->flat_iteration = false;
+  job->gated_iteration = false;
   if (job->spec.limit > 0) return;
   // Nobody limited it; now that its use is known the rest of the pool can be promised to others.
   const Units limit = std::max(known->held(), WithTenth(known->peak));
@@ -94,8 +94,7 @@ void Flow::LoseProfile(JobId id) {
 
 void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained) {
   const scheduler::Job* known = ledger_.Find(id);
-  if (job->flat_iteration) {
-    // The first iteration after the measurement replaces what was held during it.
+  if (job->gated_iteration) {
     if (job->past_use.size() >= kRememberedIterations) job->past_use.pop_front();
     job->past_use.push_back(job->use);
   }
@@ -125,9 +124,10 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
 Units Flow::ClaimFor(const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(job.spec.id);
   const scheduler::CyclePlan& plan = job.published->plan;
-  Units most = plan.peak_units;
+  const bool careful = job.past_use.size() < kCarefulIterations;
+  Units most = careful ? std::max(plan.peak_units, job.measured_use) : plan.peak_units;
   for (const Units use : job.past_use) most = std::max(most, use);
-  const bool careful = job.past_use.size() <= kCarefulIterations;
+  // The client asks in pieces of its largest block, so a tighter margin would be none.
   const Units margin = std::max((most + 49) / 50, plan.piece_units);
   const Units wanted = careful ? std::max(WithTenth(most), most + margin) : most + margin;
   return std::max(std::min({wanted, known.limit, LargestClaim(ledger_, job.spec.id)}), known.held());

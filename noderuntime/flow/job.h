@@ -64,11 +64,12 @@ struct FlowJob {
   uint32_t next_profile = 1;
   uint64_t stray_frames = 0;  // frames about a profile that is gone; a few are in flight, many are a flood
 
-  Units use = 0;              // most it held leased in this iteration
-  std::deque<Units> past_use;  // of the latest profiled iterations
-  Units largest_run = 0;      // longest run it asked for
-  Units trough_held = 0;      // most it held at a drained trough
-  bool flat_iteration = false;  // past a gate 0 that was decided; counts as a profiled iteration
+  Units use = 0;                 // most it held leased in this iteration
+  Units measured_use = 0;        // the same while it was measured
+  std::deque<Units> past_use;    // of the latest iterations behind gates
+  Units largest_run = 0;         // longest run it asked for since it was measured
+  Units trough_held = 0;         // most it held at a drained trough
+  bool gated_iteration = false;  // this one began at a gate 0
 
   bool pressure = false;
   uint32_t flags = 0;
