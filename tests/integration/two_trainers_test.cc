@@ -20,7 +20,7 @@ class TwoTrainers : public ::testing::Test {
   static void SetUpTestSuite() {
     solo_ = new std::vector<TrainerResult>();
     for (const TrainerRun& run : kRuns) solo_->push_back(RunAlone(run));
-    pool_ = PoolFor(*solo_, 0.6);
+    pool_ = PoolFor(*solo_, 0.645);
   }
   static void TearDownTestSuite() { delete solo_; }
 

@@ -20,6 +20,13 @@ T Must(Result<T> result, const std::string& what) {
   return std::move(*result);
 }
 
+/// A temporary folder; with SLUICE_TEST_KEEP=DIR one below it that stays, for looking at a failure.
+std::string KeptFolder() {
+  static int count = 0;
+  const char* keep = ::getenv("SLUICE_TEST_KEEP");
+  return keep == nullptr ? "" : std::string(keep) + "/" + std::to_string(++count);
+}
+
 }  // namespace
 
 std::string Program(const std::string& variable) {
@@ -72,7 +79,7 @@ nlohmann::json SimGpu::Stats() const {
 }
 
 TestBed::TestBed(const BedOptions& options)
-    : work_(Must(cli::WorkDir::Create(""), "test bed")),
+    : work_(Must(cli::WorkDir::Create(KeptFolder()), "test bed")),
       layout_(cli::Layout::At(Program("BIN"))),
       oracle_(options.oracle) {
   gpu_ = std::make_unique<SimGpu>(work_, options.gpu_memory, options.machine);
