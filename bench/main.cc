@@ -43,5 +43,5 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  return 0;
+  return sluice::bench::GoalsMet(reporter) ? 0 : 1;
 }

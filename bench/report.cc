@@ -191,4 +191,10 @@ nlohmann::json RatioJson(const CollectingReporter& reporter) {
           {"repetitions_ns", reporter.runs()}};
 }
 
+bool GoalsMet(const CollectingReporter& reporter) {
+  return std::all_of(Comparisons().begin(), Comparisons().end(), [&](const Comparison& comparison) {
+    return !comparison.goal || Evaluate(comparison, reporter).verdict == "ok";
+  });
+}
+
 }  // namespace sluice::bench

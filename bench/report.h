@@ -52,4 +52,7 @@ nlohmann::json DescribeMachine();
 std::string RatioTable(const CollectingReporter& reporter);
 nlohmann::json RatioJson(const CollectingReporter& reporter);
 
+/// False when a goal was missed, or something that has a goal was not measured.
+bool GoalsMet(const CollectingReporter& reporter);
+
 }  // namespace sluice::bench

@@ -15,7 +15,7 @@ namespace sluice {
 /// destroy, and the handle of the per-thread default stream means a different stream per thread.
 struct StreamSlot {
   bool active;
-  bool dirty;          // work was issued since the last mark
+  bool dirty;  // work was issued since the last mark
   uint64_t id;
   CUstream handle;
   CUcontext context;
@@ -50,7 +50,8 @@ class StreamTable {
                    uint32_t pinned, const protocol::MarkPage& marks, Busy busy) {
     uint32_t slot = kNoSlot;
     for (uint32_t i = 0; i < kSlots && slot == kNoSlot; ++i) {
-      if (!slots_[i].active && Idle(i, marks)) slot = i;
+      // Busy: a stream went without a mark behind its last frees, and the next owner's would cover them.
+      if (!slots_[i].active && !busy(i) && Idle(i, marks)) slot = i;
     }
     for (uint32_t i = 0; i < kSlots && slot == kNoSlot; ++i) {
       if (i != pinned && !busy(i) && Idle(i, marks)) slot = i;

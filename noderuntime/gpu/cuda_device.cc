@@ -160,7 +160,8 @@ Status CudaDevice::Poison(uint64_t offset, uint64_t bytes) {
 std::optional<bool> CudaDevice::IsUsedBy(pid_t pid) {
   if (nvml_ == nullptr) return std::nullopt;
   const Result<std::vector<pid_t>> pids = nvml_->ComputeProcesses(info_.uuid);
-  if (!pids.ok()) return std::nullopt;
+  // Not knowing is no proof: the bytes stay where they are until the driver answers again.
+  if (!pids.ok()) return true;
   return std::find(pids->begin(), pids->end(), pid) != pids->end();
 }
 
