@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The Sluice authors
 # The layering check over targets, on a tiny project that has nothing to compile.
-# Usage: cmake -D SOURCE_DIR=<repository> -D WORK_DIR=<scratch> -P links_test.cmake
+# Usage: cmake -D SOURCE_DIR=<repository> -D WORK_DIR=<scratch> -D GENERATOR=Ninja -P links_test.cmake
 cmake_policy(VERSION 3.25)
 
 function(configure_project links out_result out_text)
@@ -21,7 +21,7 @@ function(configure_project links out_result out_text)
   endforeach()
   file(WRITE "${WORK_DIR}/noderuntime/CMakeLists.txt" "add_subdirectory(flow)\n")
   file(APPEND "${WORK_DIR}/noderuntime/CMakeLists.txt" "${links}\n")
-  execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK_DIR} -B ${WORK_DIR}/build
+  execute_process(COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -S ${WORK_DIR} -B ${WORK_DIR}/build
     RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
   set(${out_result} ${result} PARENT_SCOPE)
   set(${out_text} "${text}" PARENT_SCOPE)
