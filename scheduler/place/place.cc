@@ -26,10 +26,36 @@ bool Touches(const Extent& run, End end, const Extents& near) {
   return false;
 }
 
+/// From `ordered` runs whole pieces of `contiguous`, then the rest from the first run with room.
+std::optional<Extents> PlaceWhole(Extents ordered, End end, Units units, Units contiguous) {
+  Extents result;
+  Units whole = units / contiguous * contiguous;
+  Units rest = units - whole;
+  const auto take = [&](Extent& run, Units length) {
+    result.push_back(Cut(run, end, length));
+    if (end == End::kLow) run.offset += length;
+    run.length -= length;
+  };
+  for (Extent& run : ordered) {
+    const Units length = std::min(whole, run.length / contiguous * contiguous);
+    if (length == 0) continue;
+    take(run, length);
+    whole -= length;
+  }
+  if (whole > 0) return std::nullopt;
+  for (Extent& run : ordered) {
+    if (rest == 0 || run.length < rest) continue;
+    take(run, rest);
+    rest = 0;
+  }
+  if (rest > 0) return std::nullopt;
+  return Merge(std::move(result));
+}
+
 }  // namespace
 
 std::optional<Extents> Place(const Extents& runs, End end, Units units, Units contiguous,
-                             const Extents& near) {
+                             const Extents& near, Pieces pieces) {
   if (units == 0) return Extents{};
   contiguous = std::clamp<Units>(contiguous, 1, units);
   const Extents ordered = FromEnd(runs, end);
@@ -46,6 +72,7 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
   }
   if (whole != nullptr) return Extents{Cut(*whole, end, units)};
   if (piece == nullptr || sum < units) return std::nullopt;
+  if (pieces == Pieces::kWhole) return PlaceWhole(ordered, end, units, contiguous);
 
   // No run has room for all. The piece's run is used up first: fewer extents, and no second cut in
   // it.
@@ -62,7 +89,7 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
 }
 
 std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, Units contiguous,
-                                     const Extents& near, size_t most) {
+                                     const Extents& near, size_t most, Pieces pieces) {
   std::vector<Extents> result;
   auto add = [&result, most](Extents extents) {
     if (result.size() < most && std::find(result.begin(), result.end(), extents) == result.end()) {
@@ -72,7 +99,7 @@ std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, 
   const End other = end == End::kLow ? End::kHigh : End::kLow;
   for (const End side : {end, other}) {
     if (result.size() == most) return result;
-    if (auto placed = Place(runs, side, units, contiguous, near)) add(std::move(*placed));
+    if (auto placed = Place(runs, side, units, contiguous, near, pieces)) add(std::move(*placed));
   }
   if (units == 0) return result;
   for (const Extent& run : FromEnd(runs, end)) {

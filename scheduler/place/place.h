@@ -8,17 +8,23 @@
 
 namespace sluice::scheduler {
 
+/// What may be taken from several runs when no single one has room for all. kWhole: from each run a
+/// multiple of `contiguous`, and the rest from one; then blocks of that size leave no remainder in
+/// any of them. kAny: whatever is there, which such blocks may not be able to use.
+enum class Pieces : uint8_t { kWhole, kAny };
+
 /// `units` units out of `runs` (sorted, merged), with at least one run of `contiguous` (<= units)
 /// in them; nullopt if there are none. First fit from `end`: one run next to something `near` (what
-/// the job holds already) that has room for all, else the first run that has, else the first run
-/// with room for `contiguous` and the rest from the runs nearest the end. The result is sorted and
-/// merged.
+/// the job holds already) that has room for all, else the first run that has, else (by `pieces`)
+/// the first run with room for `contiguous` and the rest from the runs nearest the end. The result
+/// is sorted and merged.
 std::optional<Extents> Place(const Extents& runs, End end, Units units, Units contiguous,
-                             const Extents& near = {});
+                             const Extents& near = {}, Pieces pieces = Pieces::kAny);
 
 /// All placements worth trying when the preferred one would be unsafe: from the end, from the other
 /// end, then both ends of each run that has room for all, at most `most` in total, without repeats.
 std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, Units contiguous,
-                                     const Extents& near, size_t most);
+                                     const Extents& near, size_t most,
+                                     Pieces pieces = Pieces::kAny);
 
 }  // namespace sluice::scheduler

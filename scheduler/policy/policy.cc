@@ -30,11 +30,6 @@ bool Promised(const Job& job, const Request& request) {
   return request.units <= left && request.contiguous <= job.terms.piece;
 }
 
-bool LongestRunBelow(const Extents& runs, Units length) {
-  return std::none_of(runs.begin(), runs.end(),
-                      [length](const Extent& run) { return run.length >= length; });
-}
-
 /// One round of decisions about a fixed ledger.
 class Round {
  public:
@@ -54,10 +49,16 @@ class Round {
     }
     for (const size_t i : by_ticket_) {
       if (!AsksPastGate(requests_[i])) continue;
-      if (auto decision = TryGrant(i)) return decision;
+      if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     if (auto decision = OpenByTicket()) return decision;
     if (SomethingMoves()) return std::nullopt;
+    // Scattered memory that the job's blocks may not fill still counts against its claim: not
+    // before there is nothing better to wait for.
+    for (const size_t i : by_ticket_) {
+      if (!AsksPastGate(requests_[i])) continue;
+      if (auto decision = TryGrant(i, Pieces::kAny)) return decision;
+    }
     if (auto decision = OpenAtRest()) return decision;
     return DenyAtRest();
   }
@@ -110,7 +111,7 @@ class Round {
                     ledger_.Bytes(job->limit));
   }
 
-  std::optional<Decision> TryGrant(size_t i) const {
+  std::optional<Decision> TryGrant(size_t i, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
     const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
@@ -118,8 +119,8 @@ class Round {
     const Extents near = ledger_.map().Held(job.id, UnitState::kLeased);
     // The first place is nearly always the right one.
     for (const size_t most : {size_t{1}, kMaxPlacements}) {
-      for (const Extents& extents :
-           PlaceCandidates(runs, job.terms.end, request.units, request.contiguous, near, most)) {
+      for (const Extents& extents : PlaceCandidates(runs, job.terms.end, request.units,
+                                                    request.contiguous, near, most, pieces)) {
         if (auto decision = TryGrantAt(i, job, extents, spare)) return decision;
       }
     }
@@ -162,7 +163,7 @@ class Round {
     }
     for (const size_t i : by_ticket_) {
       if (AsksPastGate(requests_[i])) continue;
-      if (auto decision = TryOpen(i, Measure::kExtents)) return decision;
+      if (auto decision = TryOpen(i, Measure::kExtents, Pieces::kWhole)) return decision;
       // Nobody passes this one any more: what the others give back is collected until it can open.
       if (requests_[i].overtaken >= config_.max_overtakes) return std::nullopt;
     }
@@ -174,10 +175,11 @@ class Round {
     if (request.overtaken >= config_.max_overtakes) return true;
     const Extents runs =
         Union(ledger_.map().FreeRuns(), ledger_.map().Held(request.job, UnitState::kSpare));
-    return TotalUnits(runs) >= request.units && LongestRunBelow(runs, request.contiguous);
+    return TotalUnits(runs) >= request.units &&
+           !Place(runs, End::kLow, request.units, request.contiguous, {}, Pieces::kWhole);
   }
 
-  std::optional<Decision> TryOpen(size_t i, Measure measure) const {
+  std::optional<Decision> TryOpen(size_t i, Measure measure, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
     if (policy_ == nullptr || !policy_->may_open(ledger_, job.id, config_)) return std::nullopt;
@@ -203,7 +205,7 @@ class Round {
     const Extents near = ledger_.map().Held(job.id);
     for (Extents& extents :
          PlaceCandidates(ledger_.map().FreeRuns(), decision.terms.end, request.units,
-                         request.contiguous, near, kMaxPlacements)) {
+                         request.contiguous, near, kMaxPlacements, pieces)) {
       decision.extents = std::move(extents);
       Ledger trial = ledger_;
       if (!MakeOperations(decision, requests_, &trial).ok()) continue;
@@ -259,7 +261,7 @@ class Round {
       if (requests_[i].kind != RequestKind::kGate0) continue;
       const Job& job = *ledger_.Find(requests_[i].job);
       if (job.drained || job.held() == 0) continue;
-      if (auto decision = TryOpen(i, Measure::kExtents)) return decision;
+      if (auto decision = TryOpen(i, Measure::kExtents, Pieces::kAny)) return decision;
     }
     // Bases may lie so that no run has room for a claim although the units suffice (I0). One job at
     // a time may go on all the same: it takes nothing from anybody, and it may meet only its own
@@ -267,7 +269,7 @@ class Round {
     if (SomebodyToReturn()) return std::nullopt;
     for (const size_t i : by_ticket_) {
       if (AsksPastGate(requests_[i])) continue;
-      if (auto decision = TryOpen(i, Measure::kSums)) return decision;
+      if (auto decision = TryOpen(i, Measure::kSums, Pieces::kAny)) return decision;
     }
     return std::nullopt;
   }

@@ -39,6 +39,19 @@ TEST(Place, KnowsWhenNothingFits) {
   EXPECT_EQ(Place({}, End::kLow, 0, 0), Extents{});
 }
 
+TEST(Place, WholePiecesLeaveNoRemainderThatABlockCannotUse) {
+  const Extents runs{{1, 1}, {66, 1}, {68, 7}, {76, 7}, {155, 4}};
+  EXPECT_EQ(Place(runs, End::kLow, 16, 4, {}, Pieces::kWhole), std::nullopt)
+      << "20 units, and only three blocks of 4 fit into them";
+  EXPECT_EQ(Place(runs, End::kLow, 12, 4, {}, Pieces::kWhole),
+            (Extents{{68, 4}, {76, 4}, {155, 4}}));
+  EXPECT_EQ(Place(runs, End::kHigh, 14, 4, {}, Pieces::kWhole),
+            (Extents{{71, 4}, {77, 6}, {155, 4}}))
+      << "the rest from a run that has room for it";
+  EXPECT_EQ(Place(kRuns, End::kLow, 5, 3, {}, Pieces::kWhole), (Extents{{8, 5}}))
+      << "one run for all, where there is one";
+}
+
 TEST(Place, AlwaysServesWhatFits) {
   std::mt19937 random(2);
   for (int round = 0; round < 3000; ++round) {
@@ -66,6 +79,14 @@ TEST(Place, AlwaysServesWhatFits) {
       ASSERT_TRUE(std::any_of(placed.begin(), placed.end(),
                               [&](const Extent& e) { return e.length >= contiguous; }));
     }
+    Units pieces = 0;
+    for (const Extent& run : runs) pieces += run.length / contiguous;
+    const auto whole = Place(runs, end, units, contiguous, {}, Pieces::kWhole);
+    ASSERT_TRUE(!whole || fits);
+    ASSERT_TRUE(whole || pieces * contiguous < units + contiguous);
+    if (!whole) continue;
+    ASSERT_EQ(TotalUnits(*whole), units);
+    ASSERT_TRUE(Subtract(*whole, runs).empty());
   }
 }
 

@@ -213,6 +213,44 @@ TEST(Policy, NoGateOpensWhileAJobWaitsForContiguity) {
   EXPECT_FALSE(desk.Waits(3));
 }
 
+/// Bases that leave three runs of 3 units above those of jobs 1 and 2.
+Desk Scattered(Extent first_base) {
+  Desk desk(24);
+  desk.Parked(1, "a", first_base.length, 11, first_base);
+  desk.Parked(2, "b", 2, 11, {9, 2});
+  desk.Parked(3, "c", 2, 11, {14, 2});
+  desk.Parked(4, "d", 2, 11, {19, 2});
+  return desk;
+}
+
+/// Units that its blocks cannot fill would count against its claim, until it outgrows that.
+TEST(Policy, NoGateOpensOnPiecesThatItsBlocksCannotFill) {
+  Desk desk = Scattered({0, 2});
+  desk.Gate0(1, 9);
+  desk.Lease(1, 7, 7);
+  ASSERT_EQ(desk.Held(1), (Extents{{0, 9}}));
+  Request request;
+  request.kind = RequestKind::kGate0;
+  request.claim = 10;
+  request.units = 8;
+  request.contiguous = 2;
+  desk.Ask(2, request);
+  EXPECT_FALSE(desk.PastGate(2)) << "9 units are free, and only three blocks of 2 fit into them";
+  desk.Trough(1);
+  EXPECT_TRUE(desk.PastGate(2));
+  EXPECT_EQ(desk.Held(2), (Extents{{2, 6}, {9, 4}}));
+}
+
+TEST(Policy, PiecesAreAllThereIsWhenNothingElseMoves) {
+  Desk desk = Scattered({0, 9});
+  desk.Gate0(2, 10);
+  ASSERT_TRUE(desk.PastGate(2));
+  desk.Lease(2, 8, 2);
+  EXPECT_FALSE(desk.Waits(2));
+  EXPECT_EQ(desk.ledger.held(2), 10u);
+  EXPECT_TRUE(desk.denied.empty());
+}
+
 TEST(Policy, FencedUnitsThatLeaveNoPromisedRunStayWithTheirJob) {
   Desk desk(20);
   desk.Parked(1, "a", 2, 18, {0, 2});
