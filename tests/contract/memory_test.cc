@@ -69,7 +69,7 @@ TEST_F(Memory, TheHostCannotTouchIt) {
   struct sigaction action {};
   action.sa_handler = OnFault;
   sigaction(SIGSEGV, &action, &old);
-  bool faulted = true;
+  volatile bool faulted = true;  // survives the jump
   if (sigsetjmp(g_back, 1) == 0) {
     *reinterpret_cast<volatile char*>(memory) = 1;
     faulted = false;
