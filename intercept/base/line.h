@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-/// One line for the user on stderr, built in place: "sluice: " + text. Unprintable bytes become '?',
-/// since the text may have come over a socket.
+/// One line for the user on stderr, built in place: "sluice: " + text. Unprintable bytes become
+/// '?', since the text may have come over a socket.
 class Line {
  public:
   Line();

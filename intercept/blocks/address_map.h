@@ -18,7 +18,8 @@ class AddressMap {
 
   /// Room for `count` entries in all; false when the host is out of memory.
   bool Reserve(uint32_t count) {
-    if (count * 2 <= capacity_) [[likely]] return true;
+    if (count * 2 <= capacity_) [[likely]]
+      return true;
     return Grow(count * 2);
   }
   void FreeMemory() {

@@ -28,19 +28,20 @@ void Arena::FreeMemory() {
   live_.FreeMemory();
   index_.FreeMemory();
   units_ = held_units_ = free_units_ = 0;
-  blocks_used_ = vacant_head_ = vacant_count_ = live_count_ = 0;
+  blocks_used_ = vacant_head_ = vacant_count_ = live_count_ = reserved_ = 0;
   live_granules_ = 0;
 }
 
-// One operation makes at most two descriptors and two insertions into the trees; with this done it
-// cannot fail half-way.
-bool Arena::Reserve() {
-  constexpr uint32_t kSpare = 4;
-  if (vacant_count_ + (blocks_.capacity() - blocks_used_) < kSpare &&
-      !blocks_.Reserve(blocks_used_ + kSpare)) {
+bool Arena::ReserveMore() {
+  constexpr uint32_t kOperations = 64;
+  constexpr uint32_t kBlocks = 2 * kOperations;
+  if (vacant_count_ + (blocks_.capacity() - blocks_used_) < kBlocks &&
+      !blocks_.Reserve(blocks_used_ + kBlocks)) {
     return false;
   }
-  return live_.Reserve(live_count_ + 1) && index_.Reserve(kSpare);
+  if (!live_.Reserve(live_count_ + kOperations) || !index_.Reserve(4 * kOperations)) return false;
+  reserved_ = kOperations - 1;
+  return true;
 }
 
 uint32_t Arena::NewBlock(uint32_t start, uint32_t size) {
@@ -161,10 +162,10 @@ bool Arena::Mergeable(const Block& a, const Block& b) {
   return a.kind != BlockKind::kUnsynced || a.slot == b.slot;
 }
 
-// Enters a block of a free kind into its tree and list, merged with its neighbours of the same kind.
-// A merged unsynced block carries the newest mark and so the last place in the list: within a slot
-// the list stays ordered by mark. The neighbour is extended in place where possible, which costs one
-// descent instead of two.
+// Enters a block of a free kind into its tree and list, merged with its neighbours of the same
+// kind. A merged unsynced block carries the newest mark and so the last place in the list: within a
+// slot the list stays ordered by mark. The neighbour is extended in place where possible, which
+// costs one descent instead of two.
 void Arena::InsertFree(uint32_t id) {
   Block& block = blocks_[id];
   FreeTree& tree = TreeOf(block);

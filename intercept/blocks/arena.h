@@ -22,8 +22,8 @@ struct UnitRelease {
 };
 
 /// Blocks inside leased units. Knows nothing of CUDA, sockets or threads: the caller holds a lock,
-/// names streams by slot, and says which mark will cover a free. Addresses and sizes are in granules,
-/// address 0 is the start of the pool.
+/// names streams by slot, and says which mark will cover a free. Addresses and sizes are in
+/// granules, address 0 is the start of the pool.
 class Arena {
  public:
   constexpr Arena() = default;
@@ -40,8 +40,9 @@ class Arena {
   void FillFromHighEnd(bool high_end) { high_end_ = high_end; }
 
   /// A live block, or kNoBlock. `slot` kNoSlot: for any stream at once (cuMemAlloc). Search order:
-  /// same-stream, synced, unused (each the address nearest the job's end that fits), another stream's
-  /// block whose mark is reached (earliest free first, whole), then a run of adjacent usable blocks.
+  /// same-stream, synced, unused (each the address nearest the job's end that fits), another
+  /// stream's block whose mark is reached (earliest free first, whole), then a run of adjacent
+  /// usable blocks.
   uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
 
   /// The live block that starts here, or kNoBlock.
@@ -60,9 +61,9 @@ class Arena {
   uint32_t CollectThrough(uint32_t slot, uint64_t free_seq);
   uint64_t FreeSeq() const { return free_seq_; }
 
-  /// Gives up to `max_units` wholly free units back, the farthest from the job's end first, as far as
-  /// their frees are reached or covered by a mark that was issued (`queued[slot]`), in one frame and
-  /// one fence of at most `max_terms` terms (0: only what is reached).
+  /// Gives up to `max_units` wholly free units back, the farthest from the job's end first, as far
+  /// as their frees are reached or covered by a mark that was issued (`queued[slot]`), in one frame
+  /// and one fence of at most `max_terms` terms (0: only what is reached).
   uint32_t TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint64_t* queued,
                          const protocol::MarkPage& marks, UnitRelease* out);
   /// The context is gone: all blocks, live ones too, become synced free space.
@@ -103,7 +104,15 @@ class Arena {
   };
 
   bool Leased(uint32_t unit) const { return live_in_unit_[unit] != kNotLeased; }
-  bool Reserve();
+  // Room for one operation, so that it cannot fail half-way: at most two descriptors and four
+  // insertions into the trees. Looked at in earnest only now and then.
+  bool Reserve() {
+    if (reserved_ == 0) [[unlikely]]
+      return ReserveMore();
+    --reserved_;
+    return true;
+  }
+  bool ReserveMore();
   uint32_t NewBlock(uint32_t start, uint32_t size);
   void DropBlock(uint32_t id);
   FreeTree& TreeOf(const Block& block);
@@ -142,6 +151,7 @@ class Arena {
   uint32_t blocks_used_ = 0;
   uint32_t vacant_head_ = 0;  // index + 1, chained through next
   uint32_t vacant_count_ = 0;
+  uint32_t reserved_ = 0;  // operations there is room for
   uint32_t live_count_ = 0;
 
   PagedArray<uint32_t> first_in_unit_;  // the block that contains the unit's first granule

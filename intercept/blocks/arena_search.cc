@@ -35,12 +35,8 @@ uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkP
 
 uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
   FreePath path;
-  if (high_end_) {
-    if (!index_.FindLast(tree_[tree], granules, &path)) return kNoBlock;
-    return TakeHigh(tree_[tree], path, granules);
-  }
-  if (!index_.FindFirst(tree_[tree], granules, &path)) return kNoBlock;
-  return TakeLow(tree_[tree], path, granules);
+  if (!index_.FindEdge(tree_[tree], granules, high_end_, &path)) return kNoBlock;
+  return high_end_ ? TakeHigh(tree_[tree], path, granules) : TakeLow(tree_[tree], path, granules);
 }
 
 // The low part of the free block becomes the live one; the rest keeps descriptor, list position and

@@ -12,8 +12,8 @@ uint32_t Arena::FindContaining(uint32_t granule) const {
   return id;
 }
 
-// Adds what the unit's free blocks still wait for to the fence. False, with the fence as it was, when
-// a free is not covered by an issued mark or the terms do not suffice.
+// Adds what the unit's free blocks still wait for to the fence. False, with the fence as it was,
+// when a free is not covered by an issued mark or the terms do not suffice.
 bool Arena::FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
                       const protocol::MarkPage& marks, UnitRelease* out) const {
   protocol::FenceTerm fence[protocol::kMaxFenceTerms];
@@ -50,8 +50,8 @@ uint32_t Arena::TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint
     const uint32_t unit = high_end_ ? i : units_ - 1 - i;
     if (live_in_unit_[unit] != 0) continue;
     const protocol::Extent* last = out->extents > 0 ? &out->extent[out->extents - 1] : nullptr;
-    const bool adjacent =
-        last != nullptr && (high_end_ ? last->offset + last->length == unit : last->offset == unit + 1);
+    const bool adjacent = last != nullptr && (high_end_ ? last->offset + last->length == unit
+                                                        : last->offset == unit + 1);
     if (!adjacent && out->extents == protocol::kMaxExtentsPerFrame) break;
     if (!Reserve() || !FenceUnit(unit, max_terms, queued, marks, out)) continue;
     RemoveUnit(unit);
@@ -66,8 +66,8 @@ uint32_t Arena::TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint
   return out->units;
 }
 
-// Cuts the unit out of the tiling. Its free blocks are trimmed at the unit's bounds; what lies beyond
-// stays free with the same kind, mark and age.
+// Cuts the unit out of the tiling. Its free blocks are trimmed at the unit's bounds; what lies
+// beyond stays free with the same kind, mark and age.
 void Arena::RemoveUnit(uint32_t unit) {
   const uint32_t from = unit << unit_shift_;
   const uint32_t to = from + unit_granules();

@@ -4,55 +4,12 @@
 
 #include <string.h>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 namespace sluice {
-namespace {
-
-constexpr uint32_t kLanes = 32;
-
-// Bit i: values[i] > bound. Signed comparison is right because everything is below kLimit.
-uint32_t GreaterMask(const uint32_t* values, uint32_t bound) {
-#if defined(__SSE2__)
-  const __m128i limit = _mm_set1_epi32(static_cast<int>(bound));
-  uint32_t mask = 0;
-  for (uint32_t i = 0; i < kLanes; i += 8) {
-    const auto* at = reinterpret_cast<const __m128i*>(values + i);
-    const __m128i low = _mm_cmpgt_epi32(_mm_load_si128(at), limit);
-    const __m128i high = _mm_cmpgt_epi32(_mm_load_si128(at + 1), limit);
-    const __m128i bytes = _mm_packs_epi16(_mm_packs_epi32(low, high), _mm_setzero_si128());
-    mask |= static_cast<uint32_t>(_mm_movemask_epi8(bytes)) << i;
-  }
-  return mask;
-#else
-  uint32_t mask = 0;
-  for (uint32_t i = 0; i < kLanes; ++i) mask |= static_cast<uint32_t>(values[i] > bound) << i;
-  return mask;
-#endif
-}
-
-void Shift(uint32_t* values, uint32_t to, uint32_t from, uint32_t count) {
-  memmove(values + to, values + from, size_t{count} * sizeof(uint32_t));
-}
-
-}  // namespace
-
-uint32_t FreeIndex::EdgeAtLeast(const Node& node, uint32_t size, bool last) {
-  const uint32_t mask = GreaterMask(node.size, size - 1);
-  if (mask == 0) return kFanout;
-  return static_cast<uint32_t>(last ? 31 - __builtin_clz(mask) : __builtin_ctz(mask));
-}
-
-uint32_t FreeIndex::CountUpTo(const Node& node, uint32_t key) {
-  const uint32_t mask = GreaterMask(node.key, key);  // unused entries are above every key
-  return mask == 0 ? kFanout : static_cast<uint32_t>(__builtin_ctz(mask));
-}
 
 uint32_t FreeIndex::Largest(const Node& node) {
   uint32_t largest = 0;
-  for (uint32_t i = 0; i < node.count; ++i) largest = node.size[i] > largest ? node.size[i] : largest;
+  for (uint32_t i = 0; i < node.count; ++i)
+    largest = node.size[i] > largest ? node.size[i] : largest;
   return largest;
 }
 
@@ -92,50 +49,55 @@ void FreeIndex::FreeNode(uint32_t id) {
   ++free_count_;
 }
 
-bool FreeIndex::FindEdge(const FreeTree& tree, uint32_t size, bool last, FreePath* path) const {
-  if (tree.height == 0) return false;
-  uint32_t id = tree.root;
-  for (uint32_t level = 0; level < tree.height; ++level) {
-    const Node& node = nodes_[id];
-    const uint32_t at = EdgeAtLeast(node, size, last);
-    if (at == kFanout) return false;  // only at the root: inner sizes are exact
-    path->node[level] = id;
-    path->at[level] = at;
-    id = node.value[at];
-  }
-  return true;
-}
-
-void FreeIndex::Find(const FreeTree& tree, uint32_t key, FreePath* path) const {
-  uint32_t id = tree.root;
-  for (uint32_t level = 0; level < tree.height; ++level) {
-    const Node& node = nodes_[id];
-    const uint32_t upto = CountUpTo(node, key);
-    path->node[level] = id;
-    path->at[level] = upto == 0 ? 0 : upto - 1;
-    id = node.value[path->at[level]];
-  }
-}
-
-uint32_t FreeIndex::ValueAt(const FreeTree& tree, const FreePath& path) const {
-  const uint32_t leaf = tree.height - 1;
-  return nodes_[path.node[leaf]].value[path.at[leaf]];
-}
-
-void FreeIndex::RefreshAbove(const FreePath& path, uint32_t level) {
+// An entry of the node at `level` went from `old_size` to `new_size` (0: it was or is not there),
+// or got a lower key: makes the bounds above right again.
+void FreeIndex::RefreshAbove(const FreePath& path, uint32_t level, uint32_t old_size,
+                             uint32_t new_size) {
   for (; level > 0; --level) {
     const Node& child = nodes_[path.node[level]];
     Node& parent = nodes_[path.node[level - 1]];
     const uint32_t at = path.at[level - 1];
-    const uint32_t largest = Largest(child);
+    const uint32_t stored = parent.size[at];
     const uint32_t lowest = child.key[0] < parent.key[at] ? child.key[0] : parent.key[at];
-    if (parent.size[at] == largest && parent.key[at] == lowest) return;
+    uint32_t largest = stored;
+    if (new_size > stored) {
+      largest = new_size;
+    } else if (old_size == stored && new_size < stored) {
+      largest = Largest(child);
+    }
+    if (largest == stored && parent.key[at] == lowest) return;
     parent.size[at] = largest;
     parent.key[at] = lowest;
+    old_size = stored;
+    new_size = largest;
   }
 }
 
-void FreeIndex::Insert(FreeTree& tree, uint32_t key, uint32_t size, uint32_t value) {
+// Moves a nearly empty node's entries to a neighbour below the same parent, if they fit with room
+// to spare; the caller then removes the empty node at path.at[level - 1]. Trees get low again that
+// way: most of the time there are few free blocks.
+bool FreeIndex::MergeWithSibling(const FreePath& path, uint32_t level) {
+  if (level == 0) return false;
+  Node& node = nodes_[path.node[level]];
+  if (node.count > kFanout / 4) return false;
+  Node& parent = nodes_[path.node[level - 1]];
+  const uint32_t at = path.at[level - 1];
+  const bool to_left = at > 0;
+  if (!to_left && parent.count == 1) return false;
+  const uint32_t sibling_at = to_left ? at - 1 : at + 1;
+  Node& sibling = nodes_[parent.value[sibling_at]];
+  if (sibling.count + node.count > kFanout * 3 / 4) return false;
+  for (uint32_t i = 0; i < node.count; ++i) {
+    const uint32_t place = to_left ? sibling.count : i;
+    InsertAt(sibling, place, node.key[i], node.size[i], node.value[i]);
+  }
+  if (parent.size[at] > parent.size[sibling_at]) parent.size[sibling_at] = parent.size[at];
+  if (!to_left) parent.key[sibling_at] = parent.key[at];
+  node.count = 0;
+  return true;
+}
+
+void FreeIndex::InsertInTree(FreeTree& tree, uint32_t key, uint32_t size, uint32_t value) {
   if (tree.height == 0) {
     tree.root = NewNode();
     tree.height = 1;
@@ -149,15 +111,8 @@ void FreeIndex::Insert(FreeTree& tree, uint32_t key, uint32_t size, uint32_t val
 void FreeIndex::Place(FreeTree& tree, const FreePath& path, uint32_t level, uint32_t at,
                       uint32_t key, uint32_t size, uint32_t value) {
   if (nodes_[path.node[level]].count < kFanout) {
-    Node& node = nodes_[path.node[level]];
-    Shift(node.key, at + 1, at, node.count - at);
-    Shift(node.size, at + 1, at, node.count - at);
-    Shift(node.value, at + 1, at, node.count - at);
-    node.key[at] = key;
-    node.size[at] = size;
-    node.value[at] = value;
-    ++node.count;
-    RefreshAbove(path, level);
+    InsertAt(nodes_[path.node[level]], at, key, size, value);
+    RefreshAbove(path, level, 0, size);
     return;
   }
   const uint32_t left_id = path.node[level];
@@ -173,15 +128,7 @@ void FreeIndex::Place(FreeTree& tree, const FreePath& path, uint32_t level, uint
     left.size[i] = 0;
   }
   left.count = right.count = kHalf;
-  Node& target = at <= kHalf ? left : right;
-  const uint32_t place = at <= kHalf ? at : at - kHalf;
-  Shift(target.key, place + 1, place, target.count - place);
-  Shift(target.size, place + 1, place, target.count - place);
-  Shift(target.value, place + 1, place, target.count - place);
-  target.key[place] = key;
-  target.size[place] = size;
-  target.value[place] = value;
-  ++target.count;
+  InsertAt(at <= kHalf ? left : right, at <= kHalf ? at : at - kHalf, key, size, value);
   if (level == 0) {
     const uint32_t root = NewNode();
     Node& top = nodes_[root];
@@ -196,23 +143,23 @@ void FreeIndex::Place(FreeTree& tree, const FreePath& path, uint32_t level, uint
     ++tree.height;
     return;
   }
-  RefreshAbove(path, level);  // the left half may have become smaller, or have a lower first key
+  // The left half may have become smaller, or have a lower first key.
+  const uint32_t whole = nodes_[path.node[level - 1]].size[path.at[level - 1]];
+  RefreshAbove(path, level, whole, Largest(left) < whole ? 0 : Largest(left));
   Place(tree, path, level - 1, path.at[level - 1] + 1, right.key[0], Largest(right), right_id);
 }
 
-void FreeIndex::Erase(FreeTree& tree, const FreePath& path) {
+void FreeIndex::EraseInTree(FreeTree& tree, const FreePath& path) {
   uint32_t level = tree.height - 1;
   while (true) {
     Node& node = nodes_[path.node[level]];
     const uint32_t at = path.at[level];
-    const uint32_t after = node.count - at - 1;
-    Shift(node.key, at, at + 1, after);
-    Shift(node.size, at, at + 1, after);
-    Shift(node.value, at, at + 1, after);
-    --node.count;
-    node.key[node.count] = kLimit;
-    node.size[node.count] = 0;
-    if (node.count > 0) break;
+    const uint32_t size = node.size[at];
+    EraseAt(node, at);
+    if (node.count > 0) {
+      RefreshAbove(path, level, size, 0);
+      if (!MergeWithSibling(path, level)) break;
+    }
     FreeNode(path.node[level]);
     if (level == 0) {
       tree.height = 0;
@@ -220,7 +167,6 @@ void FreeIndex::Erase(FreeTree& tree, const FreePath& path) {
     }
     --level;
   }
-  RefreshAbove(path, level);
   while (tree.height > 1 && nodes_[tree.root].count == 1) {
     const uint32_t only = nodes_[tree.root].value[0];
     FreeNode(tree.root);
@@ -229,7 +175,7 @@ void FreeIndex::Erase(FreeTree& tree, const FreePath& path) {
   }
 }
 
-void FreeIndex::Change(FreeTree& tree, const FreePath& path, uint32_t key, uint32_t size) {
+void FreeIndex::ChangeInTree(FreeTree& tree, const FreePath& path, uint32_t key, uint32_t size) {
   const uint32_t leaf = tree.height - 1;
   Node& node = nodes_[path.node[leaf]];
   const uint32_t at = path.at[leaf];
@@ -240,9 +186,10 @@ void FreeIndex::Change(FreeTree& tree, const FreePath& path, uint32_t key, uint3
     Insert(tree, key, size, value);
     return;
   }
+  const uint32_t old_size = node.size[at];
   node.key[at] = key;
   node.size[at] = size;
-  RefreshAbove(path, leaf);
+  RefreshAbove(path, leaf, old_size, size);
 }
 
 }  // namespace sluice

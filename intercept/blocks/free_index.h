@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "intercept/base/paged_array.h"
 
 namespace sluice {
@@ -21,10 +25,9 @@ struct FreePath {
 };
 
 /// Trees of (key = address, size, value) that answer "the lowest (or highest) address with at least
-/// this size" in one descent: a B+ tree whose inner entries hold the largest size below them. A node's
-/// 32 sizes or keys are compared at once, so the usual tree (one leaf) costs a few nanoseconds, and a
-/// tree of a million entries five levels. Nodes are not rebalanced on erasure, only freed when empty:
-/// free blocks come and go at the same places. All trees share one node store.
+/// this size" in one descent: a B+ tree whose inner entries hold the largest size below them. A
+/// node's 64 sizes or keys are compared at once, so the usual tree (one leaf) costs a few
+/// nanoseconds, and a tree of a million entries four levels. All trees share one node store.
 class FreeIndex {
  public:
   /// Keys and sizes are below this.
@@ -36,45 +39,169 @@ class FreeIndex {
   bool Reserve(uint32_t insertions);
   void FreeMemory();
 
-  bool FindFirst(const FreeTree& tree, uint32_t size, FreePath* path) const {
-    return FindEdge(tree, size, false, path);
-  }
-  bool FindLast(const FreeTree& tree, uint32_t size, FreePath* path) const {
-    return FindEdge(tree, size, true, path);
+  /// The entry with at least `size` at the lowest (or highest) address.
+  bool FindEdge(const FreeTree& tree, uint32_t size, bool last, FreePath* path) const {
+    if (tree.height == 0) return false;
+    uint32_t id = tree.root;
+    for (uint32_t level = 0;; ++level) {
+      const Node& node = nodes_[id];
+      const uint32_t at = EdgeAtLeast(node, size, last);
+      if (at == kFanout) return false;  // only at the root: inner sizes are exact
+      path->node[level] = id;
+      path->at[level] = at;
+      if (level + 1 == tree.height) return true;
+      id = node.value[at];
+    }
   }
   /// The entry with exactly this key, which must be there.
-  void Find(const FreeTree& tree, uint32_t key, FreePath* path) const;
-  uint32_t ValueAt(const FreeTree& tree, const FreePath& path) const;
+  void Find(const FreeTree& tree, uint32_t key, FreePath* path) const {
+    uint32_t id = tree.root;
+    for (uint32_t level = 0;; ++level) {
+      const Node& node = nodes_[id];
+      const uint32_t upto = CountUpTo(node, key);
+      path->node[level] = id;
+      path->at[level] = upto == 0 ? 0 : upto - 1;
+      if (level + 1 == tree.height) return;
+      id = node.value[path->at[level]];
+    }
+  }
+  uint32_t ValueAt(const FreeTree& tree, const FreePath& path) const {
+    const uint32_t leaf = tree.height - 1;
+    return nodes_[path.node[leaf]].value[path.at[leaf]];
+  }
 
-  void Insert(FreeTree& tree, uint32_t key, uint32_t size, uint32_t value);
-  void Erase(FreeTree& tree, const FreePath& path);
-  /// New address and size of an entry, with no other entry between its old and new address. May need
-  /// the room of an insertion.
-  void Change(FreeTree& tree, const FreePath& path, uint32_t key, uint32_t size);
+  // The usual tree is one leaf; what is more is out of line.
+  void Insert(FreeTree& tree, uint32_t key, uint32_t size, uint32_t value) {
+    if (tree.height == 1 && nodes_[tree.root].count < kFanout) [[likely]] {
+      Node& node = nodes_[tree.root];
+      InsertAt(node, CountUpTo(node, key), key, size, value);
+    } else {
+      InsertInTree(tree, key, size, value);
+    }
+  }
+  void Erase(FreeTree& tree, const FreePath& path) {
+    if (tree.height == 1 && nodes_[tree.root].count > 1) [[likely]] {
+      EraseAt(nodes_[tree.root], path.at[0]);
+    } else {
+      EraseInTree(tree, path);
+    }
+  }
+  /// New address and size of an entry, with no other entry between its old and new address. May
+  /// need the room of an insertion.
+  void Change(FreeTree& tree, const FreePath& path, uint32_t key, uint32_t size) {
+    if (tree.height == 1) [[likely]] {
+      Node& node = nodes_[tree.root];
+      node.key[path.at[0]] = key;
+      node.size[path.at[0]] = size;
+    } else {
+      ChangeInTree(tree, path, key, size);
+    }
+  }
 
  private:
-  static constexpr uint32_t kFanout = 32;
+  static constexpr uint32_t kFanout = 64;
   struct alignas(64) Node {
-    uint32_t key[kFanout];   // inner: a lower bound of the child's keys; unused: kLimit
-    uint32_t size[kFanout];  // inner: the child's largest; unused: 0
+    uint32_t key[kFanout];    // inner: a lower bound of the child's keys; unused: kLimit
+    uint32_t size[kFanout];   // inner: the child's largest; unused: 0
     uint32_t value[kFanout];  // inner: the child
     uint32_t count;
   };
 
-  static uint32_t EdgeAtLeast(const Node& node, uint32_t size, bool last);
-  static uint32_t CountUpTo(const Node& node, uint32_t key);
+#if defined(__SSE2__)
+  // Bits i .. i+15: values[i] > bound. Signed comparison is right because all is below kLimit.
+  static uint32_t GreaterMask16(const uint32_t* values, __m128i bound) {
+    const auto* at = reinterpret_cast<const __m128i*>(values);
+    const __m128i a = _mm_cmpgt_epi32(_mm_load_si128(at), bound);
+    const __m128i b = _mm_cmpgt_epi32(_mm_load_si128(at + 1), bound);
+    const __m128i c = _mm_cmpgt_epi32(_mm_load_si128(at + 2), bound);
+    const __m128i d = _mm_cmpgt_epi32(_mm_load_si128(at + 3), bound);
+    return static_cast<uint32_t>(
+        _mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d))));
+  }
+  static __m128i Bound(uint32_t value) { return _mm_set1_epi32(static_cast<int>(value)); }
+#else
+  static uint32_t GreaterMask16(const uint32_t* values, uint32_t bound) {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < 16; ++i) mask |= static_cast<uint32_t>(values[i] > bound) << i;
+    return mask;
+  }
+  static uint32_t Bound(uint32_t value) { return value; }
+#endif
+
+  static uint32_t FirstGreater(const uint32_t* values, uint32_t bound) {
+    const auto limit = Bound(bound);
+    for (uint32_t i = 0; i < kFanout; i += 16) {
+      const uint32_t mask = GreaterMask16(values + i, limit);
+      if (mask != 0) return i + static_cast<uint32_t>(__builtin_ctz(mask));
+    }
+    return kFanout;
+  }
+  static uint32_t EdgeAtLeast(const Node& node, uint32_t size, bool last) {
+    if (!last) [[likely]]
+      return FirstGreater(node.size, size - 1);
+    const auto limit = Bound(size - 1);
+    for (uint32_t i = kFanout; i > 0; i -= 16) {
+      const uint32_t mask = GreaterMask16(node.size + i - 16, limit);
+      if (mask != 0) return i - 16 + 31 - static_cast<uint32_t>(__builtin_clz(mask));
+    }
+    return kFanout;
+  }
+  static uint32_t CountUpTo(const Node& node, uint32_t key) {
+    return FirstGreater(node.key, key);  // unused entries are above every key
+  }
+
+  // values[from, to) move up (or down) by one. Four at a time: the generic memmove costs more than
+  // the few cache lines that are moved here.
+  static void ShiftUp(uint32_t* values, uint32_t from, uint32_t to) {
+    while (to - from >= 4) {
+      to -= 4;
+      uint32_t four[4];
+      __builtin_memcpy(four, values + to, sizeof four);
+      __builtin_memcpy(values + to + 1, four, sizeof four);
+    }
+    for (; to > from; --to) values[to] = values[to - 1];
+  }
+  static void ShiftDown(uint32_t* values, uint32_t from, uint32_t to) {
+    for (; to - from >= 4; from += 4) {
+      uint32_t four[4];
+      __builtin_memcpy(four, values + from, sizeof four);
+      __builtin_memcpy(values + from - 1, four, sizeof four);
+    }
+    for (; from < to; ++from) values[from - 1] = values[from];
+  }
+
+  static void InsertAt(Node& node, uint32_t at, uint32_t key, uint32_t size, uint32_t value) {
+    ShiftUp(node.key, at, node.count);
+    ShiftUp(node.size, at, node.count);
+    ShiftUp(node.value, at, node.count);
+    node.key[at] = key;
+    node.size[at] = size;
+    node.value[at] = value;
+    ++node.count;
+  }
+  static void EraseAt(Node& node, uint32_t at) {
+    ShiftDown(node.key, at + 1, node.count);
+    ShiftDown(node.size, at + 1, node.count);
+    ShiftDown(node.value, at + 1, node.count);
+    --node.count;
+    node.key[node.count] = kLimit;
+    node.size[node.count] = 0;
+  }
   static uint32_t Largest(const Node& node);
 
-  bool FindEdge(const FreeTree& tree, uint32_t size, bool last, FreePath* path) const;
   uint32_t NewNode();
   void FreeNode(uint32_t id);
+  void InsertInTree(FreeTree& tree, uint32_t key, uint32_t size, uint32_t value);
+  void EraseInTree(FreeTree& tree, const FreePath& path);
+  void ChangeInTree(FreeTree& tree, const FreePath& path, uint32_t key, uint32_t size);
   void Place(FreeTree& tree, const FreePath& path, uint32_t level, uint32_t at, uint32_t key,
              uint32_t size, uint32_t value);
-  void RefreshAbove(const FreePath& path, uint32_t level);
+  void RefreshAbove(const FreePath& path, uint32_t level, uint32_t old_size, uint32_t new_size);
+  bool MergeWithSibling(const FreePath& path, uint32_t level);
 
   PagedArray<Node> nodes_;
-  uint32_t used_ = 0;        // nodes ever taken from the array
-  uint32_t free_head_ = 0;   // index + 1 of the first free node, chained through value[0]
+  uint32_t used_ = 0;       // nodes ever taken from the array
+  uint32_t free_head_ = 0;  // index + 1 of the first free node, chained through value[0]
   uint32_t free_count_ = 0;
 };
 

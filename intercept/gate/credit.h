@@ -8,9 +8,9 @@
 
 namespace sluice {
 
-/// How far the CPU is ahead of the GPU on the pacing stream, in profiled GPU time. Issued time grows
-/// per launch; reached time is what had been issued when the last reached mark was queued. Pure; the
-/// caller holds the state lock.
+/// How far the CPU is ahead of the GPU on the pacing stream, in profiled GPU time. Issued time
+/// grows per launch; reached time is what had been issued when the last reached mark was queued.
+/// Pure; the caller holds the state lock.
 class Credit {
  public:
   /// The GPU always has this many launches to go on with, however long they are.

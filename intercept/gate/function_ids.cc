@@ -25,7 +25,8 @@ uint64_t FunctionIds::Of(const DriverTable& driver, CUfunction function) {
     uintptr_t seen = 0;
     // kClaimed keeps readers out until the id is there.
     constexpr uintptr_t kClaimed = 1;
-    if (!entry.function.compare_exchange_strong(seen, kClaimed, std::memory_order_relaxed)) continue;
+    if (!entry.function.compare_exchange_strong(seen, kClaimed, std::memory_order_relaxed))
+      continue;
     entry.id.store(id, std::memory_order_relaxed);
     entry.function.store(key, std::memory_order_release);
     break;

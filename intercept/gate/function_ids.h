@@ -10,9 +10,9 @@
 
 namespace sluice {
 
-/// What a launch record calls a kernel: a hash of its name, so that it is the same in every run; the
-/// handle where the driver does not tell names. Cached without locks: a lost race costs one more
-/// question to the driver.
+/// What a launch record calls a kernel: a hash of its name, so that it is the same in every run;
+/// the handle where the driver does not tell names. Cached without locks: a lost race costs one
+/// more question to the driver.
 class FunctionIds {
  public:
   constexpr FunctionIds() = default;

@@ -6,9 +6,7 @@ namespace sluice {
 namespace {
 
 // The part of FoldLaunch that depends on the launch.
-constexpr uint64_t Term(uint64_t function_id) {
-  return protocol::FoldLaunch(0, function_id);
-}
+constexpr uint64_t Term(uint64_t function_id) { return protocol::FoldLaunch(0, function_id); }
 
 bool MakesSense(const protocol::ProfileImage& profile) {
   if (profile.period == 0 || profile.period > protocol::kMaxPeriodLaunches) return false;
@@ -21,7 +19,8 @@ bool MakesSense(const protocol::ProfileImage& profile) {
   }
   for (uint32_t i = 1; i < profile.gate_count; ++i) {
     const uint32_t before = i == 1 ? 0 : profile.gates[i - 1].launch;
-    if (profile.gates[i].launch <= before || profile.gates[i].launch >= profile.period) return false;
+    if (profile.gates[i].launch <= before || profile.gates[i].launch >= profile.period)
+      return false;
   }
   return true;
 }

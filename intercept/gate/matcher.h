@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-/// Follows the launches of the pacing stream through the published cycle. Pure: no driver, no clock.
-/// The caller holds the state lock.
+/// Follows the launches of the pacing stream through the published cycle. Pure: no driver, no
+/// clock. The caller holds the state lock.
 class Matcher {
  public:
   /// What a launch led to. At most one of the three, apart from `gate` with nothing.
@@ -22,8 +22,9 @@ class Matcher {
 
   constexpr Matcher() = default;
 
-  /// Starts to look for the cycle. `profile` stays where it is; null: no profile. `history` has room
-  /// for profile->window function ids. False when the profile makes no sense; it is then ignored.
+  /// Starts to look for the cycle. `profile` stays where it is; null: no profile. `history` has
+  /// room for profile->window function ids. False when the profile makes no sense; it is then
+  /// ignored.
   bool Follow(const protocol::ProfileImage* profile, uint64_t* history);
 
   Step OnLaunch(uint64_t function_id);

@@ -22,14 +22,14 @@ CUresult ReplaceEntry(CUresult result, const char* symbol, void** pfn, cuuint64_
 }  // namespace
 }  // namespace sluice
 
-#define SLUICE_HOOK(symbol, what, params, names, policy)                           \
-  extern "C" __attribute__((visibility("default"))) CUresult symbol params {       \
-    using namespace sluice; /* NOLINT(google-build-using-namespace) */             \
-    const HookScope scope;                                                         \
-    const PFN_##symbol real = scope.driver().symbol;                               \
-    if (real == nullptr) return CUDA_ERROR_NOT_FOUND;                              \
-    [[maybe_unused]] Client* const client = scope.client();                        \
-    return scope.client() == nullptr ? real names : policy;                        \
+#define SLUICE_HOOK(symbol, what, params, names, policy)                     \
+  extern "C" __attribute__((visibility("default"))) CUresult symbol params { \
+    using namespace sluice; /* NOLINT(google-build-using-namespace) */       \
+    const HookScope scope;                                                   \
+    const PFN_##symbol real = scope.driver().symbol;                         \
+    if (real == nullptr) return CUDA_ERROR_NOT_FOUND;                        \
+    [[maybe_unused]] Client* const client = scope.client();                  \
+    return scope.client() == nullptr ? real names : policy;                  \
   }
 #include "intercept/hooks/hooks.def"
 #undef SLUICE_HOOK

@@ -5,8 +5,8 @@
 #include "intercept/lookup/driver_table.h"
 #include "intercept/session/client.h"
 
-/// What belongs to this process as a whole, found out at the first driver call: nothing is done when
-/// the library is loaded, because every shell and every helper of a job loads it.
+/// What belongs to this process as a whole, found out at the first driver call: nothing is done
+/// when the library is loaded, because every shell and every helper of a job loads it.
 namespace sluice {
 
 /// True when this process has a job's socket in its environment. Reads it once.

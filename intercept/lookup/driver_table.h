@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-/// The real driver's entry points; null where this driver has none. The library calls the driver only
-/// through this table, never by name: a call by name would land in its own hook.
+/// The real driver's entry points; null where this driver has none. The library calls the driver
+/// only through this table, never by name: a call by name would land in its own hook.
 struct DriverTable {
 #define CU_FUNCTION(symbol, base, version, per_thread, params, names) PFN_##symbol symbol;
 #include "common/cuda/functions.def"
@@ -39,8 +39,8 @@ inline void* EntryOf(const DriverTable& table, size_t offset) {
   return *reinterpret_cast<void* const*>(reinterpret_cast<const char*>(&table) + offset);
 }
 
-/// Around the library's own calls to the driver: a map or an event query by one thread would break a
-/// capture that another thread of the application has open in global mode.
+/// Around the library's own calls to the driver: a map or an event query by one thread would break
+/// a capture that another thread of the application has open in global mode.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const DriverTable& driver) : driver_(driver) { Exchange(); }

@@ -11,8 +11,8 @@
 #include "intercept/hooks/process.h"
 #include "intercept/lookup/real_dlsym.h"
 
-// The three ways to a driver function: link-time binding finds our exported hook before the driver's;
-// dlsym on the driver's handle and cuGetProcAddress are answered here.
+// The three ways to a driver function: link-time binding finds our exported hook before the
+// driver's; dlsym on the driver's handle and cuGetProcAddress are answered here.
 
 namespace sluice {
 namespace {
@@ -33,8 +33,8 @@ constexpr DriverFunction FunctionNamed(std::string_view symbol) {
 }
 
 constexpr HookRow kUnsorted[] = {
-#define SLUICE_HOOK(symbol, what, params, names, policy)                             \
-  {#symbol, FunctionNamed(#symbol).base, FunctionNamed(#symbol).version,             \
+#define SLUICE_HOOK(symbol, what, params, names, policy)                 \
+  {#symbol, FunctionNamed(#symbol).base, FunctionNamed(#symbol).version, \
    FunctionNamed(#symbol).per_thread, FunctionNamed(#symbol).offset},
 #include "intercept/hooks/hooks.def"
 #undef SLUICE_HOOK
@@ -101,9 +101,9 @@ void* HookForEntry(const char* symbol, void* entry, cuuint64_t flags) {
     hooked = true;
   }
   if (!hooked) return entry;
-  // A driver may answer with other addresses than its exported ones. Then the variant is recognised by
-  // asking for it: the same address for the version that introduced it. Never by its name or by being
-  // the newest: a wrong variant has the wrong arguments.
+  // A driver may answer with other addresses than its exported ones. Then the variant is recognised
+  // by asking for it: the same address for the version that introduced it. Never by its name or by
+  // being the newest: a wrong variant has the wrong arguments.
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   for (const bool kind : {true, false}) {
     if (kind && !per_thread) continue;
@@ -130,8 +130,8 @@ constexpr const char* kDlsymVersion = "GLIBC_2.17";
 void* (*Dlsym())(void*, const char*) {
   auto* real = g_dlsym.load(std::memory_order_relaxed);
   if (real == nullptr) {
-    real = reinterpret_cast<void* (*)(void*, const char*)>(
-        dlvsym(RTLD_NEXT, "dlsym", kDlsymVersion));
+    real =
+        reinterpret_cast<void* (*)(void*, const char*)>(dlvsym(RTLD_NEXT, "dlsym", kDlsymVersion));
     g_dlsym.store(real, std::memory_order_relaxed);
   }
   return real;
@@ -144,8 +144,9 @@ void* sluice::RealDlsym(void* library, const char* name) {
   return real == nullptr ? nullptr : real(library, name);
 }
 
-/// Called by the assembly stub that is our exported dlsym. Either `answer` is what the caller gets, or
-/// the stub jumps to `real`, which then sees the true caller (RTLD_NEXT and RTLD_DEFAULT depend on it).
+/// Called by the assembly stub that is our exported dlsym. Either `answer` is what the caller gets,
+/// or the stub jumps to `real`, which then sees the true caller (RTLD_NEXT and RTLD_DEFAULT depend
+/// on it).
 struct DlsymDecision {
   void* answer;
   void* real;
@@ -158,8 +159,9 @@ extern "C" __attribute__((visibility("hidden"))) DlsymDecision SluiceDecideDlsym
   if (library == RTLD_NEXT || library == RTLD_DEFAULT) return pass;
   const sluice::HookRow* row = sluice::RowNamed(name);
   if (row == nullptr || !sluice::HaveSocket()) return pass;
-  // Only the driver's own function is replaced; a library that happens to have one of that name keeps
-  // it. A name that is not there is looked up again by the stub, so that dlerror is as it should be.
+  // Only the driver's own function is replaced; a library that happens to have one of that name
+  // keeps it. A name that is not there is looked up again by the stub, so that dlerror is as it
+  // should be.
   void* found = sluice::RealDlsym(library, name);
   if (found == nullptr) return pass;
   const sluice::DriverTable* driver = sluice::LoadedDriver(false);

@@ -4,8 +4,8 @@
 
 namespace sluice {
 
-/// The C library's dlsym, which the library's own exported dlsym hides. Not for RTLD_NEXT: that means
-/// "after the caller", and the caller would be us.
+/// The C library's dlsym, which the library's own exported dlsym hides. Not for RTLD_NEXT: that
+/// means "after the caller", and the caller would be us.
 void* RealDlsym(void* library, const char* name);
 
 }  // namespace sluice

@@ -20,9 +20,9 @@ void Client::Configure(const DriverTable* driver, const char* socket_path, bool 
   state_.store(wanted ? State::kIdle : State::kOff, std::memory_order_release);
 }
 
-// A child of a process that never touched the GPU may become the job's GPU process itself. Any other
-// child is none of the session's business: CUDA does not work in it, and it must not speak for its
-// parent. Locks may be held by threads that do not exist here.
+// A child of a process that never touched the GPU may become the job's GPU process itself. Any
+// other child is none of the session's business: CUDA does not work in it, and it must not speak
+// for its parent. Locks may be held by threads that do not exist here.
 void Client::AfterForkInChild() {
   const State state = state_.load(std::memory_order_relaxed);
   const bool untouched = state != State::kReady && state != State::kLost && !opening_.load();
@@ -105,8 +105,8 @@ CUresult Client::OpenSession(CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-// The context that held everything is gone, and with it all GPU work of it. A later allocation starts
-// a new session.
+// The context that held everything is gone, and with it all GPU work of it. A later allocation
+// starts a new session.
 void Client::EndSession() {
   const LockGuard guard(request_lock_);
   const State state = state_.load(std::memory_order_acquire);
@@ -167,7 +167,8 @@ bool Client::ApplyPending() {
 
 Answer::Kind Client::Request(protocol::Header* header, Answer* answer) {
   header->seq = session_.NextSeq();
-  if (session_.Send(header) != nullptr) session_.Abandon();  // a last word may still be in the queue
+  if (session_.Send(header) != nullptr)
+    session_.Abandon();  // a last word may still be in the queue
   send_lock_.Release();
   session_.Await(header->seq, answer);
   if (answer->kind == Answer::kGranted && !ApplyPending()) {
@@ -199,8 +200,8 @@ uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms) {
     PublishHeld();
   }
   if (release_.units == 0) return 0;
-  const size_t bytes = offsetof(protocol::Release, extent) +
-                       release_.extents * sizeof(protocol::Extent);
+  const size_t bytes =
+      offsetof(protocol::Release, extent) + release_.extents * sizeof(protocol::Extent);
   release_frame_.header = MakeHeader(FrameType::kRelease, bytes, 0);
   release_frame_.terms = release_.terms;
   release_frame_.extents = release_.extents;

@@ -19,8 +19,8 @@
 
 namespace sluice {
 
-/// What the hooks ask: one per process. Serves the application's memory calls from the arena, follows
-/// its launches, and speaks with the daemon.
+/// What the hooks ask: one per process. Serves the application's memory calls from the arena,
+/// follows its launches, and speaks with the daemon.
 ///
 /// Locks, in the order in which they may be taken:
 ///   request_lock_  one request to the daemon at a time; the only one held while waiting for it

@@ -130,10 +130,10 @@ void Client::NoteCopy(size_t bytes, CUstream stream) {
 }
 
 // Gives back wholly free units that the current group does not need, fenced by marks: a stream that
-// cannot be marked now keeps its units. Without a profile the next allocation may want the same space
-// again, and only its own stream can reuse it before the GPU is there; so only what the GPU has passed
-// goes back then (giving all back made such a job lease afresh while its old units waited for their
-// fences, and grow beyond its peak).
+// cannot be marked now keeps its units. Without a profile the next allocation may want the same
+// space again, and only its own stream can reuse it before the GPU is there; so only what the GPU
+// has passed goes back then (giving all back made such a job lease afresh while its old units
+// waited for their fences, and grow beyond its peak).
 void Client::ReleaseExcess() {
   uint32_t excess = 0;
   uint32_t max_terms = protocol::kMaxFenceTerms;
@@ -218,8 +218,8 @@ void Client::AskGate(uint32_t gate, uint32_t profile, bool drained) {
   ++iteration_;
 }
 
-// Keeps the CPU within `credit_ns` of GPU time ahead of the GPU, so that memory which the GPU has not
-// reached yet is not held for long.
+// Keeps the CPU within `credit_ns` of GPU time ahead of the GPU, so that memory which the GPU has
+// not reached yet is not held for long.
 void Client::WaitForCredit() {
   uint64_t waited_since = 0;
   while (state_.load(std::memory_order_relaxed) == State::kReady &&

@@ -5,8 +5,8 @@
 
 namespace sluice {
 
-// Allocation and freeing. An allocation may wait for the daemon (LeaseFor); a free waits for nothing
-// but the synchronisation that CUDA itself promises for cuMemFree.
+// Allocation and freeing. An allocation may wait for the daemon (LeaseFor); a free waits for
+// nothing but the synchronisation that CUDA itself promises for cuMemFree.
 
 CUdeviceptr Client::AddressOf(const Block& block) const {
   return session_.arena().base() + (CUdeviceptr{block.start} << kGranuleShift);
@@ -26,7 +26,8 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
   if (Capturing(stream)) {
     // A graph would keep using the address after the block has been given to somebody else.
-    Line().Text("allocations inside a stream capture are not supported; capture after allocating")
+    Line()
+        .Text("allocations inside a stream capture are not supported; capture after allocating")
         .PrintOnce();
     return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -54,15 +55,19 @@ CUresult Client::AllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_
 }
 
 CUresult Client::RefuseManaged() {
-  Line().Text("managed memory is not covered by this job's limit and is refused "
-              "(cuMemAllocManaged); use cuMemAlloc or cuMemAllocAsync")
+  Line()
+      .Text(
+          "managed memory is not covered by this job's limit and is refused "
+          "(cuMemAllocManaged); use cuMemAlloc or cuMemAllocAsync")
       .PrintOnce();
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult Client::RefuseHandle() {
-  Line().Text("physical memory of the program's own is not covered by this job's limit and is "
-              "refused (cuMemCreate); use cuMemAlloc or cuMemAllocAsync")
+  Line()
+      .Text(
+          "physical memory of the program's own is not covered by this job's limit and is "
+          "refused (cuMemCreate); use cuMemAlloc or cuMemAllocAsync")
       .PrintOnce();
   return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -225,8 +230,8 @@ CUresult Client::Free(CUdeviceptr address) {
     block = arena_.block(id);
     free_seq = arena_.FreeSeq();
   }
-  // Programs rely on the synchronisation that cuMemFree does for cuMemAlloc memory. If it fails, the
-  // GPU may still use the block, so it stays allocated.
+  // Programs rely on the synchronisation that cuMemFree does for cuMemAlloc memory. If it fails,
+  // the GPU may still use the block, so it stays allocated.
   if (block.sync) {
     if (const CUresult result = driver_->cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
   }

@@ -4,8 +4,8 @@
 
 namespace sluice {
 
-// What the application is told about memory: its own limit and its own use, so that free + used never
-// exceeds total.
+// What the application is told about memory: its own limit and its own use, so that free + used
+// never exceeds total.
 
 CUresult Client::MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (free_bytes == nullptr || total_bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -55,8 +55,8 @@ CUresult Client::PoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribu
 }
 
 CUresult Client::PoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  const bool high = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
-                    attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+  const bool high =
+      attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
   if (!high || value == nullptr || !IsDefaultPool(pool)) {
     return driver_->cuMemPoolSetAttribute(pool, attribute, value);
   }

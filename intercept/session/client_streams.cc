@@ -5,8 +5,8 @@
 namespace sluice {
 namespace {
 
-// Handles this thread has used lately. A handle is remembered for one generation: until any stream or
-// context is destroyed. Default streams are not remembered, since what they mean depends on the
+// Handles this thread has used lately. A handle is remembered for one generation: until any stream
+// or context is destroyed. Default streams are not remembered, since what they mean depends on the
 // current context.
 struct KnownStream {
   const void* client;
@@ -21,7 +21,8 @@ bool IsDefault(CUstream stream) {
   return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
-// A drain that takes longer is given up: a stream may wait for something that only this thread can do.
+// A drain that takes longer is given up: a stream may wait for something that only this thread can
+// do.
 constexpr uint64_t kDrainLimitNs = 10'000'000'000;
 
 }  // namespace
@@ -55,10 +56,9 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
     if (context != context_) many_contexts_ = true;
     const uint32_t pinned =
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
-    *slot = streams_.Acquire(id, stream, context, per_thread ? ThreadId() : 0, pinned,
-                             session_.marks(), [this](uint32_t i) {
-                               return i == 0 || arena_.HasUnsynced(i);
-                             });
+    *slot =
+        streams_.Acquire(id, stream, context, per_thread ? ThreadId() : 0, pinned, session_.marks(),
+                         [this](uint32_t i) { return i == 0 || arena_.HasUnsynced(i); });
     // A slot may have changed hands: what other threads remember is void.
     if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
   }
@@ -83,9 +83,9 @@ void Client::Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint6
   protocol::PushRecord(session_.client_page(), session_.daemon_page(), ring_tail_, record);
 }
 
-// Queues the slot's next mark behind what is on the stream. Frees that were covered by it before this
-// call are behind it in the stream's order, too, because they were made before. False when the stream
-// cannot be marked from here, or (not required) when another thread is just doing it.
+// Queues the slot's next mark behind what is on the stream. Frees that were covered by it before
+// this call are behind it in the stream's order, too, because they were made before. False when the
+// stream cannot be marked from here, or (not required) when another thread is just doing it.
 bool Client::Mark(uint32_t slot, bool required) {
   if (slot >= kNoSlot) return false;
   Lock& lock = mark_locks_[slot];
@@ -137,8 +137,8 @@ bool Client::WaitForMarks(const uint64_t* targets, uint32_t slots) {
   return true;
 }
 
-// Waits until the GPU has done everything that was freed or issued so far, and makes all of it synced.
-// False when that cannot be known.
+// Waits until the GPU has done everything that was freed or issued so far, and makes all of it
+// synced. False when that cannot be known.
 bool Client::Drain() {
   bool to_mark[protocol::kStreamSlots];
   bool whole_context = false;
@@ -186,7 +186,8 @@ bool Client::Drain() {
   return true;
 }
 
-// The context was synchronised: what was freed on its streams up to `free_seq` is done, marked or not.
+// The context was synchronised: what was freed on its streams up to `free_seq` is done, marked or
+// not.
 void Client::CollectContext(CUcontext context, uint64_t free_seq) {
   for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
     if (streams_[slot].context == context) arena_.CollectThrough(slot, free_seq);

@@ -28,7 +28,8 @@ const char* CheckFrame(Frame& frame, size_t bytes, size_t fds) {
     case FrameType::kGrant: {
       constexpr size_t kFixed = offsetof(protocol::Grant, extent);
       if (bytes < kFixed) return "a Grant frame has the wrong size";
-      if (frame.grant.extents > protocol::kMaxExtentsPerFrame) return "a Grant has too many extents";
+      if (frame.grant.extents > protocol::kMaxExtentsPerFrame)
+        return "a Grant has too many extents";
       wanted = kFixed + frame.grant.extents * sizeof(protocol::Extent);
       break;
     }

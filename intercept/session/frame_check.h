@@ -21,9 +21,9 @@ union Frame {
   uint8_t raw[protocol::kMaxFrameBytes];
 };
 
-/// Null when the datagram is a well-formed frame that a daemon may send, with `fds` descriptors beside
-/// it; else what is wrong with it. Texts are zero-terminated afterwards. What a frame says about the
-/// pool is checked by whoever knows the pool.
+/// Null when the datagram is a well-formed frame that a daemon may send, with `fds` descriptors
+/// beside it; else what is wrong with it. Texts are zero-terminated afterwards. What a frame says
+/// about the pool is checked by whoever knows the pool.
 const char* CheckFrame(Frame& frame, size_t bytes, size_t fds);
 
 protocol::Header MakeHeader(protocol::FrameType type, size_t bytes, uint32_t seq);

@@ -21,8 +21,8 @@ struct FrameFds {
 };
 
 /// A seqpacket socket to the daemon. Sending is safe from several threads at once (a datagram is
-/// atomic); receiving is for one. Errors are texts for the user; null means success. Uses raw system
-/// calls, so that no thread is cancelled in the middle.
+/// atomic); receiving is for one. Errors are texts for the user; null means success. Uses raw
+/// system calls, so that no thread is cancelled in the middle.
 class FrameSocket {
  public:
   static constexpr uint64_t kForever = ~uint64_t{0};

@@ -125,16 +125,17 @@ const char* Session::TakeWelcome(const Frame& frame, FrameFds& fds) {
                      handle_count_ > 0 && handle_bytes_ <= kMaxPool / handle_count_;
   if (!sound || welcome.major != protocol::kMajor) {
     fds.CloseAll();
-    return sound ? "the daemon speaks another protocol version"
-                 : "the daemon's pool has an impossible shape (units are powers of two, the pool is "
-                   "at most 1 TiB)";
+    return sound
+               ? "the daemon speaks another protocol version"
+               : "the daemon's pool has an impossible shape (units are powers of two, the pool is "
+                 "at most 1 TiB)";
   }
   units_ = static_cast<uint32_t>(handle_bytes_ / unit_bytes_ * handle_count_);
   constexpr int kBoth = PROT_READ | PROT_WRITE;
-  marks_ = static_cast<protocol::MarkPage*>(
-      MapShared(fds.fd[0], sizeof(protocol::MarkPage), kBoth));
-  client_ = static_cast<protocol::ClientPage*>(
-      MapShared(fds.fd[1], sizeof(protocol::ClientPage), kBoth));
+  marks_ =
+      static_cast<protocol::MarkPage*>(MapShared(fds.fd[0], sizeof(protocol::MarkPage), kBoth));
+  client_ =
+      static_cast<protocol::ClientPage*>(MapShared(fds.fd[1], sizeof(protocol::ClientPage), kBoth));
   daemon_ = static_cast<const protocol::DaemonPage*>(
       MapShared(fds.fd[2], sizeof(protocol::DaemonPage), PROT_READ));
   mark_fd_ = fds.fd[0];

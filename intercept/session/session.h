@@ -17,19 +17,19 @@ namespace sluice {
 struct Answer {
   enum Kind { kGranted, kDenied, kLost };
   Kind kind;
-  protocol::DenyCode code;  // kDenied
+  protocol::DenyCode code;             // kDenied
   char text[protocol::kMaxTextBytes];  // kDenied: who holds what; kLost: what is wrong
 };
 
 /// One conversation with the daemon: the socket, the three shared pages and the mapped pool. The
-/// handshake is all or nothing. Not thread-safe by itself: one thread opens, requests or closes at a
-/// time (the client's request lock); Send and the pages may be used by all.
+/// handshake is all or nothing. Not thread-safe by itself: one thread opens, requests or closes at
+/// a time (the client's request lock); Send and the pages may be used by all.
 class Session {
  public:
   constexpr Session() = default;
 
-  /// Connects and maps everything; the context of `device` is current. On failure nothing is left and
-  /// `why` says what is wrong.
+  /// Connects and maps everything; the context of `device` is current. On failure nothing is left
+  /// and `why` says what is wrong.
   bool Open(const DriverTable& driver, const char* path, CUdevice device, Line& why);
   /// Says goodbye, unmaps everything. The caller has released all units.
   void Close(const DriverTable& driver);
@@ -39,8 +39,8 @@ class Session {
 
   uint32_t NextSeq() { return ++seq_; }
   const char* Send(const protocol::Header* header) { return socket_.Send(header); }
-  /// Waits for the answer to request `seq`; prints notices meanwhile. On kGranted the extents are in
-  /// the pending set until TakePending.
+  /// Waits for the answer to request `seq`; prints notices meanwhile. On kGranted the extents are
+  /// in the pending set until TakePending.
   void Await(uint32_t seq, Answer* answer);
   /// f(extent) for each run of granted units; false when f was false for one.
   template <class F>

@@ -64,7 +64,9 @@ class ArenaProperty : public ::testing::TestWithParam<uint32_t> {
     ASSERT_LE(block.end(), kGranules);
     ASSERT_EQ(arena_.FindLive(block.start), id);
     for (uint32_t g = block.start; g < block.end(); ++g) {
-      ASSERT_TRUE(UsableBy(model_[g], slot)) << "granule " << g << " state " << static_cast<int>(model_[g].state) << " slot " << model_[g].slot << " for " << slot;
+      ASSERT_TRUE(UsableBy(model_[g], slot))
+          << "granule " << g << " state " << static_cast<int>(model_[g].state) << " slot "
+          << model_[g].slot << " for " << slot;
       model_[g] = {State::kLive, 0, 0, id};
     }
     live_[id] = block;
@@ -146,8 +148,7 @@ class ArenaProperty : public ::testing::TestWithParam<uint32_t> {
           case BlockKind::kSynced:
             // Collecting changes the arena's view alone: allowed exactly when the mark is reached.
             if (granule.state == State::kUnsynced) {
-              ASSERT_TRUE(
-                  protocol::MarkReached(marks_.mark[granule.slot].load(), granule.mark));
+              ASSERT_TRUE(protocol::MarkReached(marks_.mark[granule.slot].load(), granule.mark));
             } else {
               ASSERT_EQ(granule.state, State::kSynced);
             }
@@ -172,14 +173,12 @@ class ArenaProperty : public ::testing::TestWithParam<uint32_t> {
     for (uint32_t u = 0; u < kUnits; ++u) {
       const auto from = model_.begin() + u * kUnitGranules;
       const auto to = from + kUnitGranules;
-      const auto here = std::count_if(from, to, [](const Granule& g) {
-        return g.state != State::kAbsent;
-      });
+      const auto here =
+          std::count_if(from, to, [](const Granule& g) { return g.state != State::kAbsent; });
       ASSERT_TRUE(here == 0 || here == kUnitGranules);
       held += here != 0;
-      const auto busy = std::count_if(from, to, [](const Granule& g) {
-        return g.state == State::kLive;
-      });
+      const auto busy =
+          std::count_if(from, to, [](const Granule& g) { return g.state == State::kLive; });
       live += static_cast<uint64_t>(busy);
       free_units += here != 0 && busy == 0;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 
-// A library with everything wrong that the check of libsluice.so must find: an export that is no hook,
-// missing hooks, a symbol newer than the floor, and a library it must not need.
+// A library with everything wrong that the check of libsluice.so must find: an export that is no
+// hook, missing hooks, a symbol newer than the floor, and a library it must not need.
 #include <math.h>
 #include <sys/stat.h>
 

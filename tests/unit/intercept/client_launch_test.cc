@@ -194,10 +194,10 @@ TEST_F(ClientLaunch, AGateAsksOnlyForWhatIsNotHeld) {
   Publish(TroughPlace::kAfterLast, 2, {{3, 2}, {5, 6}});
   daemon->on_request = [this](const protocol::Header& request) {
     const auto& gate = reinterpret_cast<const protocol::Gate&>(request);
-    daemon->Grant(request.seq,
-                  gate.gate == 2 ? std::vector<protocol::Extent>{{2, 4}}
-                                 : std::vector<protocol::Extent>{},
-                  gate.gate);
+    daemon->Grant(
+        request.seq,
+        gate.gate == 2 ? std::vector<protocol::Extent>{{2, 4}} : std::vector<protocol::Extent>{},
+        gate.gate);
   };
   Iteration();
   Iteration();

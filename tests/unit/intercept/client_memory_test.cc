@@ -125,7 +125,8 @@ TEST_F(ClientMemory, MoreThanThePoolIsRefusedWithoutAsking) {
   CUdeviceptr at = 0;
   EXPECT_EQ(client->AllocAsync(&at, 33 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(client->AllocAsync(&at, ~size_t{0}, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "more than the whole pool of 2.0 MiB"));
+  EXPECT_TRUE(
+      Contains(testing::internal::GetCapturedStderr(), "more than the whole pool of 2.0 MiB"));
   EXPECT_EQ(daemon->Count(FrameType::kLease), 1u);
 }
 

@@ -149,8 +149,9 @@ TEST_F(ClientSession, ADaemonThatIsLostLeavesWhatIsHeld) {
   EXPECT_EQ(client->AllocAsync(&b, 4 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(client->AllocAsync(&b, 4 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(said,
-            "sluice: lost the daemon (it is gone): this job keeps its 128.0 KiB and gets no more\n");
+  EXPECT_EQ(
+      said,
+      "sluice: lost the daemon (it is gone): this job keeps its 128.0 KiB and gets no more\n");
   Launch("goes on");
   EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(AllocAsync(2 * kUnit), a);
@@ -177,7 +178,8 @@ TEST_F(ClientSession, HostileGrantsEndTheSessionAndNothingElse) {
     testing::internal::CaptureStderr();
     CUdeviceptr b = 0;
     EXPECT_EQ(client->AllocAsync(&b, 2 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
-    EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "lost the daemon (it granted what"));
+    EXPECT_TRUE(
+        Contains(testing::internal::GetCapturedStderr(), "lost the daemon (it granted what"));
     EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
   }
 }

@@ -120,7 +120,8 @@ void FakeDaemon::HandShake() {
 
 void FakeDaemon::Serve() {
   while (true) {
-    pollfd wait[2] = {{socket_ >= 0 ? socket_.load() : listener_, POLLIN, 0}, {wake_[0], POLLIN, 0}};
+    pollfd wait[2] = {{socket_ >= 0 ? socket_.load() : listener_, POLLIN, 0},
+                      {wake_[0], POLLIN, 0}};
     if (poll(wait, 2, -1) < 0) continue;
     if (wait[1].revents != 0) return;
     if (socket_ < 0) {
@@ -245,7 +246,9 @@ void FakeDaemon::Close(const char* text) {
   SendRaw(&frame, sizeof frame);
 }
 
-void FakeDaemon::SendRaw(const void* bytes, size_t count) { SendWithFds(socket_, bytes, count, {}); }
+void FakeDaemon::SendRaw(const void* bytes, size_t count) {
+  SendWithFds(socket_, bytes, count, {});
+}
 
 void FakeDaemon::HangUp() { shutdown(socket_, SHUT_RDWR); }
 

@@ -16,9 +16,9 @@
 
 namespace sluice::test {
 
-/// The daemon's end of one session, on a thread of its own, as simple as it can be: grants the lowest
-/// free units below the limit, takes releases back at once. Tests look at what came and can answer by
-/// themselves.
+/// The daemon's end of one session, on a thread of its own, as simple as it can be: grants the
+/// lowest free units below the limit, takes releases back at once. Tests look at what came and can
+/// answer by themselves.
 class FakeDaemon {
  public:
   struct Options {

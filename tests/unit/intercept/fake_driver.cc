@@ -110,8 +110,7 @@ FakeDriver::FakeDriver() {
                                                  : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   };
-  table_.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr at, cuuint64_t value,
-                                      unsigned) {
+  table_.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned) {
     if (t_relaxed == 0) Get().unrelaxed_call = true;
     {
       const std::lock_guard lock(Get().mutex);

@@ -60,7 +60,7 @@ class FakeDriver {
     CUstream stream;
   };
   std::vector<Memset> memsets;
-  int relaxed_depth = 0;       // inside cuThreadExchangeStreamCaptureMode pairs
+  int relaxed_depth = 0;        // inside cuThreadExchangeStreamCaptureMode pairs
   bool unrelaxed_call = false;  // a call that must be inside such a pair was not
 
   static FakeDriver& Get();

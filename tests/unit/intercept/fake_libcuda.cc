@@ -7,8 +7,8 @@
 #include "common/cuda/driver_api.h"
 
 // A libcuda.so.1 that does nothing but let itself be found: every function of functions.def answers
-// CUDA_ERROR_UNKNOWN, cuGetProcAddress works. With FAKE_GPA=private it hands out addresses that differ
-// from the exported ones, as a driver may.
+// CUDA_ERROR_UNKNOWN, cuGetProcAddress works. With FAKE_GPA=private it hands out addresses that
+// differ from the exported ones, as a driver may.
 
 namespace {
 
@@ -78,8 +78,8 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext) { return CUDA_ERROR_UNKNOWN; }
 namespace {
 
 const Row kRows[] = {
-#define CU_FUNCTION(symbol, base, version, per_thread, params, names)          \
-  {#base, version, (per_thread) != 0, reinterpret_cast<void*>(&symbol),          \
+#define CU_FUNCTION(symbol, base, version, per_thread, params, names)   \
+  {#base, version, (per_thread) != 0, reinterpret_cast<void*>(&symbol), \
    reinterpret_cast<void*>(&Inner_##symbol<0>)},
 #include "common/cuda/functions.def"
 #undef CU_FUNCTION

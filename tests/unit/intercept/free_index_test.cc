@@ -56,9 +56,15 @@ TEST(FreeIndex, MatchesAnOrderedMap) {
     const uint32_t wanted = 1 + random() % 1100;
     auto it = model.begin();
     while (it != model.end() && it->second.size < wanted) ++it;
-    ASSERT_EQ(index.FindFirst(tree, wanted, &path), it != model.end());
+    ASSERT_EQ(index.FindEdge(tree, wanted, false, &path), it != model.end());
     if (it != model.end()) {
       ASSERT_EQ(index.ValueAt(tree, path), it->second.value);
+    }
+    auto last = model.rbegin();
+    while (last != model.rend() && last->second.size < wanted) ++last;
+    ASSERT_EQ(index.FindEdge(tree, wanted, true, &path), last != model.rend());
+    if (last != model.rend()) {
+      ASSERT_EQ(index.ValueAt(tree, path), last->second.value);
     }
   }
   index.FreeMemory();
@@ -70,10 +76,10 @@ TEST(FreeIndex, TheLargestKeysAndSizesWork) {
   ASSERT_TRUE(index.Reserve(2));
   index.Insert(tree, FreeIndex::kLimit - 1, FreeIndex::kLimit - 1, 5);
   FreePath path;
-  ASSERT_TRUE(index.FindFirst(tree, FreeIndex::kLimit - 1, &path));
+  ASSERT_TRUE(index.FindEdge(tree, FreeIndex::kLimit - 1, false, &path));
   EXPECT_EQ(index.ValueAt(tree, path), 5u);
   index.Erase(tree, path);
-  EXPECT_FALSE(index.FindFirst(tree, 1, &path));
+  EXPECT_FALSE(index.FindEdge(tree, 1, false, &path));
   index.FreeMemory();
 }
 

@@ -9,8 +9,8 @@
 #include "common/cuda/driver_api.h"
 
 // Runs with the built libsluice.so preloaded, on a driver whose functions all answer
-// CUDA_ERROR_UNKNOWN. A hooked cuMemCreate answers CUDA_ERROR_NOT_SUPPORTED without asking anybody, and
-// so tells which way a call went. SLUICE_SOCKET is set (to nobody) or not, by the test's name.
+// CUDA_ERROR_UNKNOWN. A hooked cuMemCreate answers CUDA_ERROR_NOT_SUPPORTED without asking anybody,
+// and so tells which way a call went. SLUICE_SOCKET is set (to nobody) or not, by the test's name.
 
 namespace {
 
@@ -39,7 +39,9 @@ TEST(Lookup, DlsymOnTheDriversHandle) {
   EXPECT_EQ(Call(entry), Expected());
 }
 
-TEST(Lookup, DlsymWithoutAHandle) { EXPECT_EQ(Call(dlsym(RTLD_DEFAULT, "cuMemCreate")), Expected()); }
+TEST(Lookup, DlsymWithoutAHandle) {
+  EXPECT_EQ(Call(dlsym(RTLD_DEFAULT, "cuMemCreate")), Expected());
+}
 
 TEST(Lookup, WhatIsNotHookedIsTheDriversOwn) {
   void* entry = dlsym(Driver(), "cuDriverGetVersion");

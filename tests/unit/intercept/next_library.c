@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-// Preloaded behind libsluice.so: wraps a function of the C library in the usual way. If RTLD_NEXT lost
-// its meaning, it would find itself.
+// Preloaded behind libsluice.so: wraps a function of the C library in the usual way. If RTLD_NEXT
+// lost its meaning, it would find itself.
 int sluice_next_is_itself(void);
 
 pid_t getppid(void) {
