@@ -264,6 +264,7 @@ void Flow::Tick(uint64_t now_ns) {
   PollFences(now_ns);
   SettleUnprofiled();
   AdmitWaiting();
+  YieldToQuarantine();
   DenyOverdue();
   Decide();
   SendNotices();

@@ -96,6 +96,7 @@ class Flow {
   // flow_timers.cc: what happens because time passes.
   void SendNotices();
   void DenyOverdue();
+  void YieldToQuarantine();
   void SettleUnprofiled();
   void Settle(JobId id, FlowJob* job);
   bool SomebodyWaitsToBegin(JobId but) const;

@@ -60,6 +60,22 @@ void Flow::DenyOverdue() {
   }
 }
 
+/// A dead job's memory mostly comes back within milliseconds, but a forked child may keep it for
+/// hours. Who was given no limit begins with what is left, and may grow later.
+void Flow::YieldToQuarantine() {
+  Units quarantined = 0;
+  for (const scheduler::Job& job : ledger_.jobs()) quarantined += job.quarantined;
+  if (quarantined == 0) return;
+  Ledger next = ledger_;
+  bool some = false;
+  for (const auto& [id, job] : jobs_) {
+    if (!MayYield(id) || now_ns_ - job.waits_since_ns < options_.notice_after_ns) continue;
+    const Units left = options_.pool_units - quarantined;
+    some = (left > 0 && left < next.Find(id)->limit && next.SetLimit(id, left).ok()) || some;
+  }
+  if (some) ReplaceLedger(std::move(next));
+}
+
 bool Flow::SomebodyWaitsToBegin(JobId but) const {
   for (const auto& [id, job] : jobs_) {
     if (id == but || job.waits_since_ns == 0) continue;

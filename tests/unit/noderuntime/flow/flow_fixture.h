@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "intercept/protocol/page_access.h"
+#include "noderuntime/flow/flow.h"
+#include "noderuntime/session/frames.h"
+
+namespace sluice::flow {
+
+/// Everything the flow says, in order.
+class RecordingSink : public FlowSink {
+ public:
+  void Grant(JobId job, const GrantAnswer& answer) override {
+    grants[job].push_back(answer);
+    order.push_back("grant " + std::to_string(job));
+  }
+  void Deny(JobId job, uint32_t, protocol::DenyCode code, const std::string& text) override {
+    denials[job].emplace_back(code, text);
+    order.push_back("deny " + std::to_string(job));
+  }
+  void Notice(JobId job, uint32_t, const std::string& text) override { notices[job].push_back(text); }
+  void Log(const scheduler::Record& record) override { records.push_back(record); }
+  void HolderChanged(const Extents& extents, JobId holder) override {
+    for (const scheduler::Extent& extent : extents) {
+      for (Units unit = extent.offset; unit < extent.end(); ++unit) holders[unit] = holder;
+    }
+    order.push_back("holder " + std::to_string(holder));
+  }
+
+  size_t Count(scheduler::EventKind event, JobId job) const {
+    size_t count = 0;
+    for (const auto& record : records) count += record.event == event && record.job == job;
+    return count;
+  }
+
+  std::map<JobId, std::vector<GrantAnswer>> grants;
+  std::map<JobId, std::vector<std::pair<protocol::DenyCode, std::string>>> denials;
+  std::map<JobId, std::vector<std::string>> notices;
+  std::vector<scheduler::Record> records;
+  std::map<Units, JobId> holders;
+  std::vector<std::string> order;
+};
+
+/// The pages of one client, and what its library would write into them.
+struct FakeClient {
+  std::unique_ptr<protocol::MarkPage> mark = std::make_unique<protocol::MarkPage>();
+  std::unique_ptr<protocol::ClientPage> client = std::make_unique<protocol::ClientPage>();
+  std::unique_ptr<protocol::DaemonPage> daemon = std::make_unique<protocol::DaemonPage>();
+  uint64_t cached_tail = 0;
+  uint32_t launches = 0;
+
+  JobPages pages() const { return {mark.get(), client.get(), daemon.get()}; }
+  void Push(protocol::OpKind kind, uint64_t value, uint32_t detail = 0) {
+    protocol::PushRecord(*client, *daemon, cached_tail,
+                         {static_cast<uint8_t>(kind), 0, 0, detail, value});
+  }
+  void Launch(uint64_t function, bool timed) {
+    Push(protocol::OpKind::kLaunch, function, launches);
+    if (timed) Push(protocol::OpKind::kLaunchTime, 50'000, launches);
+    ++launches;
+  }
+  /// A triangle: `layers` blocks allocated on the way up and freed on the way down, each with a launch.
+  void Iterate(uint32_t layers, uint64_t block) {
+    const bool timed = flag(protocol::kWantTimes);
+    for (uint32_t i = 0; i < layers; ++i) {
+      Push(protocol::OpKind::kAlloc, block);
+      Launch(100 + i, timed);
+    }
+    for (uint32_t i = layers; i-- > 0;) {
+      Launch(200 + i, timed);
+      Push(protocol::OpKind::kFree, block);
+    }
+  }
+  bool flag(protocol::DaemonFlags flag) const { return (daemon->flags.load() & flag) != 0; }
+  uint32_t profile() const {
+    auto image = std::make_unique<protocol::ProfileImage>();
+    EXPECT_TRUE(protocol::ReadProfile(*daemon, image.get()));
+    return image->profile_id;
+  }
+};
+
+class FlowTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kMs = 1'000'000;
+  static constexpr uint64_t kS = 1'000 * kMs;
+  static constexpr uint64_t kUnit = 1 << 20;
+
+  FlowTest() { Restart(); }
+  void Restart() {
+    options_.pool_units = 40;
+    options_.unit_bytes = kUnit;
+    sink_ = RecordingSink();
+    flow_ = std::make_unique<Flow>(options_, &sink_);
+  }
+
+  void Start(JobId job, Units limit = 0, Units request = 0) {
+    flow_->Start({job, "job" + std::to_string(job), limit, request}, clients_[job].pages(), now_);
+  }
+  Status Lease(JobId job, Units units, Units contiguous = 1) {
+    protocol::Lease lease = {};
+    lease.header.seq = ++seq_;
+    lease.units = units;
+    lease.contiguous = contiguous;
+    return flow_->OnLease(job, lease, now_);
+  }
+  Status Release(JobId job, const std::vector<protocol::Extent>& extents,
+                 const std::vector<protocol::FenceTerm>& fence = {}) {
+    return flow_->OnRelease(job, {fence, extents}, now_);
+  }
+  Status Gate(JobId job, uint32_t gate, uint32_t profile, uint64_t iteration = 0, bool drained = true) {
+    protocol::Gate frame = {};
+    frame.header.seq = ++seq_;
+    frame.gate = gate;
+    frame.profile = profile;
+    frame.iteration = iteration;
+    frame.drained = drained;
+    return flow_->OnGate(job, frame, now_);
+  }
+  void Pass(uint64_t ns) {
+    now_ += ns;
+    flow_->Tick(now_);
+  }
+  /// Runs iterations of `layers` units until the profile is published. The job holds base + layers units.
+  uint32_t Measure(JobId job, uint32_t layers) {
+    for (int i = 0; i < 64 && clients_[job].profile() == 0; ++i) {
+      clients_[job].Iterate(layers, kUnit);
+      Pass(5 * kMs);
+    }
+    return clients_[job].profile();
+  }
+  const scheduler::Job& Known(JobId job) { return *flow_->ledger().Find(job); }
+
+  FlowOptions options_;
+  RecordingSink sink_;
+  std::unique_ptr<Flow> flow_;
+  std::map<JobId, FakeClient> clients_;
+  uint64_t now_ = 1'000 * kS;
+  uint32_t seq_ = 0;
+};
+
+}  // namespace sluice::flow

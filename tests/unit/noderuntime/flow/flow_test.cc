@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/flow/flow.h"
+
+#include "tests/unit/noderuntime/flow/flow_fixture.h"
+
+namespace sluice::flow {
+namespace {
+
+using scheduler::EventKind;
+using scheduler::Phase;
+
+TEST_F(FlowTest, TheFirstJobBeginsAtOnceWithThePoolAsItsLimit) {
+  Start(1);
+  EXPECT_EQ(Known(1).phase, Phase::kUnprofiled);
+  EXPECT_EQ(clients_[1].daemon->limit_units.load(), 40u);
+  ASSERT_TRUE(Lease(1, 4, 4).ok());
+  ASSERT_EQ(sink_.grants[1].size(), 1u);
+  EXPECT_EQ(TotalUnits(sink_.grants[1][0].extents), 4u);
+  EXPECT_EQ(sink_.grants[1][0].gate, protocol::kNoGate);
+  EXPECT_EQ(sink_.grants[1][0].epoch, 1u);
+  EXPECT_EQ(sink_.grants[1][0].claim, 40u);
+}
+
+// The GPU is told who may touch a unit before the client is: else its first kernel is a violation.
+TEST_F(FlowTest, TheHolderIsPublishedBeforeTheGrantIsSent) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 4).ok());
+  EXPECT_EQ(sink_.order, (std::vector<std::string>{"holder 1", "grant 1"}));
+}
+
+TEST_F(FlowTest, BeyondItsLimitAJobIsDeniedAtOnceWithNumbers) {
+  Start(1, 8);
+  ASSERT_TRUE(Lease(1, 6).ok());
+  ASSERT_TRUE(Lease(1, 3).ok());
+  ASSERT_EQ(sink_.denials[1].size(), 1u);
+  EXPECT_EQ(sink_.denials[1][0].first, protocol::DenyCode::kOverLimit);
+  EXPECT_NE(sink_.denials[1][0].second.find("limit is 8.0 MiB"), std::string::npos);
+  EXPECT_EQ(Known(1).leased, 6u);
+}
+
+// Its own units on their way back count against the limit: out of memory would be wrong, they come back.
+TEST_F(FlowTest, ALeaseThatOnlyItsOwnFencesHinderWaitsForThem) {
+  Start(1, 8);
+  ASSERT_TRUE(Lease(1, 8).ok());
+  ASSERT_TRUE(Release(1, {{0, 4}}, {{3, 0, 1}}).ok());
+  ASSERT_TRUE(Lease(1, 4).ok());
+  EXPECT_TRUE(sink_.denials[1].empty());
+  EXPECT_EQ(sink_.grants[1].size(), 1u);
+  EXPECT_EQ(flow_->urgency(), Urgency::kFences);
+  clients_[1].mark->mark[3].store(1);
+  flow_->PollFences(now_);
+  EXPECT_EQ(sink_.grants[1].size(), 2u);
+}
+
+TEST_F(FlowTest, ReleasedUnitsAreHeldUntilEveryTermIsReached) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 8).ok());
+  // Cyclic: the mark may wrap between now and the fence.
+  clients_[1].mark->mark[5].store(~uint64_t{0});
+  ASSERT_TRUE(Release(1, {{2, 3}}, {{5, 0, 1}, {6, 0, 2}}).ok());
+  EXPECT_EQ(Known(1).unfenced, 3u);
+  EXPECT_EQ(sink_.holders[2], 1u);
+  clients_[1].mark->mark[5].store(1);
+  flow_->PollFences(now_);
+  EXPECT_EQ(Known(1).unfenced, 3u);
+  clients_[1].mark->mark[6].store(2);
+  flow_->PollFences(now_);
+  EXPECT_EQ(Known(1).unfenced, 0u);
+  EXPECT_EQ(Known(1).leased, 5u);
+  EXPECT_EQ(sink_.holders[2], scheduler::kNoJob);
+  EXPECT_EQ(sink_.holders[1], 1u);
+  EXPECT_EQ(sink_.Count(EventKind::kFenced, 1), 1u);
+  EXPECT_EQ(flow_->fences_pending(), 0u);
+}
+
+TEST_F(FlowTest, AReleaseWithoutTermsIsDoneAlready) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 8).ok());
+  ASSERT_TRUE(Release(1, {{0, 8}}).ok());
+  EXPECT_EQ(flow_->ledger().free(), 40u);
+}
+
+TEST_F(FlowTest, WithTheFaultFencesAreIgnored) {
+  options_.faults.ignore_fences = true;
+  Restart();
+  Start(1);
+  ASSERT_TRUE(Lease(1, 8).ok());
+  ASSERT_TRUE(Release(1, {{0, 8}}, {{0, 0, 99}}).ok());
+  EXPECT_EQ(flow_->ledger().free(), 40u);
+}
+
+TEST_F(FlowTest, ReleasingWhatIsNotHeldIsABreach) {
+  Start(1);
+  EXPECT_FALSE(Release(1, {{0, 1}}).ok());
+  ASSERT_TRUE(Lease(1, 4).ok());
+  EXPECT_FALSE(Release(1, {{3, 2}}).ok());
+  EXPECT_FALSE(Release(1, {{100, 1}}).ok());
+  EXPECT_FALSE(Release(1, {{0, 1}, {0, 1}}).ok());
+  EXPECT_EQ(Known(1).leased, 4u);
+  ASSERT_TRUE(Release(1, {{0, 1}}, {{0, 0, 5}}).ok());
+  EXPECT_FALSE(Release(1, {{0, 1}}).ok()) << "given back twice";
+}
+
+TEST_F(FlowTest, FramesOfAJobThatHasNotBegunAreBreaches) {
+  EXPECT_FALSE(Lease(9, 1).ok());
+  EXPECT_FALSE(Gate(9, 0, 1).ok());
+  EXPECT_FALSE(Release(9, {{0, 1}}).ok());
+}
+
+TEST_F(FlowTest, ASecondJobWaitsWhileTheFirstIsMeasuredAndIsToldSo) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 10).ok());
+  Start(2);
+  EXPECT_TRUE(clients_[1].flag(protocol::kPressure));
+  ASSERT_TRUE(Lease(2, 5).ok());
+  EXPECT_TRUE(sink_.grants[2].empty());
+  EXPECT_EQ(sink_.Count(EventKind::kWait, 2), 1u);
+  Pass(999 * kMs);
+  EXPECT_TRUE(sink_.notices[2].empty());
+  Pass(1 * kMs);
+  ASSERT_EQ(sink_.notices[2].size(), 1u);
+  EXPECT_EQ(sink_.notices[2][0].find("waiting"), 0u) << sink_.notices[2][0];
+  EXPECT_NE(sink_.notices[2][0].find("job 1 'job1' holds 10.0 MiB"), std::string::npos);
+  Pass(3 * kS);
+  EXPECT_EQ(sink_.notices[2].size(), 1u) << "one line for one wait";
+}
+
+TEST_F(FlowTest, AJobWithoutLaunchesIsNotWaitedForLongerThanFiveSeconds) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 10).ok());
+  Start(2);
+  ASSERT_TRUE(Lease(2, 5).ok());
+  Pass(4 * kS);
+  EXPECT_FALSE(Known(1).settled);
+  clients_[1].Launch(1, false);  // it lives: the time starts anew
+  Pass(1100 * kMs);
+  EXPECT_FALSE(Known(1).settled);
+  Pass(5 * kS);
+  EXPECT_TRUE(Known(1).settled);
+  EXPECT_EQ(Known(1).limit, 11u);
+  EXPECT_EQ(sink_.notices[1].back(), "limit is now 11.0 MiB");
+  EXPECT_EQ(clients_[1].daemon->limit_units.load(), 11u);
+  ASSERT_EQ(sink_.grants[2].size(), 1u) << "what it asked for while it waited comes with its start";
+  EXPECT_EQ(TotalUnits(sink_.grants[2][0].extents), 5u);
+}
+
+// Nobody limited it, so it may grow again as far as the others' promises allow.
+TEST_F(FlowTest, ASettledJobWithoutALimitMayGrow) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 10).ok());
+  Start(2);
+  Pass(kS);
+  Pass(6 * kS);
+  ASSERT_EQ(Known(1).limit, 11u);
+  flow_->Die(2, now_);
+  flow_->HolderGone(2, now_);
+  ASSERT_TRUE(Lease(1, 15).ok());
+  EXPECT_EQ(Known(1).leased, 25u);
+  EXPECT_GE(Known(1).limit, 25u);
+}
+
+TEST_F(FlowTest, ANewcomerThatFitsBesideNobodyIsRefusedWithTheHolders) {
+  Start(1, 30);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  Start(2, 20, 20);
+  ASSERT_TRUE(Lease(2, 5).ok());
+  EXPECT_TRUE(sink_.denials[2].empty()) << "job 1 may still turn out to need less";
+  Pass(kS);
+  Pass(6 * kS);
+  Pass(6 * kS);
+  ASSERT_EQ(sink_.denials[2].size(), 1u);
+  EXPECT_EQ(sink_.denials[2][0].first, protocol::DenyCode::kRefused);
+  EXPECT_NE(sink_.denials[2][0].second.find("job 1 'job1'"), std::string::npos);
+  ASSERT_TRUE(Lease(2, 1).ok());
+  EXPECT_EQ(sink_.denials[2].size(), 2u) << "a refused job stays refused";
+}
+
+TEST_F(FlowTest, RegistrationsBeyondThePoolAreRefused) {
+  Start(1, 0, 30);
+  EXPECT_TRUE(flow_->CheckRegistration({0, "b", 0, 10}).ok());
+  const Status status = flow_->CheckRegistration({0, "b", 0, 11});
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("request 11.0 MiB"), std::string::npos);
+}
+
+TEST_F(FlowTest, ADeadJobsMemoryIsQuarantinedUntilItsLastHolderIsGone) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  EXPECT_TRUE(flow_->Die(1, now_));
+  EXPECT_EQ(Known(1).quarantined, 30u);
+  EXPECT_EQ(sink_.holders[0], 1u);
+  Start(2);
+  ASSERT_TRUE(Lease(2, 20).ok());
+  EXPECT_TRUE(sink_.grants[2].empty());
+  flow_->HolderGone(1, now_);
+  EXPECT_EQ(flow_->ledger().Find(1), nullptr);
+  ASSERT_EQ(sink_.grants[2].size(), 1u);
+  // Taken from the dead before it is given to the next.
+  EXPECT_EQ(sink_.order.back(), "grant 2");
+  EXPECT_EQ(sink_.order[sink_.order.size() - 3], "holder 0");
+}
+
+TEST_F(FlowTest, WithTheFaultADeadJobsMemoryIsFreeAtOnce) {
+  options_.faults.skip_quarantine = true;
+  Restart();
+  Start(1);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  EXPECT_FALSE(flow_->Die(1, now_));
+  EXPECT_EQ(flow_->ledger().free(), 40u);
+}
+
+TEST_F(FlowTest, AJobThatNeverHeldAnythingLeavesWithoutATrace) {
+  Start(1, 30);
+  ASSERT_TRUE(Lease(1, 1).ok());
+  Start(2);
+  EXPECT_FALSE(flow_->Die(2, now_));
+  EXPECT_EQ(sink_.Count(EventKind::kLeave, 2), 1u);
+  EXPECT_EQ(flow_->ledger().Find(2), nullptr);
+}
+
+// A forked child may keep a dead job's memory for hours.
+TEST_F(FlowTest, ANewcomerWithoutALimitBeginsBesideAQuarantineThatLasts) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  flow_->Die(1, now_);
+  Start(2);
+  ASSERT_TRUE(Lease(2, 5).ok());
+  Pass(900 * kMs);
+  EXPECT_TRUE(sink_.grants[2].empty()) << "mostly it lasts for milliseconds";
+  Pass(200 * kMs);
+  ASSERT_EQ(sink_.grants[2].size(), 1u);
+  EXPECT_EQ(Known(2).limit, 10u);
+}
+
+TEST_F(FlowTest, WaitingForWhatNobodyPromisedIsBounded) {
+  options_.lease_wait_ns = 3 * kS;
+  Restart();
+  Start(1);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  flow_->Die(1, now_);  // its last holder lives on
+  Start(2);
+  Pass(1100 * kMs);
+  ASSERT_TRUE(Lease(2, 10).ok());
+  ASSERT_EQ(sink_.grants[2].size(), 1u);
+  ASSERT_TRUE(Lease(2, 5).ok());
+  Pass(2900 * kMs);
+  EXPECT_TRUE(sink_.denials[2].empty());
+  Pass(100 * kMs);
+  ASSERT_EQ(sink_.denials[2].size(), 1u);
+  EXPECT_EQ(sink_.denials[2][0].first, protocol::DenyCode::kExhausted);
+  EXPECT_NE(sink_.denials[2][0].second.find("gave up after 3 s"), std::string::npos);
+  EXPECT_NE(sink_.denials[2][0].second.find("its process ended"), std::string::npos);
+  EXPECT_EQ(sink_.Count(EventKind::kDeny, 2), 1u);
+}
+
+TEST_F(FlowTest, EagerLendingAndCreditOffAreFlags) {
+  Start(1);
+  EXPECT_FALSE(clients_[1].flag(protocol::kCreditOff));
+  options_.lend_eagerly = true;
+  options_.credit = false;
+  Restart();
+  clients_.clear();
+  Start(1);
+  EXPECT_TRUE(clients_[1].flag(protocol::kPressure));
+  EXPECT_TRUE(clients_[1].flag(protocol::kCreditOff));
+}
+
+}  // namespace
+}  // namespace sluice::flow

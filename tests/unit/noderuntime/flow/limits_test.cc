@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/flow/limits.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::flow {
+namespace {
+
+using scheduler::GateTerms;
+using scheduler::JobId;
+using scheduler::Ledger;
+
+bool Nobody(JobId) { return false; }
+bool Everybody(JobId) { return true; }
+
+TEST(Limits, ATenthMoreRoundsUp) {
+  EXPECT_EQ(WithTenth(0), 1u);
+  EXPECT_EQ(WithTenth(1), 2u);
+  EXPECT_EQ(WithTenth(100), 110u);
+  EXPECT_EQ(WithTenth(101), 112u);
+  EXPECT_EQ(WithTenth(0xffffffff), 0xffffffffu);
+}
+
+TEST(Limits, ARequestTakesWhatTheOthersLimitsLeave) {
+  Ledger ledger(100, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 90).ok());
+  ASSERT_TRUE(ledger.Admit(2, "b", 0, 95).ok());
+  SetRequest(&ledger, 1, 20, Nobody);
+  EXPECT_EQ(ledger.Find(1)->request, 5u);
+  EXPECT_EQ(ledger.Find(2)->limit, 95u);
+  EXPECT_TRUE(ledger.CheckInvariants().ok());
+}
+
+TEST(Limits, WhoMayYieldMakesRoom) {
+  Ledger ledger(100, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 90).ok());
+  ASSERT_TRUE(ledger.Admit(2, "b", 10, 95).ok());
+  ASSERT_TRUE(ledger.Admit(3, "c", 0, 90).ok());
+  SetRequest(&ledger, 1, 20, [](JobId job) { return job != 3; });
+  // Job 3 keeps 90 of 100 beside 10 of job 2: nothing is left for job 1.
+  EXPECT_EQ(ledger.Find(1)->request, 0u);
+  SetRequest(&ledger, 1, 20, Everybody);
+  EXPECT_EQ(ledger.Find(1)->request, 20u);
+  EXPECT_EQ(ledger.Find(2)->limit, 80u);
+  EXPECT_EQ(ledger.Find(3)->limit, 70u);
+  EXPECT_TRUE(ledger.CheckInvariants().ok());
+}
+
+TEST(Limits, ARequestNeverExceedsItsLimit) {
+  Ledger ledger(100, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 30).ok());
+  SetRequest(&ledger, 1, 50, Nobody);
+  EXPECT_EQ(ledger.Find(1)->request, 30u);
+}
+
+TEST(Limits, NobodyYieldsBelowItsOwnRequest) {
+  Ledger ledger(100, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 100 - 40).ok());
+  ASSERT_TRUE(ledger.Admit(2, "b", 40, 100).ok());
+  MakeRoom(&ledger, 1, 70, Everybody);
+  EXPECT_EQ(ledger.Find(2)->limit, 100u);
+}
+
+TEST(Limits, TheLargestClaimLeavesOthersTheirTroughs) {
+  Ledger ledger(100, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 90).ok());
+  ASSERT_TRUE(ledger.Admit(2, "b", 0, 90).ok());
+  ASSERT_TRUE(ledger.StartUnprofiled(2).ok());
+  ASSERT_TRUE(ledger.Grant(2, {{0, 10}}).ok());
+  ASSERT_TRUE(ledger.ReachTrough(2, true).ok());
+  EXPECT_EQ(LargestClaim(ledger, 1), 90u);
+  // In its iteration it holds more, but gives that back.
+  GateTerms terms;
+  terms.claim = 50;
+  ASSERT_TRUE(ledger.OpenGate(2, terms).ok());
+  ASSERT_TRUE(ledger.Grant(2, {{10, 30}}).ok());
+  EXPECT_EQ(LargestClaim(ledger, 1), 90u);
+}
+
+}  // namespace
+}  // namespace sluice::flow

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/session/session.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+#include "tests/unit/noderuntime/support/scripted_client.h"
+
+namespace sluice::session {
+namespace {
+
+using protocol::FrameType;
+
+class SessionTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kNow = 1'000'000'000;
+
+  void SetUp() override {
+    for (int i = 0; i < 130; ++i) {
+      handles_.emplace_back(::memfd_create("handle", MFD_CLOEXEC));
+      pool_.handles.push_back(handles_.back().get());
+    }
+    pool_.unit_bytes = 1 << 18;
+    pool_.handle_bytes = 1 << 21;
+    pool_.device_uuid = {1, 2, 3};
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    Result<Peer> peer = PeerOf(ends[0]);
+    ASSERT_TRUE(peer.ok()) << peer.status().message();
+    EXPECT_EQ(peer->pid, ::getpid());
+    session_.emplace(7, UniqueFd(ends[0]), std::move(*peer), pool_, kNow);
+    client_.emplace(UniqueFd(ends[1]));
+    session_->StartWakeup();
+  }
+
+  template <typename Event>
+  ::testing::AssertionResult Next(Event* event = nullptr) {
+    std::optional<SessionEvent> next = session_->Next(kNow);
+    if (!next.has_value()) return ::testing::AssertionFailure() << "nothing";
+    if (const auto* closed = std::get_if<Closed>(&*next);
+        closed != nullptr && !std::is_same_v<Event, Closed>) {
+      return ::testing::AssertionFailure() << "closed: " << closed->reason;
+    }
+    if (!std::holds_alternative<Event>(*next)) {
+      return ::testing::AssertionFailure() << "event " << next->index();
+    }
+    if (event != nullptr) *event = std::get<Event>(std::move(*next));
+    return ::testing::AssertionSuccess();
+  }
+
+  void Handshake() {
+    client_->Hello(pool_.device_uuid);
+    ASSERT_TRUE(Next<Opened>());
+    ASSERT_TRUE(session_->Accept(0, 0).ok());
+    while (client_->Receive().has_value()) {
+    }
+    client_->Ready();
+    ASSERT_TRUE(Next<protocol::Ready>());
+  }
+
+  /// The session is over and the client can read why.
+  void ExpectClosed(const std::string& reason) {
+    Closed closed;
+    ASSERT_TRUE(Next(&closed));
+    EXPECT_FALSE(closed.by_peer);
+    EXPECT_NE(closed.reason.find(reason), std::string::npos) << closed.reason;
+    EXPECT_TRUE(session_->closed());
+    const auto frame = client_->Receive();
+    ASSERT_TRUE(frame.has_value());
+    ASSERT_EQ(frame->type(), FrameType::kClose);
+    EXPECT_EQ(std::string(frame->As<protocol::Close>().text), closed.reason);
+  }
+
+  std::vector<UniqueFd> handles_;
+  PoolAccess pool_;
+  std::optional<Session> session_;
+  std::optional<testing::ScriptedClient> client_;
+};
+
+TEST_F(SessionTest, HandshakeHandsOutPagesAndHandles) {
+  client_->Hello(pool_.device_uuid);
+  ASSERT_TRUE(Next<Opened>());
+  ASSERT_TRUE(session_->Accept(1 << 20, 1 << 19).ok());
+  const auto welcome = client_->Receive();
+  ASSERT_TRUE(welcome.has_value());
+  ASSERT_EQ(welcome->type(), FrameType::kWelcome);
+  EXPECT_EQ(welcome->fds.size(), 4u);
+  EXPECT_EQ(welcome->As<protocol::Welcome>().handle_count, 130u);
+  EXPECT_EQ(welcome->As<protocol::Welcome>().limit_bytes, 1u << 20);
+  // At most 128 descriptors travel beside one frame.
+  const auto first = client_->Receive();
+  const auto second = client_->Receive();
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_EQ(first->fds.size(), 128u);
+  EXPECT_EQ(first->As<protocol::Handles>().header.flags, 0);
+  EXPECT_EQ(second->fds.size(), 2u);
+  EXPECT_EQ(second->As<protocol::Handles>().first, 128u);
+  EXPECT_EQ(second->As<protocol::Handles>().header.flags, protocol::kLastFrame);
+  client_->Ready();
+  EXPECT_TRUE(Next<protocol::Ready>());
+  EXPECT_TRUE(session_->ready());
+}
+
+TEST_F(SessionTest, LivenessPipeHangsUpWithTheClientsLastCopy) {
+  client_->Hello(pool_.device_uuid);
+  ASSERT_TRUE(Next<Opened>());
+  ASSERT_TRUE(session_->Accept(0, 0).ok());
+  std::optional welcome = client_->Receive();
+  const UniqueFd liveness = session_->TakeLiveness();
+  pollfd watched = {liveness.get(), 0, 0};
+  EXPECT_EQ(::poll(&watched, 1, 0), 0);
+  welcome->fds.clear();
+  EXPECT_EQ(::poll(&watched, 1, 0), 1);
+  EXPECT_NE(watched.revents & POLLHUP, 0);
+}
+
+TEST_F(SessionTest, RefusesAnotherProtocolLayoutOrGpu) {
+  const auto refused = [this](auto change, const char* why) {
+    SetUp();
+    protocol::Hello hello = client_->MakeHello(pool_.device_uuid);
+    change(hello);
+    client_->Send(hello, FrameType::kHello);
+    ExpectClosed(why);
+  };
+  refused([](protocol::Hello& h) { h.major = 2; }, "protocol 2");
+  refused([](protocol::Hello& h) { h.client_page_bytes -= 8; }, "shared pages");
+  refused([](protocol::Hello& h) { h.mark_page_bytes += 8; }, "shared pages");
+  refused([](protocol::Hello& h) { h.device_uuid[15] = 1; }, "another GPU");
+}
+
+TEST_F(SessionTest, NothingComesBeforeTheHandshakeOrTwice) {
+  client_->Lease(1, 1);
+  ExpectClosed("Lease comes before the handshake");
+  SetUp();
+  client_->Ready();
+  ExpectClosed("Ready comes before the handshake");
+  SetUp();
+  Handshake();
+  client_->Hello(pool_.device_uuid);
+  ExpectClosed("Hello comes a second time");
+  SetUp();
+  Handshake();
+  client_->Ready();
+  ExpectClosed("Ready comes a second time");
+  SetUp();
+  client_->Send(protocol::Status{}, FrameType::kStatus);
+  ExpectClosed("launcher's frame");
+}
+
+TEST_F(SessionTest, OneRequestAtATime) {
+  Handshake();
+  client_->Lease(1, 1);
+  protocol::Lease lease;
+  ASSERT_TRUE(Next(&lease));
+  EXPECT_TRUE(session_->request_outstanding());
+  session_->Answered();
+  client_->Lease(2, 2);
+  ASSERT_TRUE(Next(&lease));
+  EXPECT_EQ(lease.units, 2u);
+  client_->Send(protocol::Gate{}, FrameType::kGate, 3);
+  ExpectClosed("Gate comes while another request waits");
+}
+
+TEST_F(SessionTest, GarbageClosesWithAReason) {
+  Handshake();
+  client_->SendBytes("not a frame at all", 18);
+  ExpectClosed("not of this protocol");
+  EXPECT_FALSE(session_->Next(kNow).has_value());
+}
+
+// What the client sent after its fault must not turn the reason into "connection reset".
+TEST_F(SessionTest, TheReasonSurvivesUnreadFrames) {
+  client_->SendBytes("not a frame at all", 18);
+  for (int i = 0; i < 20; ++i) client_->Ready();
+  ASSERT_TRUE(Next<Closed>());
+  session_.reset();
+  const auto frame = client_->Receive();
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->type(), FrameType::kClose);
+}
+
+TEST_F(SessionTest, AWakeupIsBounded) {
+  Handshake();
+  for (size_t i = 0; i < Session::kMaxFramesPerWakeup + 5; ++i) {
+    client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
+  }
+  session_->StartWakeup();
+  size_t seen = 0;
+  while (session_->Next(kNow).has_value()) ++seen;
+  EXPECT_EQ(seen, Session::kMaxFramesPerWakeup);
+  session_->StartWakeup();
+  EXPECT_TRUE(Next<protocol::Mismatch>());
+}
+
+TEST_F(SessionTest, AFloodIsAFault) {
+  Handshake();
+  // The clock stands still, so nothing refills the allowance.
+  for (uint64_t i = 0; i < Session::kFrameBurst + 1; ++i) {
+    client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
+    session_->StartWakeup();
+    const auto event = session_->Next(kNow);
+    ASSERT_TRUE(event.has_value());
+    if (const auto* closed = std::get_if<Closed>(&*event)) {
+      EXPECT_NE(closed->reason.find("frames in a second"), std::string::npos);
+      return;
+    }
+  }
+  FAIL() << "the flood was never noticed";
+}
+
+TEST_F(SessionTest, HangUpAndByeAreNobodysFault) {
+  Handshake();
+  client_->Send(protocol::Bye{}, FrameType::kBye);
+  Closed closed;
+  ASSERT_TRUE(Next(&closed));
+  EXPECT_TRUE(closed.by_peer);
+  SetUp();
+  client_->HangUp();
+  ASSERT_TRUE(Next(&closed));
+  EXPECT_TRUE(closed.by_peer);
+}
+
+TEST_F(SessionTest, HandshakesHaveATimeLimit) {
+  EXPECT_FALSE(session_->Overdue(kNow + Session::kHelloTimeoutNs).has_value());
+  EXPECT_EQ(session_->Overdue(kNow + Session::kHelloTimeoutNs + 1), "no Hello in time");
+  client_->Hello(pool_.device_uuid);
+  ASSERT_TRUE(Next<Opened>());
+  ASSERT_TRUE(session_->Accept(0, 0).ok());
+  EXPECT_EQ(session_->Overdue(kNow + Session::kMappingTimeoutNs + 1), "no Ready in time");
+  client_->Ready();
+  ASSERT_TRUE(Next<protocol::Ready>());
+  EXPECT_FALSE(session_->Overdue(~uint64_t{0}).has_value());
+}
+
+TEST_F(SessionTest, AClientThatDoesNotReadRunsOutOfQueue) {
+  Handshake();
+  protocol::Notice notice = {};
+  notice.header = MakeHeader(FrameType::kNotice, sizeof notice);
+  Status status;
+  size_t sent = 0;
+  while (status.ok() && sent < 10'000) {
+    status = session_->connection().SendFrame(notice);
+    ++sent;
+  }
+  EXPECT_EQ(status.message(), "the client does not read its frames");
+  EXPECT_TRUE(session_->connection().wants_write());
+  // Everything taken before arrives in order once it reads.
+  size_t received = 0;
+  while (client_->Receive().has_value()) {
+    ++received;
+    ASSERT_TRUE(session_->connection().Flush().ok());
+  }
+  EXPECT_EQ(received, sent - 1);
+}
+
+}  // namespace
+}  // namespace sluice::session
