@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/daemon/daemon.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "noderuntime/eventlog/record_json.h"
+#include "tests/unit/noderuntime/support/scripted_client.h"
+
+namespace sluice::noded {
+namespace {
+
+using protocol::FrameType;
+using testing::ScriptedClient;
+
+constexpr uint64_t kUnit = 4096;
+
+/// Memory without a GPU, and a list of its users that the test writes.
+class FakeDevice : public gpu::Device {
+ public:
+  FakeDevice() {
+    info_.name = "fake";
+    info_.uuid = {9, 8, 7};
+    info_.total_bytes = 64 * kUnit;
+    info_.granularity = kUnit;
+  }
+  const gpu::DeviceInfo& info() const override { return info_; }
+  Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t) override {
+    std::vector<UniqueFd> fds;
+    for (uint32_t i = 0; i < count; ++i) fds.emplace_back(::memfd_create("handle", MFD_CLOEXEC));
+    return fds;
+  }
+  Status Poison(uint64_t offset, uint64_t bytes) override {
+    poisoned.emplace_back(offset, bytes);
+    return {};
+  }
+  std::optional<bool> IsUsedBy(pid_t pid) override { return pid == user; }
+
+  std::vector<std::pair<uint64_t, uint64_t>> poisoned;
+  pid_t user = -1;
+
+ private:
+  gpu::DeviceInfo info_;
+};
+
+class DaemonTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char dir[] = "/tmp/sluice-noded-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(dir), nullptr);
+    dir_ = dir;
+    options_.runtime_dir = dir_ + "/run";
+    options_.unit_bytes = kUnit;
+    options_.handle_bytes = 4 * kUnit;
+    options_.pool_bytes = 32 * kUnit;
+    options_.event_log = dir_ + "/events";
+    options_.oracle = dir_ + "/oracle";
+    options_.poison = true;
+  }
+  void TearDown() override {
+    daemon_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+  void Up() {
+    Result<std::unique_ptr<Daemon>> daemon = Daemon::Create(options_, &device_, {});
+    ASSERT_TRUE(daemon.ok()) << daemon.status().message();
+    daemon_ = std::move(*daemon);
+  }
+
+  /// Turns the loop until `done`; the bound only ends a failing test.
+  ::testing::AssertionResult Until(const std::function<bool()>& done) {
+    for (int i = 0; i < 5000; ++i) {
+      if (done()) return ::testing::AssertionSuccess();
+      const Result<bool> goes_on = daemon_->RunOnce(1'000'000);
+      if (!goes_on.ok()) return ::testing::AssertionFailure() << goes_on.status().message();
+      if (!*goes_on && !done()) return ::testing::AssertionFailure() << "the daemon ended";
+    }
+    return ::testing::AssertionFailure() << "not in time";
+  }
+  std::optional<ScriptedClient::Received> Await(ScriptedClient& client) {
+    std::optional<ScriptedClient::Received> frame;
+    EXPECT_TRUE(Until([&] {
+      frame = client.Receive();
+      return frame.has_value() || client.closed();
+    }));
+    return frame;
+  }
+
+  ScriptedClient Launcher() { return ScriptedClient::Connect(options_.runtime_dir + "/noded.sock"); }
+  protocol::Registered Register(ScriptedClient& launcher, uint64_t limit = 0, uint64_t request = 0,
+                                uint32_t gpu = 0) {
+    protocol::Register wanted = {};
+    wanted.limit_bytes = limit;
+    wanted.request_bytes = request;
+    wanted.gpu = gpu;
+    std::strcpy(wanted.name, "a job");
+    launcher.Send(wanted, FrameType::kRegister, 5);
+    const auto frame = Await(launcher);
+    EXPECT_TRUE(frame.has_value() && frame->type() == FrameType::kRegistered);
+    return frame->As<protocol::Registered>();
+  }
+  /// A connection that has shaken hands; `welcome` keeps its descriptors.
+  ScriptedClient Open(const std::string& path, ScriptedClient::Received* welcome = nullptr) {
+    ScriptedClient client = ScriptedClient::Connect(path);
+    client.Hello(device_.info().uuid);
+    auto frame = Await(client);
+    EXPECT_TRUE(frame.has_value() && frame->type() == FrameType::kWelcome);
+    if (welcome != nullptr) *welcome = std::move(*frame);
+    frame = Await(client);
+    EXPECT_TRUE(frame.has_value() && frame->type() == FrameType::kHandles);
+    EXPECT_EQ(frame->fds.size(), 8u);
+    client.Ready();
+    return client;
+  }
+  nlohmann::json Status() {
+    ScriptedClient asker = Launcher();
+    asker.Send(protocol::Status{}, FrameType::kStatus);
+    const auto frame = Await(asker);
+    EXPECT_TRUE(frame.has_value() && frame->fds.size() == 1);
+    std::string text(frame->As<protocol::StatusReply>().json_bytes, '\0');
+    EXPECT_EQ(::pread(frame->fds[0].get(), text.data(), text.size(), 0),
+              static_cast<ssize_t>(text.size()));
+    return nlohmann::json::parse(text);
+  }
+
+  std::string dir_;
+  config::Options options_;
+  FakeDevice device_;
+  std::unique_ptr<Daemon> daemon_;
+};
+
+TEST_F(DaemonTest, AJobFromItsRegistrationToItsEnd) {
+  Up();
+  EXPECT_EQ(device_.poisoned.size(), 1u) << "fresh memory is overwritten too";
+  ScriptedClient launcher = Launcher();
+  const protocol::Registered registered = Register(launcher);
+  EXPECT_EQ(registered.status, 0u);
+  EXPECT_EQ(std::string(registered.path), options_.runtime_dir + "/jobs/1/sluice.sock");
+  EXPECT_EQ(Status()["jobs"][0]["phase"], "registered");
+
+  ScriptedClient::Received welcome;
+  ScriptedClient client = Open(registered.path, &welcome);
+  client.Lease(3, 11, 3);
+  const auto grant = Await(client);
+  ASSERT_TRUE(grant.has_value() && grant->type() == FrameType::kGrant);
+  EXPECT_EQ(grant->As<protocol::Grant>().header.seq, 11u);
+  EXPECT_EQ(grant->As<protocol::Grant>().extents, 1u);
+  EXPECT_EQ(grant->As<protocol::Grant>().extent[0].length, 3u);
+  nlohmann::json job = Status()["jobs"][0];
+  EXPECT_EQ(job["pid"], ::getpid());
+  EXPECT_EQ(job["held_bytes"], 3 * kUnit);
+  EXPECT_EQ(job["waiting"], nullptr);
+  EXPECT_EQ(Status()["free_bytes"], 29 * kUnit);
+
+  client.Release({{1, 2}});
+  EXPECT_TRUE(Until([&] { return device_.poisoned.size() == 2; }));
+  EXPECT_EQ(device_.poisoned[1], (std::pair<uint64_t, uint64_t>{kUnit, 2 * kUnit}));
+
+  // The process (this one) lives on, so what it held stays in quarantine.
+  client.HangUp();
+  EXPECT_TRUE(Until([&] { return daemon_->flow().ledger().jobs()[0].quarantined == 1; }));
+  launcher.HangUp();
+  EXPECT_TRUE(Until([&] { return Status()["jobs"].size() == 1; }));
+}
+
+TEST_F(DaemonTest, BadRegistrationsNameTheFieldAndWhatIsAllowed) {
+  Up();
+  const auto reason = [this](uint64_t limit, uint64_t request, uint32_t gpu) {
+    ScriptedClient launcher = Launcher();
+    const protocol::Registered answer = Register(launcher, limit, request, gpu);
+    EXPECT_NE(answer.status, 0u);
+    return std::string(answer.path);
+  };
+  EXPECT_EQ(reason(0, 0, 3), "gpu 3: allowed: 0, the one that this daemon manages");
+  EXPECT_EQ(reason(33 * kUnit, 0, 0),
+            "limit 132.0 KiB: allowed: 4.0 KiB (a lease unit) to 128.0 KiB (the pool)");
+  EXPECT_EQ(reason(0, 33 * kUnit, 0), "request 132.0 KiB: allowed: up to 128.0 KiB (the pool)");
+  EXPECT_EQ(reason(2 * kUnit, 3 * kUnit, 0), "request 12.0 KiB: allowed: up to its limit, 8.0 KiB");
+  EXPECT_TRUE(Status()["jobs"].empty());
+}
+
+TEST_F(DaemonTest, ARegistrationEndsWithItsLauncher) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  const std::string path = Register(launcher).path;
+  EXPECT_TRUE(std::filesystem::exists(path));
+  launcher.HangUp();
+  EXPECT_TRUE(Until([&] { return !std::filesystem::exists(path); }));
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(path).parent_path()));
+}
+
+TEST_F(DaemonTest, GarbageClosesOneConnectionWithAReasonAndNothingElse) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  const std::string path = Register(launcher).path;
+  ScriptedClient good = Open(path);
+
+  ScriptedClient bad = Launcher();
+  bad.SendBytes("garbage that is long enough", 27);
+  auto frame = Await(bad);
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
+  ScriptedClient second = ScriptedClient::Connect(path);
+  second.SendBytes("x", 1);
+  frame = Await(second);
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
+  EXPECT_STREQ(frame->As<protocol::Close>().text, "a frame of 1 bytes; allowed: 16 to 8192");
+
+  good.Lease(1, 1);
+  frame = Await(good);
+  EXPECT_TRUE(frame.has_value() && frame->type() == FrameType::kGrant);
+  EXPECT_FALSE(launcher.Receive().has_value());
+  EXPECT_FALSE(launcher.closed());
+}
+
+TEST_F(DaemonTest, ABreachInsideASessionClosesItAndQuarantinesItsMemory) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  ScriptedClient client = Open(Register(launcher).path);
+  client.Lease(4, 1);
+  ASSERT_TRUE(Await(client).has_value());
+  client.Release({{20, 5}});
+  const auto frame = Await(client);
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
+  EXPECT_NE(std::string(frame->As<protocol::Close>().text).find("[20, +5)"), std::string::npos);
+  EXPECT_EQ(daemon_->flow().ledger().jobs()[0].quarantined, 4u);
+}
+
+TEST_F(DaemonTest, ASecondProcessOfAJobIsRefusedWithAReason) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  const std::string path = Register(launcher).path;
+  ScriptedClient first = Open(path);
+  ScriptedClient second = ScriptedClient::Connect(path);
+  second.Hello(device_.info().uuid);
+  const auto frame = Await(second);
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
+  EXPECT_EQ(std::string(frame->As<protocol::Close>().text).find("one process of a job at a time"), 0u);
+  first.Lease(1, 1);
+  EXPECT_EQ(Await(first)->type(), FrameType::kGrant);
+}
+
+/// Runs `body` in a child process, which then waits until the test ends it.
+class ChildProcess {
+ public:
+  explicit ChildProcess(const std::function<void()>& body) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      body();
+      ::close(ends[1]);
+      for (;;) ::pause();
+    }
+    ::close(ends[1]);
+    done_.reset(ends[0]);
+  }
+  ~ChildProcess() { Kill(); }
+  bool done() const {
+    pollfd end = {done_.get(), POLLIN, 0};
+    return ::poll(&end, 1, 0) == 1;
+  }
+  void Kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd done_;
+};
+
+TEST_F(DaemonTest, AKilledJobsMemoryWaitsForItsForkedChildAndTheDriversList) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  const std::string path = Register(launcher).path;
+  int kept[2];
+  ASSERT_EQ(::pipe(kept), 0);
+  // The child plays a client with blocking waits: the daemon runs in this process.
+  ChildProcess job([&] {
+    ScriptedClient client = ScriptedClient::Connect(path);
+    client.Hello(device_.info().uuid);
+    std::vector<UniqueFd> keep;
+    const auto next = [&client] {
+      for (;;) {
+        pollfd readable = {client.fd(), POLLIN, 0};
+        ::poll(&readable, 1, -1);
+        if (auto frame = client.Receive()) return std::move(*frame);
+      }
+    };
+    auto welcome = next();
+    next();
+    client.Ready();
+    client.Lease(5, 1);
+    next();
+    // A forked worker inherits the liveness pipe and outlives the client; it ends with `kept`.
+    if (::fork() == 0) {
+      client.HangUp();
+      char byte = 0;
+      ::close(kept[1]);
+      (void)!::read(kept[0], &byte, 1);
+      ::_exit(0);
+    }
+    for (;;) ::pause();
+  });
+  ::close(kept[0]);
+  EXPECT_TRUE(Until([&] { return Status()["free_bytes"] == 27 * kUnit; }));
+  const pid_t pid = job.pid();
+  device_.user = pid;
+  job.Kill();
+  const auto quarantined = [&] {
+    const auto& jobs = daemon_->flow().ledger().jobs();
+    return !jobs.empty() && jobs[0].quarantined == 5;
+  };
+  EXPECT_TRUE(Until(quarantined));
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(daemon_->RunOnce(1'000'000).ok());
+  EXPECT_TRUE(quarantined()) << "the worker holds the pipe";
+  ::close(kept[1]);
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(daemon_->RunOnce(1'000'000).ok());
+  EXPECT_TRUE(quarantined()) << "the driver still knows the process";
+  device_.user = -1;
+  EXPECT_TRUE(Until([&] { return Status()["free_bytes"] == 32 * kUnit; }));
+  EXPECT_EQ(device_.poisoned.back(), (std::pair<uint64_t, uint64_t>{0, 5 * kUnit}));
+  launcher.HangUp();
+  EXPECT_TRUE(Until([&] { return Status()["jobs"].empty(); }));
+}
+
+// exec: the same process, a new library. Its old mappings are gone although it lives.
+TEST_F(DaemonTest, TheSameProcessMayStartOver) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  const std::string path = Register(launcher).path;
+  {
+    ScriptedClient::Received welcome;
+    ScriptedClient client = Open(path, &welcome);
+    client.Lease(4, 1);
+    ASSERT_TRUE(Await(client).has_value());
+  }
+  EXPECT_TRUE(Until([&] { return daemon_->flow().ledger().jobs()[0].quarantined == 4; }));
+  ScriptedClient again = Open(path);
+  again.Lease(2, 1);
+  EXPECT_EQ(Await(again)->type(), FrameType::kGrant);
+  EXPECT_EQ(Status()["free_bytes"], 30 * kUnit);
+}
+
+TEST_F(DaemonTest, OneDaemonPerFolder) {
+  Up();
+  const auto second = Daemon::Create(options_, &device_, {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find("another sluice-noded serves " + options_.runtime_dir),
+            std::string::npos);
+  EXPECT_EQ(Status()["jobs"].size(), 0u) << "the first one is not disturbed";
+}
+
+TEST_F(DaemonTest, AFolderThatOthersMayEnterIsRefused) {
+  std::filesystem::create_directory(options_.runtime_dir);
+  std::filesystem::permissions(options_.runtime_dir, std::filesystem::perms(0755));
+  const auto daemon = Daemon::Create(options_, &device_, {});
+  ASSERT_FALSE(daemon.ok());
+  EXPECT_NE(daemon.status().message().find("mode 0700"), std::string::npos);
+}
+
+TEST_F(DaemonTest, EndsCleanly) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  ScriptedClient client = Open(Register(launcher).path);
+  client.Lease(1, 1);
+  ASSERT_TRUE(Await(client).has_value());
+  daemon_.reset();
+  const auto frame = client.Receive();
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
+  EXPECT_FALSE(std::filesystem::exists(options_.runtime_dir + "/noded.sock"));
+  EXPECT_FALSE(std::filesystem::exists(options_.runtime_dir + "/jobs"));
+  const auto log = eventlog::ReadLogFile(options_.event_log);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_GE(log->size(), 4u);
+  EXPECT_EQ(log->front().event, scheduler::EventKind::kPool);
+  EXPECT_EQ(log->back().event, scheduler::EventKind::kGrant);
+}
+
+TEST_F(DaemonTest, EndsByItselfWhenIdle) {
+  options_.idle_exit_s = 0.02;
+  Up();
+  ScriptedClient launcher = Launcher();
+  Register(launcher);
+  for (int i = 0; i < 40; ++i) {
+    const auto goes_on = daemon_->RunOnce(1'000'000);
+    ASSERT_TRUE(goes_on.ok() && *goes_on) << "a job is registered";
+  }
+  launcher.HangUp();
+  bool goes_on = true;
+  for (int i = 0; i < 1000 && goes_on; ++i) goes_on = *daemon_->RunOnce(-1);
+  EXPECT_FALSE(goes_on);
+}
+
+}  // namespace
+}  // namespace sluice::noded
