@@ -216,8 +216,10 @@ class Workload {
       const uint64_t extra = options_.blocks;
       Free(Allocate(options_.grow_bytes, Seed(iteration, extra, 0), streams_.front()));
     }
+    const uint64_t down =
+        options_.launches_down == 0 ? options_.launches_per_block : options_.launches_down;
     for (uint64_t b = options_.blocks; b-- > 0;) {
-      for (uint64_t step = 1; step < options_.launches_per_block; ++step) {
+      for (uint64_t step = 1; step < down; ++step) {
         Touch(blocks[b], Seed(iteration, b, 2048 + step));
       }
       Free(blocks[b]);

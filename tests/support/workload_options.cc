@@ -33,6 +33,7 @@ constexpr NumberFlag kNumbers[] = {
     {"--block-bytes", &O::block_bytes, true, 512, kMany * 64, "size of each"},
     {"--base-bytes", &O::base_bytes, true, 512, kMany * 64, "kept for the whole run"},
     {"--launches-per-block", &O::launches_per_block, false, 1, 1024, "on the way up and down"},
+    {"--launches-down", &O::launches_down, false, 1, 1024, "on the way down, if another number"},
     {"--stream-count", &O::stream_count, false, 1, 64, "block b works on stream b modulo this"},
     {"--seed", &O::seed, false, 0, kMany, "of the pattern"},
     {"--rounds", &O::rounds, false, 0, 1 << 20, "extra work for each word"},

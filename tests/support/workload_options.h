@@ -16,7 +16,8 @@ struct WorkloadOptions {
   uint64_t blocks = 16;
   uint64_t block_bytes = 256 * 1024;
   uint64_t base_bytes = 256 * 1024;
-  uint64_t launches_per_block = 1;  // on the way up, and as many on the way down
+  uint64_t launches_per_block = 1;  // on the way up
+  uint64_t launches_down = 0;       // on the way down; 0: as many
   uint64_t stream_count = 1;
   uint64_t seed = 1;
   uint64_t rounds = 0;  // extra work per word, for a real GPU
