@@ -63,6 +63,10 @@ static_assert(offsetof(DaemonPage, trough_hash) == offsetof(DaemonPage, profile_
 static_assert(offsetof(DaemonPage, launch_ns) ==
               offsetof(DaemonPage, profile_seq) + offsetof(ProfileImage, launch_ns));
 
+/// A word of an image, whatever the type of the member it is part of: without the attribute an optimiser
+/// may move the copy before the member's own assignment.
+using ImageWord [[gnu::may_alias]] = uint32_t;
+
 inline constexpr size_t kProfileWords =
     (offsetof(ProfileImage, launch_ns) + 4 * kMaxPeriodLaunches) / 4;
 
@@ -72,8 +76,8 @@ inline constexpr size_t kProfileWords =
 inline void PublishProfile(DaemonPage& page, const ProfileImage& image) {
   const uint32_t seq = page.profile_seq.load(std::memory_order_relaxed);
   page.profile_seq.store(seq + 1, std::memory_order_relaxed);
-  auto* to = reinterpret_cast<uint32_t*>(&page.profile_seq);
-  const auto* from = reinterpret_cast<const uint32_t*>(&image);
+  auto* to = reinterpret_cast<ImageWord*>(&page.profile_seq);
+  const auto* from = reinterpret_cast<const ImageWord*>(&image);
   for (size_t i = 1; i < kProfileWords; ++i) __atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
   page.profile_seq.store(seq + 2, std::memory_order_release);
 }
@@ -83,8 +87,8 @@ inline void PublishProfile(DaemonPage& page, const ProfileImage& image) {
 inline bool ReadProfile(const DaemonPage& page, ProfileImage* image) {
   const uint32_t seq = page.profile_seq.load(std::memory_order_acquire);
   if ((seq & 1) != 0) return false;
-  const auto* from = reinterpret_cast<const uint32_t*>(&page.profile_seq);
-  auto* to = reinterpret_cast<uint32_t*>(image);
+  const auto* from = reinterpret_cast<const ImageWord*>(&page.profile_seq);
+  auto* to = reinterpret_cast<ImageWord*>(image);
   for (size_t i = 1; i < kProfileWords; ++i) to[i] = __atomic_load_n(from + i, __ATOMIC_ACQUIRE);
   if (page.profile_seq.load(std::memory_order_relaxed) != seq) return false;
   image->seq = seq;
