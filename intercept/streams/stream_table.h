@@ -53,7 +53,8 @@ class StreamTable {
       // Busy: a stream went without a mark behind its last frees, and the next owner's would cover them.
       if (!slots_[i].active && !busy(i) && Idle(i, marks)) slot = i;
     }
-    for (uint32_t i = 0; i < kSlots && slot == kNoSlot; ++i) {
+    // Not the first: it is the legacy default stream's for good.
+    for (uint32_t i = 1; i < kSlots && slot == kNoSlot; ++i) {
       if (i != pinned && !busy(i) && Idle(i, marks)) slot = i;
     }
     if (slot == kNoSlot) return kNoSlot;
