@@ -145,8 +145,12 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
 
   // Absolute, because a daemon started here may outlive this working directory.
   runtime_dir = std::filesystem::absolute(runtime_dir).lexically_normal().string();
-  const auto bytes = [](const std::string& text, const char* field, uint64_t& value) -> Status {
-    if (text.empty()) return {};
+  // Given but empty, as from an unset variable of a script, is an error like any other bad size: it
+  // must not mean "without a limit".
+  const CLI::App* chosen = app.get_subcommands().front();
+  const auto bytes = [chosen](const std::string& text, const char* field,
+                              uint64_t& value) -> Status {
+    if (chosen->count(field) == 0) return {};
     const Result<uint64_t> parsed = ParseBytes(text, field);
     if (parsed.ok()) value = *parsed;
     return parsed.status();

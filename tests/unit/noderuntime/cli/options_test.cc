@@ -81,6 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadLine{{}, "a command is needed; allowed: run, status, check-log, demo"},
         BadLine{{"walk"}, "'walk' is not a command; allowed: run, status, check-log, demo"},
+        BadLine{{"run", "--limit", "", "--", "true"}, std::string("--limit: '") + kSizeRule},
         BadLine{{"run", "--limit", "3XB", "--", "true"}, std::string("--limit: '3XB") + kSizeRule},
         BadLine{{"run", "--request", "-1", "--", "true"},
                 std::string("--request: '-1") + kSizeRule},
