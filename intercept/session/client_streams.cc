@@ -58,10 +58,7 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
     *slot =
         streams_.Acquire(id, stream, context, per_thread ? ThreadId() : 0, pinned, session_.marks(),
-                         [this](uint32_t i) {
-                           // Slot 0 is the legacy stream's, the first that asks, and stays so.
-                           return (i == 0 && streams_[0].active) || arena_.HasUnsynced(i);
-                         });
+                         [this](uint32_t i) { return arena_.HasUnsynced(i); });
     // A slot may have changed hands: what other threads remember is void.
     if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
   }
