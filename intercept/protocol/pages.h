@@ -75,7 +75,7 @@ enum class TroughPlace : uint32_t { kBeforeFirst = 0, kAfterLast = 1 };
 enum DaemonFlags : uint32_t {
   kPressure = 1,       // somebody waits for memory: give back what this group does not need, drain at the trough
   kWantTimes = 2,      // time the launches with events and report kLaunchTime
-  kCreditOff = 4,      // measurement only: let the CPU run ahead without bound
+  kCreditOff = 4,      // measurement only: the CPU waits for the GPU neither for credit nor at the trough
 };
 
 /// Everything the daemon tells a client without being asked. `profile_seq` is a sequence lock over the

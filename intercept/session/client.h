@@ -157,6 +157,7 @@ class Client {
   void ReleaseExcess();
   void WaitForCredit();
   bool Pressure() const;
+  bool Unbounded() const;
 
   std::atomic<State> state_{State::kOff};
   std::atomic<bool> opening_{false};

@@ -147,8 +147,10 @@ void Client::ReleaseExcess() {
     excess = held > need ? held - need : 0;
     if (excess > arena_.free_units()) excess = arena_.free_units();
     if (excess == 0) return;
-    if (!known) max_terms = 0;
-    used = known ? streams_.used() : 0;
+    // Far ahead of the GPU the next iteration takes these units long before their fences are reached.
+    const bool fenced = known && !Unbounded();
+    if (!fenced) max_terms = 0;
+    used = fenced ? streams_.used() : 0;
     for (uint32_t slot = 0; slot < used; ++slot) {
       to_mark[slot] = streams_[slot].active && arena_.HasUnsynced(slot) &&
                       !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
@@ -164,10 +166,15 @@ void Client::ReleaseExcess() {
   }
 }
 
+// Whether the CPU may run ahead of the GPU without bound: then it waits for it at the trough neither.
+bool Client::Unbounded() const {
+  return (session_.daemon_page().flags.load(std::memory_order_relaxed) & protocol::kCreditOff) != 0;
+}
+
 void Client::PassTrough() {
   if (state_.load(std::memory_order_acquire) != State::kReady) return;
   bool drained = false;
-  if (Pressure()) {
+  if (Pressure() && !Unbounded()) {
     drained = Drain();
     while (ReleaseUnits(~0u) > 0) {
     }
@@ -222,9 +229,7 @@ void Client::AskGate(uint32_t gate, uint32_t profile, bool drained) {
 // not reached yet is not held for long.
 void Client::WaitForCredit() {
   uint64_t waited_since = 0;
-  while (state_.load(std::memory_order_relaxed) == State::kReady &&
-         (session_.daemon_page().flags.load(std::memory_order_relaxed) & protocol::kCreditOff) ==
-             0) {
+  while (state_.load(std::memory_order_relaxed) == State::kReady && !Unbounded()) {
     uint64_t wait_for = 0;
     uint32_t slot = 0;
     {

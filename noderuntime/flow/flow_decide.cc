@@ -136,7 +136,8 @@ void Flow::Decide() {
 
 bool Flow::ApplyDecision(const Decision& decision) {
   const JobId id = decision.job;
-  std::vector<Record> records = scheduler::RecordsOf(decision, requests_, ledger_);
+  std::vector<Record> records;
+  if (sink_->wants_log()) records = scheduler::RecordsOf(decision, requests_, ledger_);
   if (Status s = scheduler::Apply(decision, requests_, &ledger_); !s.ok()) {
     // Cannot happen: the decision was made on this very ledger. Answered, so that nobody hangs on it.
     if (decision.kind == Decision::Kind::kReclaim) return false;
@@ -223,13 +224,14 @@ void Flow::UpdateTerms() {
     }
     if (Request* request = RequestOf(id); request != nullptr && request->kind == RequestKind::kGate0) {
       // What a gate opens with is what holds when it opens, not when the job came to it.
-      request->returns = pressure && job.published.has_value();
+      request->returns = pressure && options_.credit && job.published.has_value();
       if (job.published.has_value()) request->claim = ClaimFor(job);
     }
   }
 }
 
 void Flow::LogWaits() {
+  if (!sink_->wants_log()) return;
   for (const Request& request : requests_) {
     FlowJob* job = Get(request.job);
     if (job == nullptr || job->logged_ticket == request.ticket) continue;

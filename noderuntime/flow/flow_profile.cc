@@ -141,7 +141,7 @@ Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
   request.kind = RequestKind::kGate0;
   request.claim = ClaimFor(job);
   request.piece = std::max<Units>({1, plan.piece_units + 1, job.largest_run});
-  request.returns = job.pressure;
+  request.returns = job.pressure && options_.credit;  // without it nobody drains
   const Units need = std::min(plan.gates.front().need_units, request.claim);
   request.units = need > known.leased ? need - known.leased : 0;
   request.contiguous = std::min(plan.gates.front().contiguous, request.units);
