@@ -27,6 +27,8 @@ constexpr uint64_t kTickNs = 5'000'000;
 constexpr uint64_t kCloseLooksNs = 2'000'000;
 constexpr int64_t kCloseLookNs = 30'000;
 constexpr int64_t kFenceLookNs = 200'000;
+/// Nobody waits for it yet; held longer than needed it still is.
+constexpr int64_t kLazyFenceLookNs = 1'000'000;
 
 uint64_t Nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
@@ -183,6 +185,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
     sooner(now_ns - fences_since_ns_ < kCloseLooksNs ? kCloseLookNs : kFenceLookNs);
   } else {
     fences_since_ns_ = 0;
+    if (flow_->fences_pending() > 0) sooner(kLazyFenceLookNs);
   }
   // A holder or a tick that is due is looked at after the wait.
   if (timeout == 0) next_tick_ns_ = std::min(next_tick_ns_, now_ns);

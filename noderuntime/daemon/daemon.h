@@ -87,6 +87,7 @@ class Daemon : private flow::FlowSink {
   void Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) override;
   void Notice(flow::JobId job, uint32_t seq, const std::string& text) override;
   void Log(const scheduler::Record& record) override;
+  bool wants_log() const override { return event_log_.has_value(); }
   void HolderChanged(const flow::Extents& extents, flow::JobId holder) override;
   template <typename Frame>
   bool SendTo(flow::JobId job, const Frame& frame);

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/daemon/status_json.h"
 
+#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "common/nvml.h"
@@ -52,6 +53,26 @@ Json ProfileOf(const flow::FlowJob& job) {
 
 }  // namespace
 
+void ServiceTimes::Add(uint64_t ns) {
+  ++count_;
+  total_ns_ += ns;
+  // Below 8 ns every value has its own bucket, above each doubling has eight.
+  const size_t doubling = ns < kPerDoubling ? 0 : static_cast<size_t>(std::bit_width(ns)) - 3;
+  const size_t within = doubling == 0 ? ns : (ns >> (doubling - 1)) - kPerDoubling;
+  ++buckets_[doubling * kPerDoubling + within];
+}
+
+uint64_t ServiceTimes::median_ns() const {
+  uint64_t seen = 0;
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    seen += buckets_[i];
+    if (seen * 2 < count_ || seen == 0) continue;
+    const size_t doubling = i / kPerDoubling;
+    return doubling == 0 ? i : (kPerDoubling + i % kPerDoubling) << (doubling - 1);
+  }
+  return 0;
+}
+
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, uint32_t gpu, const ServiceTimes& service,
                        uint64_t now_ns) {
@@ -96,9 +117,9 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     json["jobs"].push_back(std::move(entry));
   }
   json["daemon"]["decisions"] = flow.decisions();
-  json["daemon"]["leases_answered_at_once"] = service.leases;
-  json["daemon"]["lease_service_ns_mean"] =
-      service.leases == 0 ? 0 : service.total_ns / service.leases;
+  json["daemon"]["leases_answered_at_once"] = service.count();
+  json["daemon"]["lease_service_ns_mean"] = service.mean_ns();
+  json["daemon"]["lease_service_ns_p50"] = service.median_ns();
   json["daemon"]["fences_pending"] = flow.fences_pending();
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,14 +16,21 @@
 namespace sluice::noded {
 
 /// The daemon's own share of a lease: from the frame read to the answer written, for leases that were
-/// answered at once.
-struct ServiceTimes {
-  uint64_t leases = 0;
-  uint64_t total_ns = 0;
-  void Add(uint64_t ns) {
-    ++leases;
-    total_ns += ns;
-  }
+/// answered at once. The mean contains the times at which the system ran somebody else in between; the
+/// median does not.
+class ServiceTimes {
+ public:
+  void Add(uint64_t ns);
+  uint64_t count() const { return count_; }
+  uint64_t mean_ns() const { return count_ == 0 ? 0 : total_ns_ / count_; }
+  /// To an eighth of itself.
+  uint64_t median_ns() const;
+
+ private:
+  static constexpr size_t kPerDoubling = 8;
+  uint64_t count_ = 0;
+  uint64_t total_ns_ = 0;
+  std::array<uint64_t, 64 * kPerDoubling> buckets_ = {};
 };
 
 /// What the daemon knows of a job beside the flow.

@@ -18,25 +18,27 @@ Result<EventLog> EventLog::Create(const std::string& path) {
 }
 
 void EventLog::Write(const scheduler::Record& record) {
-  if (!file_.valid()) return;
-  pending_ += ToJson(record);
-  pending_ += '\n';
+  if (file_.valid()) pending_.push_back(record);
 }
 
 Status EventLog::Flush() {
+  std::string text;
+  for (const scheduler::Record& record : pending_) {
+    text += ToJson(record);
+    text += '\n';
+  }
+  pending_.clear();
   size_t written = 0;
-  while (written < pending_.size() && file_.valid()) {
-    const ssize_t count = ::write(file_.get(), pending_.data() + written, pending_.size() - written);
+  while (written < text.size()) {
+    const ssize_t count = ::write(file_.get(), text.data() + written, text.size() - written);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       const Status status = Status::FromErrno(errno, "event log");
       file_.reset();
-      pending_.clear();
       return status;
     }
     written += static_cast<size_t>(count);
   }
-  pending_.clear();
   return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
@@ -10,8 +11,8 @@
 
 namespace sluice::eventlog {
 
-/// Writes records as JSON lines. Lines are collected and written together: the caller flushes once per
-/// turn of its loop, so that a reader sees whole turns and a grant costs no system call of its own.
+/// Writes records as JSON lines. Records are collected, and become text when the caller flushes, once per
+/// turn of its loop: a reader sees whole turns, and nobody's grant waits for text or a system call.
 class EventLog {
  public:
   /// Starts an empty file: a log describes one run of the daemon.
@@ -25,7 +26,7 @@ class EventLog {
   explicit EventLog(UniqueFd file) : file_(std::move(file)) {}
 
   UniqueFd file_;
-  std::string pending_;
+  std::vector<scheduler::Record> pending_;
 };
 
 }  // namespace sluice::eventlog

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/daemon/status_json.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/noderuntime/flow/flow_fixture.h"
+
+namespace sluice::noded {
+namespace {
+
+TEST(ServiceTimes, TheMedianIgnoresWhatTheSystemDidInBetween) {
+  ServiceTimes times;
+  EXPECT_EQ(times.median_ns(), 0u);
+  for (int i = 0; i < 99; ++i) times.Add(2000);
+  times.Add(10'000'000);
+  EXPECT_EQ(times.count(), 100u);
+  EXPECT_GT(times.mean_ns(), 100'000u);
+  EXPECT_LE(times.median_ns(), 2000u);
+  EXPECT_GE(times.median_ns(), 1750u);
+}
+
+TEST(ServiceTimes, EveryValueHasABucket) {
+  for (const uint64_t ns : {uint64_t{0}, uint64_t{1}, uint64_t{7}, uint64_t{8}, uint64_t{15},
+                            uint64_t{16}, uint64_t{1} << 40, ~uint64_t{0}}) {
+    ServiceTimes times;
+    times.Add(ns);
+    EXPECT_LE(times.median_ns(), ns);
+    EXPECT_GE(times.median_ns(), ns - ns / 8);
+  }
+}
+
+class StatusJsonTest : public flow::FlowTest {
+ protected:
+  nlohmann::json Status() {
+    gpu::DeviceInfo device;
+    device.name = "a \"GPU\"";
+    return nlohmann::json::parse(
+        StatusJson(*flow_, {{1, {"one", 11, true, 0, 0}}, {2, {"two", 22, true, 0, 0}},
+                            {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
+                   device, 0, ServiceTimes(), now_));
+  }
+};
+
+TEST_F(StatusJsonTest, SaysWhoHoldsWhatAndWhyOthersWait) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 10).ok());
+  Start(2);
+  ASSERT_TRUE(Lease(2, 5).ok());
+  now_ += 30 * kMs;
+  const nlohmann::json status = Status();
+  EXPECT_EQ(status["gpu_name"], "a \"GPU\"");
+  EXPECT_EQ(status["pool_bytes"], 40 * kUnit);
+  EXPECT_EQ(status["free_bytes"], 30 * kUnit);
+  const nlohmann::json& one = status["jobs"][0];
+  EXPECT_EQ(one["phase"], "unprofiled");
+  EXPECT_EQ(one["held_bytes"], 10 * kUnit);
+  EXPECT_EQ(one["limit_bytes"], 40 * kUnit);
+  EXPECT_EQ(one["profile"], nullptr);
+  EXPECT_EQ(one["waiting"], nullptr);
+  EXPECT_EQ(one["pressure"], true);
+  const nlohmann::json& two = status["jobs"][1];
+  EXPECT_EQ(two["phase"], "waiting");
+  EXPECT_EQ(two["waiting"]["kind"], "begin");
+  EXPECT_EQ(two["waiting"]["bytes"], 5 * kUnit);
+  EXPECT_EQ(two["waiting"]["since_ms"], 30);
+  EXPECT_NE(two["waiting"]["reason"].get<std::string>().find("job 1 'one' "), 0u);
+  const nlohmann::json& three = status["jobs"][2];
+  EXPECT_EQ(three["phase"], "registered");
+  EXPECT_EQ(three["limit_bytes"], 8 * kUnit);
+}
+
+TEST_F(StatusJsonTest, ShowsTheProfile) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 20).ok());
+  ASSERT_NE(Measure(1, 20), 0u);
+  const nlohmann::json profile = Status()["jobs"][0]["profile"];
+  EXPECT_EQ(profile["period"], 40);
+  EXPECT_EQ(profile["peak_bytes"], 20 * kUnit);
+  EXPECT_EQ(profile["base_bytes"], 0);
+  EXPECT_GT(profile["iteration_ns"], 0);
+}
+
+}  // namespace
+}  // namespace sluice::noded
