@@ -12,6 +12,9 @@ namespace {
 
 constexpr size_t kTimesKept = 5;  // per launch of the cycle
 constexpr size_t kTimesWanted = 2;
+/// A launch's time arrives when the GPU has run it: a CPU that never waits is as far ahead as its
+/// launch queue is long, which may be many short cycles.
+constexpr size_t kLaunchesAwaited = 8192;
 constexpr uint32_t kTroughsCompared = 8;
 constexpr uint64_t kTroughTolerance = 32;  // troughs may differ by this part of the peak
 constexpr uint64_t kForgiven = 16;  // times what was required: a cycle that lasted so long was one
@@ -88,7 +91,8 @@ void Profiler::Launch(const Op& op) {
   Phase& phase = cycle_[position_];
   phase.live_before = std::max(phase.live_before, live_);
   numbers_.emplace_back(op.detail, position_);
-  if (numbers_.size() > 4 * static_cast<size_t>(period_)) numbers_.pop_front();
+  const size_t awaited = std::max(kLaunchesAwaited, 4 * static_cast<size_t>(period_));
+  if (numbers_.size() > awaited) numbers_.pop_front();
   position_ = (position_ + 1) % period_;
   covered_ += covered_ < UINT32_MAX ? 1 : 0;
 }

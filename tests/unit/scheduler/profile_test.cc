@@ -105,6 +105,16 @@ TEST_F(ProfilerTest, AsksForTimesAndTakesTheMedian) {
             (100u + 101 + 102 + 103 + 200 + 201 + 202 + 203 + 4 * 300) * 1000u);
 }
 
+TEST_F(ProfilerTest, TimesMayComeManyCyclesLate) {
+  job.Begin(kWeights);
+  for (int i = 0; i < 120; ++i) {
+    job.Iteration(4, 8 * kMiB);
+    job.ReportTimes(1000);  // a full launch queue, 83 cycles
+  }
+  ASSERT_TRUE(profiler.Current().has_value());
+  EXPECT_TRUE(profiler.Current()->timed);
+}
+
 TEST_F(ProfilerTest, TimesOfUnknownLaunchesAndOtherStreamsAreIgnored) {
   job.Begin(kWeights);
   for (int i = 0; i < 4; ++i) job.Iteration(4, 8 * kMiB);

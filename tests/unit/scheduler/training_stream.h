@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <deque>
+#include <utility>
 
 #include "scheduler/profile/profile.h"
 
@@ -22,12 +23,13 @@ class TrainingStream {
     numbers_.push_back({launch_number, function});
     profiler_->Consume({OpKind::kLaunch, stream, launch_number++, function});
   }
-  /// Function f takes f microseconds.
-  void ReportTimes() {
-    for (const auto& [number, function] : numbers_) {
+  /// Function f takes f microseconds. The GPU has not come to the last `queued` launches yet.
+  void ReportTimes(size_t queued = 0) {
+    while (numbers_.size() > queued) {
+      const auto [number, function] = numbers_.front();
       profiler_->Consume({OpKind::kLaunchTime, stream, number, function * 1000});
+      numbers_.pop_front();
     }
-    numbers_.clear();
   }
   void Begin(uint64_t weights) {
     Alloc(weights);
@@ -50,7 +52,7 @@ class TrainingStream {
 
  private:
   Profiler* profiler_;
-  std::vector<std::pair<uint32_t, uint64_t>> numbers_;
+  std::deque<std::pair<uint32_t, uint64_t>> numbers_;
 };
 
 inline uint64_t TestFold(uint64_t hash, uint64_t function) { return hash * 31 + function; }
