@@ -53,9 +53,10 @@ bool LeaseClient::ReadUuid() {
 
 std::optional<double> LeaseClient::OwnNs() const {
   const nlohmann::json status = FetchStatus();
-  const nlohmann::json::json_pointer mean("/daemon/lease_service_ns_mean");
-  if (!status.is_object() || !status.contains(mean)) return std::nullopt;
-  return status[mean].get<double>();
+  // The mean would contain what else the machine ran in between.
+  const nlohmann::json::json_pointer median("/daemon/lease_service_ns_p50");
+  if (!status.is_object() || !status.contains(median)) return std::nullopt;
+  return status[median].get<double>();
 }
 
 bool LeaseClient::Connect() {

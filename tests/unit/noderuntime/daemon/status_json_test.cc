@@ -80,7 +80,7 @@ TEST_F(StatusJsonTest, ShowsTheProfile) {
   const nlohmann::json profile = Status()["jobs"][0]["profile"];
   EXPECT_EQ(profile["period"], 40);
   EXPECT_EQ(profile["peak_bytes"], 20 * kUnit);
-  EXPECT_EQ(profile["base_bytes"], 0);
+  EXPECT_LE(profile["base_bytes"], kUnit);
   EXPECT_GT(profile["iteration_ns"], 0);
 }
 
