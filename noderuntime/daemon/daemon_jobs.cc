@@ -97,12 +97,13 @@ void Daemon::OnClient(uint32_t id, uint32_t events) {
     if (Status s = session.connection().Flush(); !s.ok()) return CloseClient(id, s.message());
   }
   session.StartWakeup();
+  // The allowance of frames is counted from the wake-up; what happens is counted from when it was read.
+  const uint64_t woken = NowNs();
   for (;;) {
-    const uint64_t now = NowNs();
-    std::optional<session::SessionEvent> event = session.Next(now);
+    std::optional<session::SessionEvent> event = session.Next(woken);
     if (!event.has_value()) break;
     // False: the client is gone, and `session` with it.
-    if (!HandleEvent(id, std::move(*event), now)) return;
+    if (!HandleEvent(id, std::move(*event), NowNs())) return;
   }
   UpdateInterest(&found->second);
 }

@@ -70,28 +70,13 @@ Result<Peer> PeerOf(int socket) {
 }
 
 Connection::Read Connection::Receive(std::span<const std::byte>* frame) {
-  iovec data = {g_receive_buffer, sizeof g_receive_buffer};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * protocol::kMaxFdsPerFrame)];
-  msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
   ssize_t count = 0;
   do {
-    count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    // No room for control data: the kernel closes descriptors that come along.
+    count = ::recv(socket_.get(), g_receive_buffer, sizeof g_receive_buffer, MSG_DONTWAIT);
   } while (count < 0 && errno == EINTR);
   if (count < 0) {
     return errno == EAGAIN || errno == EWOULDBLOCK ? Read::kNothing : Read::kEnd;
-  }
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const size_t fds = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < fds; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      ::close(fd);
-    }
   }
   // An empty datagram and the end look alike; no frame is empty.
   if (count == 0) return Read::kEnd;

@@ -40,7 +40,7 @@ class Connection {
 
   enum class Read { kFrame, kNothing, kEnd };
   /// The next datagram; `frame` points into an internal buffer until the next call. Descriptors that
-  /// came along are closed: nobody sends any to the daemon. A datagram that is too long is a frame
+  /// came along are closed: nobody sends any to the daemon. One that is too long is cut to a length
   /// that ParseFrame refuses.
   Read Receive(std::span<const std::byte>* frame);
 
