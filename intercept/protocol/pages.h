@@ -73,7 +73,10 @@ struct GateEntry {
 enum class TroughPlace : uint32_t { kBeforeFirst = 0, kAfterLast = 1 };
 
 enum DaemonFlags : uint32_t {
-  kPressure = 1,       // somebody waits for memory: give back what this group does not need, drain at the trough
+  // Give back what this group does not need, drain at the trough. On while another job is admitted or
+  // waits to be, whether or not anybody wants memory right now: once a gate was granted with it on, the
+  // other jobs were promised what comes back. Also on until a base was measured at a drained trough.
+  kPressure = 1,
   kWantTimes = 2,      // time the launches with events and report kLaunchTime
   kCreditOff = 4,      // measurement only: the CPU waits for the GPU neither for credit nor at the trough
 };
@@ -83,7 +86,9 @@ enum DaemonFlags : uint32_t {
 struct DaemonPage {
   alignas(64) std::atomic<uint64_t> tail;  // records the daemon has consumed
   std::atomic<uint32_t> flags;             // DaemonFlags
-  std::atomic<uint32_t> limit_units;       // current limit; never falls below what the job was told
+  // Current limit. One from --limit never changes. Otherwise it falls to what the job has shown to
+  // need once that is known, never below what it holds, and may grow again while the pool has room.
+  std::atomic<uint32_t> limit_units;
   alignas(64) std::atomic<uint32_t> profile_seq;
   uint32_t profile_id;
   uint32_t period;        // launches per iteration on the pacing stream

@@ -115,7 +115,8 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
   app.add_option("--policy", options.policy, "flow or temporal (flow)");
   app.add_option("--lanes", raw.lanes, "jobs past their gate at once under flow (2)");
-  app.add_option("--lend", options.lend, "demand: lend when somebody waits; eager: always (demand)");
+  app.add_option("--lend", options.lend,
+                 "demand: give back while another job is there; eager: always (demand)");
   app.add_option("--credit", options.credit, "off: never wait for the GPU, at the trough neither; to measure (on)");
   app.add_option("--event-log", options.event_log, "JSON lines, one per ledger transition");
   app.add_option("--oracle", raw.oracle, "publish who holds what (default: $SLUICE_ORACLE)")
