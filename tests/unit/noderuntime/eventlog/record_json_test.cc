@@ -33,6 +33,7 @@ Record Full() {
   record.release = 10;
   record.returns = record.profiled = record.drained = record.sums_only = true;
   record.extents = {{0, 4}, {16, 1}};
+  record.reclaim = {{7, 2}};
   return record;
 }
 
@@ -58,7 +59,30 @@ TEST(RecordJson, EveryFieldComesBack) {
   EXPECT_EQ(read->release, 10u);
   EXPECT_TRUE(read->returns && read->profiled && read->drained && read->sums_only);
   EXPECT_EQ(read->extents, Full().extents);
+  EXPECT_EQ(read->reclaim, Full().reclaim);
   EXPECT_EQ(ToJson(*read), line);
+}
+
+// A grant that frees spare units is one line: what is granted and what is reclaimed must not mix.
+TEST(RecordJson, AGrantKeepsItsReclaimedUnitsApart) {
+  Record record;
+  record.t_ns = 5;
+  record.event = EventKind::kGrant;
+  record.job = 1;
+  record.reclaim = {{3, 1}, {5, 2}};
+  const std::string only =
+      "{\"t_ns\":5,\"event\":\"grant\",\"job\":1,\"reclaim\":[[3,1],[5,2]]}";
+  EXPECT_EQ(ToJson(record), only);
+  auto read = FromJson(only);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->reclaim, record.reclaim);
+  EXPECT_TRUE(read->extents.empty());
+
+  record.extents = {{8, 4}};
+  read = FromJson(ToJson(record));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->extents, record.extents);
+  EXPECT_EQ(read->reclaim, record.reclaim);
 }
 
 TEST(RecordJson, DefaultsAreLeftOut) {
@@ -117,7 +141,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"{\"t_ns\":1,\"event\":\"admit\",\"name\":1}", "'name' must be a text"},
         BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"extents\":[[1]]}", kExtentRule},
         BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"extents\":[[1,0]]}", kExtentRule},
-        BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"extents\":[[4294967295,1]]}", kExtentRule}));
+        BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"extents\":[[4294967295,1]]}", kExtentRule},
+        BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"reclaim\":[[1,0]]}",
+                "'reclaim' must be a list of [offset, length] in lease units with a length from 1"}));
 
 TEST(ReadLog, NamesTheLine) {
   std::istringstream good(
