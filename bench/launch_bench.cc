@@ -18,7 +18,7 @@ namespace {
 Bed* SharedBed(std::string* error) {
   static std::string reason;
   static const std::unique_ptr<Bed> bed = [] {
-    Result<std::unique_ptr<Bed>> started = Bed::Start({"--credit", "off"});
+    Result<std::unique_ptr<Bed>> started = Bed::Start({.flags = {"--credit", "off"}});
     if (!started.ok()) reason = started.status().message();
     return started.ok() ? std::move(*started) : nullptr;
   }();

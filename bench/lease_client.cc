@@ -10,8 +10,6 @@
 #include <algorithm>
 
 #include "intercept/protocol/pages.h"
-#include "noderuntime/cli/daemon_client.h"
-#include "noderuntime/cli/layout.h"
 
 namespace sluice::bench {
 
@@ -29,53 +27,30 @@ std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
   return client;
 }
 
-// Empty when the daemon does not answer.
-nlohmann::json LeaseClient::FetchStatus() const {
-  Result<cli::DaemonClient> daemon =
-      cli::DaemonClient::Connect(cli::DaemonSocket(bed_->runtime_dir()));
-  if (!daemon.ok()) return nlohmann::json::object();
-  const Result<std::string> text = daemon->FetchStatus();
-  if (!text.ok()) return nlohmann::json::object();
-  return nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-}
-
-// "GPU-01234567-89ab-...": the bytes of the device in order.
-bool LeaseClient::ReadUuid() {
-  const nlohmann::json status = FetchStatus();
-  std::string digits = status.is_object() ? status.value("gpu_uuid", "") : "";
-  std::erase(digits, '-');
-  if (digits.size() != 3 + 2 * uuid_.size()) return Fail("the daemon does not name its GPU");
-  for (size_t i = 0; i < uuid_.size(); ++i) {
-    uuid_[i] = static_cast<uint8_t>(std::stoul(digits.substr(3 + 2 * i, 2), nullptr, 16));
-  }
-  return true;
-}
-
 std::optional<double> LeaseClient::OwnNs() const {
-  const nlohmann::json status = FetchStatus();
+  const Result<nlohmann::json> status = bed_->FetchStatus();
   // The mean would contain what else the machine ran in between.
   const nlohmann::json::json_pointer median("/daemon/lease_service_ns_p50");
-  if (!status.is_object() || !status.contains(median)) return std::nullopt;
-  return status[median].get<double>();
+  if (!status.ok() || !status->contains(median)) return std::nullopt;
+  return (*status)[median].get<double>();
 }
 
 bool LeaseClient::Connect() {
-  if (!ReadUuid()) return false;
-  Result<cli::DaemonClient> launcher =
-      cli::DaemonClient::Connect(cli::DaemonSocket(bed_->runtime_dir()));
-  if (!launcher.ok()) return Fail(launcher.status().message());
-  Result<cli::JobGrant> grant = launcher->Register({.name = "bench"});
-  if (!grant.ok()) return Fail(grant.status().message());
-  registration_ = std::move(*launcher).Release();
-  return Handshake(grant->socket);
+  const Result<std::array<uint8_t, 16>> uuid = bed_->GpuUuid();
+  if (!uuid.ok()) return Fail(uuid.status().message());
+  uuid_ = *uuid;
+  Result<Job> job = bed_->Register("bench");
+  if (!job.ok()) return Fail(job.status().message());
+  job_ = std::move(*job);
+  return Handshake();
 }
 
-bool LeaseClient::Handshake(const std::string& socket_path) {
+bool LeaseClient::Handshake() {
   socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (socket_path.size() >= sizeof(address.sun_path)) return Fail("the socket's path is too long");
-  ::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
+  if (job_.socket.size() >= sizeof(address.sun_path)) return Fail("the socket's path is too long");
+  ::memcpy(address.sun_path, job_.socket.c_str(), job_.socket.size() + 1);
   if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     return Fail(std::string("connect: ") + ::strerror(errno));
   }

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -25,16 +24,14 @@ class LeaseClient {
   bool Ask();
   /// Releases what was granted; nothing used it, so no fence.
   bool GiveBack();
-  /// The daemon's own figure: mean nanoseconds from reading a lease to having answered it.
+  /// The daemon's own figure: the median of the nanoseconds from reading a lease to having answered it.
   std::optional<double> OwnNs() const;
   const std::string& error() const { return error_; }
 
  private:
   explicit LeaseClient(std::unique_ptr<Bed> bed) : bed_(std::move(bed)) {}
   bool Connect();
-  nlohmann::json FetchStatus() const;
-  bool ReadUuid();
-  bool Handshake(const std::string& socket_path);
+  bool Handshake();
   template <typename T>
   bool Send(T& frame, protocol::FrameType type, size_t bytes);
   /// The next frame but notices, in `frame_`; descriptors beside it are closed.
@@ -46,7 +43,7 @@ class LeaseClient {
 
   std::unique_ptr<Bed> bed_;
   std::array<uint8_t, 16> uuid_{};
-  UniqueFd registration_;
+  Job job_;
   UniqueFd socket_;
   uint32_t seq_ = 0;
   protocol::Extent granted_{};

@@ -70,8 +70,7 @@ TEST(RecordJson, AGrantKeepsItsReclaimedUnitsApart) {
   record.event = EventKind::kGrant;
   record.job = 1;
   record.reclaim = {{3, 1}, {5, 2}};
-  const std::string only =
-      "{\"t_ns\":5,\"event\":\"grant\",\"job\":1,\"reclaim\":[[3,1],[5,2]]}";
+  const std::string only = "{\"t_ns\":5,\"event\":\"grant\",\"job\":1,\"reclaim\":[[3,1],[5,2]]}";
   EXPECT_EQ(ToJson(record), only);
   auto read = FromJson(only);
   ASSERT_TRUE(read.ok()) << read.status().message();
@@ -142,8 +141,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"extents\":[[1]]}", kExtentRule},
         BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"extents\":[[1,0]]}", kExtentRule},
         BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"extents\":[[4294967295,1]]}", kExtentRule},
-        BadLine{"{\"t_ns\":1,\"event\":\"grant\",\"reclaim\":[[1,0]]}",
-                "'reclaim' must be a list of [offset, length] in lease units with a length from 1"}));
+        BadLine{
+            "{\"t_ns\":1,\"event\":\"grant\",\"reclaim\":[[1,0]]}",
+            "'reclaim' must be a list of [offset, length] in lease units with a length from 1"}));
 
 TEST(ReadLog, NamesTheLine) {
   std::istringstream good(

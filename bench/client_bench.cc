@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/bed.h"
+#include "bench/null_driver.h"
+#include "bench/sequence.h"
+#include "intercept/session/client.h"
+
+/// What cuMemAllocAsync and cuMemFreeAsync cost a program below the hook: streams, locks, the block
+/// itself, the record for the daemon (which reads it, on another core) and the marks. The driver
+/// does nothing, so that all of it is the library's. In turn: iterations on one stream and another,
+/// so that each wants what the other one has freed and the GPU has passed.
+namespace sluice::bench {
+namespace {
+
+// Of the sizes of a real job, because marks are queued by bytes. Both sequences fit.
+constexpr uint64_t kPoolBytes = 4ull << 30;
+constexpr uint64_t kUnitBytes = 8ull << 20;
+constexpr uint64_t kHandleBytes = 64ull << 20;
+
+constexpr int kWarmUp = 4;
+
+constinit Client g_client;
+
+CUstream Stream(uintptr_t number) { return reinterpret_cast<CUstream>(0x1000 + 0x10 * number); }
+
+/// The client of this process in conversation with a daemon of its own; empty, or why it is not.
+const std::string& ConnectOnce() {
+  static std::unique_ptr<Bed> bed;
+  static Job job;
+  static const std::string error = []() -> std::string {
+    Result<std::unique_ptr<Bed>> started = Bed::Start(
+        {.pool_bytes = kPoolBytes, .unit_bytes = kUnitBytes, .handle_bytes = kHandleBytes, .flags = {}});
+    if (!started.ok()) return started.status().message();
+    bed = std::move(*started);
+    const Result<std::array<uint8_t, 16>> uuid = bed->GpuUuid();
+    if (!uuid.ok()) return uuid.status().message();
+    Result<Job> registered = bed->Register("bench");
+    if (!registered.ok()) return registered.status().message();
+    job = std::move(*registered);
+    g_client.Configure(&NullDriver(*uuid), job.socket.c_str(), false);
+    return {};
+  }();
+  return error;
+}
+
+// One iteration; false when there is no memory for a block.
+bool Run(const BlockSequence& sequence, CUstream stream, std::vector<CUdeviceptr>& address) {
+  for (const BlockStep& step : sequence.steps) {
+    const CUresult result =
+        step.alloc ? g_client.AllocAsync(&address[step.block], step.bytes, stream)
+                   : g_client.FreeAsync(address[step.block], stream);
+    if (result != CUDA_SUCCESS) return false;
+  }
+  return true;
+}
+
+void Blocks(benchmark::State& state, const BlockSequence& sequence, uintptr_t streams) {
+  if (const std::string& error = ConnectOnce(); !error.empty()) {
+    state.SkipWithError(error.c_str());
+    return;
+  }
+  std::vector<CUdeviceptr> address(sequence.blocks);
+  uintptr_t turn = 0;
+  const auto run = [&] { return Run(sequence, Stream(turn++ % streams), address); };
+  // Afterwards what it needs is leased.
+  bool ok = true;
+  for (int i = 0; i < kWarmUp; ++i) ok = ok && run();
+  for (auto _ : state) ok = ok && run();
+  if (!ok) state.SkipWithError("the pool is too small for the sequence");
+  // The next benchmark starts with nothing leased, whatever this one has left behind.
+  static_cast<void>(g_client.ContextDestroy(kNullContext));
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * sequence.blocks));
+}
+
+const int kRegistered = [] {
+  for (const char* name : {"resnet50", "bert-base"}) {
+    const BlockSequence sequence = ReadSequence(name);
+    const std::string suffix = std::string("/") + name;
+    benchmark::RegisterBenchmark(("blocks/client" + suffix).c_str(), Blocks, sequence, 1);
+    benchmark::RegisterBenchmark(("blocks/client_in_turn" + suffix).c_str(), Blocks, sequence, 2);
+  }
+  return 0;
+}();
+
+}  // namespace
+}  // namespace sluice::bench
