@@ -11,9 +11,9 @@
 #include "bench/sequence.h"
 #include "intercept/blocks/arena.h"
 
-/// What a block costs in the client's books against what a small object costs in a fast allocator: the same
-/// sequence of sizes, divided by 1024 there so that both manage as many objects in cache-sized
-/// books.
+/// What a block costs in the client's books against what a small object costs in a fast allocator:
+/// the same sequence of sizes, divided by 1024 there so that both manage as many objects in
+/// cache-sized books.
 namespace sluice::bench {
 namespace {
 

@@ -34,8 +34,10 @@ const std::string& ConnectOnce() {
   static std::unique_ptr<Bed> bed;
   static Job job;
   static const std::string error = []() -> std::string {
-    Result<std::unique_ptr<Bed>> started = Bed::Start(
-        {.pool_bytes = kPoolBytes, .unit_bytes = kUnitBytes, .handle_bytes = kHandleBytes, .flags = {}});
+    Result<std::unique_ptr<Bed>> started = Bed::Start({.pool_bytes = kPoolBytes,
+                                                       .unit_bytes = kUnitBytes,
+                                                       .handle_bytes = kHandleBytes,
+                                                       .flags = {}});
     if (!started.ok()) return started.status().message();
     bed = std::move(*started);
     const Result<std::array<uint8_t, 16>> uuid = bed->GpuUuid();
@@ -52,9 +54,9 @@ const std::string& ConnectOnce() {
 // One iteration; false when there is no memory for a block.
 bool Run(const BlockSequence& sequence, CUstream stream, std::vector<CUdeviceptr>& address) {
   for (const BlockStep& step : sequence.steps) {
-    const CUresult result =
-        step.alloc ? g_client.AllocAsync(&address[step.block], step.bytes, stream)
-                   : g_client.FreeAsync(address[step.block], stream);
+    const CUresult result = step.alloc
+                                ? g_client.AllocAsync(&address[step.block], step.bytes, stream)
+                                : g_client.FreeAsync(address[step.block], stream);
     if (result != CUDA_SUCCESS) return false;
   }
   return true;

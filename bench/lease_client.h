@@ -24,7 +24,8 @@ class LeaseClient {
   bool Ask();
   /// Releases what was granted; nothing used it, so no fence.
   bool GiveBack();
-  /// The daemon's own figure: the median of the nanoseconds from reading a lease to having answered it.
+  /// The daemon's own figure: the median of the nanoseconds from reading a lease to having answered
+  /// it.
   std::optional<double> OwnNs() const;
   const std::string& error() const { return error_; }
 

@@ -90,22 +90,22 @@ nlohmann::json OrNull(const std::optional<double>& value) {
 
 const std::vector<Comparison>& Comparisons() {
   static const std::vector<Comparison> comparisons = {
-      {"block allocate + free, resnet50: arena / mimalloc", Compare::kRatio, "blocks/arena/resnet50",
-       "blocks/mimalloc/resnet50", 2.0},
+      {"block allocate + free, resnet50: arena / mimalloc", Compare::kRatio,
+       "blocks/arena/resnet50", "blocks/mimalloc/resnet50", 2.0},
       {"  through the whole client / mimalloc", Compare::kRatio, "blocks/client/resnet50",
        "blocks/mimalloc/resnet50", std::nullopt},
       {"  arena, two streams in turn / mimalloc", Compare::kRatio, "blocks/arena_in_turn/resnet50",
        "blocks/mimalloc/resnet50", std::nullopt},
-      {"  client, two streams in turn / mimalloc", Compare::kRatio, "blocks/client_in_turn/resnet50",
-       "blocks/mimalloc/resnet50", std::nullopt},
-      {"block allocate + free, bert-base: arena / mimalloc", Compare::kRatio, "blocks/arena/bert-base",
-       "blocks/mimalloc/bert-base", 2.0},
+      {"  client, two streams in turn / mimalloc", Compare::kRatio,
+       "blocks/client_in_turn/resnet50", "blocks/mimalloc/resnet50", std::nullopt},
+      {"block allocate + free, bert-base: arena / mimalloc", Compare::kRatio,
+       "blocks/arena/bert-base", "blocks/mimalloc/bert-base", 2.0},
       {"  through the whole client / mimalloc", Compare::kRatio, "blocks/client/bert-base",
        "blocks/mimalloc/bert-base", std::nullopt},
       {"  arena, two streams in turn / mimalloc", Compare::kRatio, "blocks/arena_in_turn/bert-base",
        "blocks/mimalloc/bert-base", std::nullopt},
-      {"  client, two streams in turn / mimalloc", Compare::kRatio, "blocks/client_in_turn/bert-base",
-       "blocks/mimalloc/bert-base", std::nullopt},
+      {"  client, two streams in turn / mimalloc", Compare::kRatio,
+       "blocks/client_in_turn/bert-base", "blocks/mimalloc/bert-base", std::nullopt},
       {"lease round trip p50 / bare ping-pong", Compare::kRatio, "round_trip/lease",
        "round_trip/ping_pong", 1.5},
       {"the daemon's own share of a lease", Compare::kValueNs, "round_trip/lease:daemon_ns", "",
@@ -183,7 +183,8 @@ std::string RatioTable(const CollectingReporter& reporter) {
          << (comparison.goal ? "<= " + Rounded(*comparison.goal) + Unit(comparison) : "");
     text << "  " << outcome.verdict << "\n";
   }
-  text << "\nThe goal for blocks is judged on the arena, which finds and keeps them. The whole client "
+  text << "\nThe goal for blocks is judged on the arena, which finds and keeps them. The whole "
+          "client "
           "adds streams,\nlocks, marks and the record for the daemon; it has no goal.\n";
   return text.str();
 }
