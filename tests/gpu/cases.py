@@ -5,9 +5,11 @@ import json
 import re
 import statistics
 import subprocess
+import time
 
 MIB = 1 << 20
 HANDLE = 2 * MIB
+ITERATIONS = 200
 # Small units, so that a peak of some MiB is many of them; the same as in the demo on the simulated GPU.
 SMALL_UNITS = ["--lease-unit", "256KiB", "--handle", "2MiB"]
 
@@ -32,19 +34,34 @@ def finished(done, code=0):
     return values(done.stdout)
 
 
-def demo(here):
-    """Two training jobs that do not fit together share one pool."""
+def trainers(here, iterations):
+    """The two jobs of the demo."""
     trainer = next((name for name in ("sluice-train", "train")
                     if (here.folder / "bin" / name).exists()), "sluice-train")
+    return [[here.program(trainer), "--model", model, "--seed", "1", "--iterations", iterations,
+             "--learning-rate", "0.01"] for model in ("small-a", "small-b")]
+
+
+def peak_bytes(stdout):
+    peak = re.search(r"peak_bytes=(\d+)", stdout)
+    require(peak, "the trainer prints no peak_bytes")
+    return int(peak.group(1))
+
+
+def pool_for(peaks):
+    """What two jobs with these peaks share in the demo: clearly less than both want."""
+    return sum(peaks) * 6 // 10 // HANDLE * HANDLE
+
+
+def demo(here):
+    """Two training jobs that do not fit together share one pool."""
     peaks = []
-    for model in ("small-a", "small-b"):
-        done = here.run([here.program(trainer), "--model", model, "--seed", "1", "--iterations", "10"])
+    for command in trainers(here, 10):
+        done = here.run(command)
         finished(done)
-        peak = re.search(r"peak_bytes=(\d+)", done.stdout)
-        require(peak, "the trainer prints no peak_bytes")
-        peaks.append(int(peak.group(1)))
-    pool = sum(peaks) * 6 // 10 // HANDLE * HANDLE
-    command = [here.program("sluice"), "demo", "--json", "--iterations", "100"]
+        peaks.append(peak_bytes(done.stdout))
+    pool = pool_for(peaks)
+    command = [here.program("sluice"), "demo", "--json", "--iterations", str(ITERATIONS)]
     # On the simulated driver the demo brings up its own GPU and measures the pool itself.
     command += [] if here.simulated else ["--real-gpu", "--pool", str(pool)]
     done = here.run(command, timeout=1500)
@@ -57,6 +74,57 @@ def demo(here):
     require(figures["lent_bytes_within_iterations_temporal"] == 0, "temporal lent within iterations")
     require(figures["over_budget_moments"] == 0, "more than the pool was held")
     return figures
+
+
+def crowded(here):
+    """Without Sluice the jobs of the demo fit one by one, but not together, into the memory they share with it.
+
+    A real GPU is far larger than that, so another process holds the rest. What a job takes beyond its blocks (its
+    context, what the driver rounds up) it gets here on top, as it does in the demo on the simulated GPU.
+    """
+    jobs = trainers(here, ITERATIONS)
+    with here.ballast() as ballast:
+        peaks, footprints = zip(*(footprint(here, ballast, job) for job in jobs))
+        pool = pool_for(peaks)
+        wanted = sum(footprints) - (sum(peaks) - pool)
+        require(wanted >= max(footprints), f"no job fits alone: {footprints}, {wanted} would be free")
+        left = ballast.leave(wanted)
+        for job in jobs:
+            finished(here.run(job))
+        # So many iterations that neither is done before the other one has begun.
+        said = first_words([here.start(job, stdout=subprocess.DEVNULL)
+                            for job in trainers(here, 100 * ITERATIONS)])
+    require("out of memory" in said.lower() or "OUT_OF_MEMORY" in said, f"no job ran out of memory: {said}")
+    return {"oom_without_sluice": True, "said": said, "solo_peak_bytes": list(peaks),
+            "solo_footprint_bytes": list(footprints), "pool_bytes": pool, "free_bytes": left}
+
+
+def footprint(here, ballast, job):
+    """A job's peak by its own account, and the most that the GPU had less while it ran."""
+    before = lowest = ballast.free_bytes()
+    process = here.start(job)
+    while process.poll() is None:
+        lowest = min(lowest, ballast.free_bytes())
+        time.sleep(0.002)
+    out, err = process.communicate()
+    require(process.returncode == 0, f"a job alone: exit {process.returncode}: {err.strip()[-400:]}")
+    return peak_bytes(out), before - lowest
+
+
+def first_words(processes):
+    """The last line that the first of these to end wrote to standard error; the others are stopped."""
+    deadline = time.monotonic() + 300
+    try:
+        while all(process.poll() is None for process in processes) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        ended = next((process for process in processes if process.poll() is not None), None)
+        require(ended is not None, "both jobs still run after five minutes")
+        require(ended.returncode != 0, "a job finished beside the other")
+        return (ended.stderr.read().strip().splitlines() or [f"exit {ended.returncode}"])[-1]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
 def launch_ahead(here):
@@ -86,7 +154,7 @@ def launch_ahead(here):
         require(held, "check-log does not say what was held")
         return float(held.group(1)), float(said["iteration_us"])
 
-    pairs = [(measure("off"), measure("on")) for _ in range(3)]
+    pairs = [(measure("off"), measure("on")) for _ in range(3 if here.simulated else 10)]
     figures = {
         "live_over_peak": round(live, 4),
         "held_over_peak_credit_off": statistics.median(off[0] for off, on in pairs),
@@ -164,7 +232,7 @@ def wait_for_holder(here, folder, workload):
     return int(values(out)["slowest_alloc_us"])
 
 
-CASES = {"demo": demo, "launch_ahead": launch_ahead, "limits": limits}
+CASES = {"crowded": crowded, "demo": demo, "launch_ahead": launch_ahead, "limits": limits}
 
 
 def run(name, here):

@@ -4,12 +4,14 @@
 import collections
 import contextlib
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 
 Gpu = collections.namedtuple("Gpu", "missing name driver")
 MIB = 1 << 20
+_HERE = pathlib.Path(__file__).resolve().parent
 # Not packed: they belong to the machine that the programs run on.
 NEVER_PACKED = ("libc.so", "libm.so", "ld-linux", "libpthread.so", "libdl.so", "librt.so", "libcuda",
                 "libnvrtc", "libnvidia")
@@ -75,6 +77,29 @@ def pack(folder, out):
     print(f"packed {len(wanted)} programs into {out}")
 
 
+class Ballast:
+    """The other end of ballast.py."""
+
+    def __init__(self, process):
+        self._process = process
+
+    def free_bytes(self):
+        return self._ask("free")
+
+    def leave(self, free_bytes):
+        """Fills the GPU up to about that much; what is left then."""
+        return self._ask(f"leave {free_bytes}")
+
+    def _ask(self, line):
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+            return int(self._process.stdout.readline())
+        except (BrokenPipeError, ValueError):
+            self._process.kill()
+            raise RuntimeError("ballast.py: " + self._process.stderr.read().strip()) from None
+
+
 class Machine:
     """Where the cases run: the real GPU, or a simulated one for testing the script."""
 
@@ -117,9 +142,25 @@ class Machine:
                               text=True, timeout=timeout, **extra)
 
     def start(self, command, **extra):
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         return subprocess.Popen([str(part) for part in command], env=self.environment, text=True,
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, **extra)
+                                **{**streams, **extra})
+
+    @contextlib.contextmanager
+    def ballast(self):
+        """A process that can fill the GPU; see ballast.py. It lets go of everything after the block."""
+        process = self.start([sys.executable, _HERE / "ballast.py"])
+        try:
+            yield Ballast(process)
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+            process.stderr.close()
 
     @contextlib.contextmanager
     def daemon(self, pool, flags=()):
