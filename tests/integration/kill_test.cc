@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -19,6 +20,8 @@ using scheduler::Record;
 
 constexpr int kWaitMs = 20'000;
 constexpr uint64_t kSeed = 20261121;
+/// What the peer computes while a dead job's child lives: time enough to be given its memory.
+constexpr size_t kIterationsBesideAChild = 5;
 
 /// How many kills: 50 unless SLUICE_KILLS says otherwise (the soak asks for 200).
 unsigned Kills() {
@@ -26,40 +29,74 @@ unsigned Kills() {
   return text == nullptr ? 50 : static_cast<unsigned>(std::stoul(text));
 }
 
-std::vector<std::string> Victim(const std::vector<std::string>& extra) {
-  std::vector<std::string> command = {
-      Program("WORKLOAD"), "--iterations", "10",     "--blocks", "12", "--block-bytes", "512KiB",
+std::vector<std::string> Victim(const std::string& blocks) {
+  return {
+      Program("WORKLOAD"), "--iterations", "10",     "--blocks", blocks, "--block-bytes", "512KiB",
       "--base-bytes",      "1MiB",         "--seed", "7"};
-  command.insert(command.end(), extra.begin(), extra.end());
-  return command;
+}
+/// Its peak is 7 MiB: with the peer's 11 MiB more than the pool, so that memory is lent.
+const char kBlocks[] = "12";
+/// Its peak is 3 MiB: the peer can go on beside what stays with its child.
+const char kBlocksBesideAChild[] = "4";
+
+/// What became of a dead job's units between two records of the log.
+struct Estate {
+  scheduler::Units units = 0;  // that it held when it died
+  bool freed = false;
+  std::string granted;  // says which unit was the first to go to somebody; empty: none did
+};
+
+Estate EstateOf(const std::vector<Record>& records, JobId job, size_t death, size_t end) {
+  const std::vector<bool> held = UnitsHeld(records, job, death);
+  Estate estate;
+  estate.units = static_cast<scheduler::Units>(std::count(held.begin(), held.end(), true));
+  for (size_t i = death; i < end; ++i) {
+    estate.freed = estate.freed || (records[i].event == EventKind::kFree && records[i].job == job);
+    if (records[i].event != EventKind::kGrant && records[i].event != EventKind::kGate) continue;
+    for (const scheduler::Extent& extent : records[i].extents) {
+      for (scheduler::Units unit = extent.offset; unit < extent.end(); ++unit) {
+        if (!held.at(unit) || !estate.granted.empty()) continue;
+        estate.granted = "unit " + std::to_string(unit) + " to job " +
+                         std::to_string(records[i].job) + " in record " + std::to_string(i);
+      }
+    }
+  }
+  return estate;
 }
 
 /// One daemon and one long-lived job; many others come and are killed beside it.
-class KillTest : public ::testing::Test {
- protected:
-  KillTest() {
+class KillBed {
+ public:
+  /// `flags` go to a daemon into which defects can be planted; without any it is the real one.
+  explicit KillBed(const std::vector<std::string>& flags = {}) {
     BedOptions options;
     options.gpu_memory = "64MiB";
-    options.pool = "16MiB";  // the peer's peak is 11 MiB, the victim's 7 MiB
+    options.pool = "16MiB";
+    if (!flags.empty()) options.noded = Program("NODED_WITH_FAULTS");
+    options.noded_flags = flags;
     bed_ = std::make_unique<TestBed>(options);
     peer_ = std::make_unique<Peer>(*bed_);
     peer_->AwaitProfile();
     gpu_bytes_before_ = GpuBytes();
   }
 
+  /// How many driver calls a victim makes when nobody stops it.
+  uint64_t OperationsOf(const std::vector<std::string>& command) {
+    const cli::JobProcess whole =
+        bed_->Run({.label = "victim alone", .command = command, .under_sluice = false});
+    EXPECT_TRUE(whole.status().ok()) << Describe(whole);
+    return Number(whole.out(), "operations");
+  }
+
   /// Runs a victim until it kills itself, then waits for the daemon to have everything back.
-  void KillAt(uint64_t operation, bool fork_child) {
+  void KillAt(std::vector<std::string> command, uint64_t operation, bool fork_child) {
     SCOPED_TRACE("operation " + std::to_string(operation) + (fork_child ? ", with a child" : ""));
-    std::vector<std::string> extra = {"--kill-self-at-op", std::to_string(operation)};
-    if (fork_child) extra.insert(extra.end(), {"--fork-at-launch", "1"});
+    command.insert(command.end(), {"--kill-self-at-op", std::to_string(operation)});
+    if (fork_child) command.insert(command.end(), {"--fork-at-launch", "1"});
+    const size_t start = log().Read().size();
     InputPipe child_input = MakeInputPipe();
-    EventLog& log = bed_->log();
-    const size_t start = log.Read().size();
-    cli::JobProcess victim = bed_->Run({.label = "victim",
-                                        .command = Victim(extra),
-                                        .run_flags = {"--limit", "8MiB", "--request", "2MiB"},
-                                        .input = child_input.read_end.get()});
-    child_input.read_end.reset();
+    cli::JobProcess victim = Start(command, child_input);
+    Finish(victim, 60'000);
     ASSERT_EQ(victim.status().signal, SIGKILL) << Describe(victim);
     const std::optional<JobId> job = AdmittedSince(start);
     if (!job) {
@@ -67,34 +104,88 @@ class KillTest : public ::testing::Test {
       AwaitOnlyPeer();
       return;  // it died before it had a session
     }
-    const auto gone = [&](const std::vector<Record>& records) {
-      return std::any_of(records.begin() + static_cast<std::ptrdiff_t>(start), records.end(),
-                         [&](const Record& record) {
-                           return record.job == *job && (record.event == EventKind::kFree ||
-                                                         record.event == EventKind::kLeave);
-                         });
-    };
     if (fork_child) {
       ASSERT_NE(Value(victim.out(), "forked"), "") << Describe(victim);
-      ASSERT_TRUE(log.Await(
-          [&](const auto&) { return log.Find(EventKind::kDeath, *job).has_value(); }, kWaitMs));
-      // The daemon has seen the death; if it were wrong, it would have freed before it answers
-      // this.
-      bed_->Status();
-      EXPECT_FALSE(gone(log.Read())) << "freed while a forked child holds the memory";
+      const Estate estate = EstateBesideTheChild(*job);
+      EXPECT_GT(estate.units, 0u);
+      EXPECT_FALSE(estate.freed) << "freed while a forked child holds the memory";
+      EXPECT_EQ(estate.granted, "") << "granted while a forked child holds the memory";
     }
     child_input.write_end.reset();
-    ASSERT_TRUE(log.Await(gone, kWaitMs)) << "not freed\n" << Describe(victim);
+    ASSERT_TRUE(log().Await(
+        [&](const std::vector<Record>& records) {
+          return std::any_of(records.begin() + static_cast<std::ptrdiff_t>(start), records.end(),
+                             [&](const Record& record) {
+                               return record.job == *job && (record.event == EventKind::kFree ||
+                                                             record.event == EventKind::kLeave);
+                             });
+        },
+        kWaitMs))
+        << "not freed\n"
+        << Describe(victim);
     ExpectNothingGrantedBeforeFree(*job);
     ExpectNothingLeaks(*job);
   }
 
+  /// Kills a job that holds `bytes` and has a forked child, and reports as KillAt() checks.
+  Estate KillHolding(const std::string& bytes) {
+    const size_t start = log().Read().size();
+    InputPipe child_input = MakeInputPipe();
+    cli::JobGroup group;
+    group.Add(Start({Program("WORKLOAD"), "--one-shot", "--block-bytes", bytes, "--hold",
+                     "--fork-at-launch", "1"},
+                    child_input));
+    Finish(group, 60'000, [](cli::JobGroup& running) {
+      const cli::JobProcess& victim = running.jobs().front();
+      const bool holding =
+          std::find(victim.out().begin(), victim.out().end(), "holding") != victim.out().end();
+      if (holding && !victim.ended()) victim.Signal(SIGKILL);
+    });
+    EXPECT_EQ(group.jobs().front().status().signal, SIGKILL) << Describe(group.jobs().front());
+    const std::optional<JobId> job = AdmittedSince(start);
+    if (job) return EstateBesideTheChild(*job);
+    ADD_FAILURE() << Describe(group.jobs().front());
+    return {};
+  }
+
+  void ExpectAllWell() {
+    peer_->FinishAndCompare();
+    bed_->StopDaemon();
+    EXPECT_EQ(bed_->gpu().Stats().at("oracle_violations"), 0);
+    const scheduler::AuditReport report = log().Audit();
+    EXPECT_TRUE(report.ok()) << Violations(report);
+  }
+
+ private:
+  EventLog& log() { return bed_->log(); }
+
+  cli::JobProcess Start(const std::vector<std::string>& command, InputPipe& input) {
+    cli::JobProcess victim = bed_->Start({.label = "victim",
+                                          .command = command,
+                                          .run_flags = {"--limit", "8MiB", "--request", "2MiB"},
+                                          .input = input.read_end.get()});
+    input.read_end.reset();
+    return victim;
+  }
+
   std::optional<JobId> AdmittedSince(size_t start) {
-    const std::vector<Record>& records = bed_->log().Read();
+    const std::vector<Record>& records = log().Read();
     for (size_t i = start; i < records.size(); ++i) {
       if (records[i].event == EventKind::kAdmit) return records[i].job;
     }
     return std::nullopt;
+  }
+
+  /// From its death until the peer has gone on for a while; the child lives all that time.
+  Estate EstateBesideTheChild(JobId job) {
+    EXPECT_TRUE(log().Await(
+        [&](const auto&) { return log().Find(EventKind::kDeath, job).has_value(); }, kWaitMs));
+    EXPECT_TRUE(peer_->AwaitIterations(kIterationsBesideAChild))
+        << "the peer stands still beside the quarantine\n"
+        << bed_->Status().dump(1);
+    const auto death = log().Find(EventKind::kDeath, job);
+    if (!death) return {};
+    return EstateOf(log().Read(), job, *death, log().Read().size());
   }
 
   /// Until the daemon knows of no job but the peer: each question is a round trip through its loop.
@@ -107,20 +198,11 @@ class KillTest : public ::testing::Test {
 
   /// The dead job's units go to nobody before its last holder is gone.
   void ExpectNothingGrantedBeforeFree(JobId job) {
-    EventLog& log = bed_->log();
-    const auto death = log.Find(EventKind::kDeath, job);
+    const auto death = log().Find(EventKind::kDeath, job);
     if (!death) return;  // it never had a session
-    const auto freed = log.Find(EventKind::kFree, job);
-    const std::vector<Record>& records = log.Read();
-    const std::vector<bool> held = UnitsHeld(records, job, *death);
-    for (size_t i = *death; i < freed.value_or(records.size()); ++i) {
-      if (records[i].event != EventKind::kGrant && records[i].event != EventKind::kGate) continue;
-      for (const scheduler::Extent& extent : records[i].extents) {
-        for (scheduler::Units unit = extent.offset; unit < extent.end(); ++unit) {
-          ASSERT_FALSE(held.at(unit)) << "unit " << unit << " granted in record " << i;
-        }
-      }
-    }
+    const auto freed = log().Find(EventKind::kFree, job);
+    const std::vector<Record>& records = log().Read();
+    EXPECT_EQ(EstateOf(records, job, *death, freed.value_or(records.size())).granted, "");
   }
 
   void ExpectNothingLeaks(JobId job) {
@@ -144,26 +226,34 @@ class KillTest : public ::testing::Test {
   uint64_t gpu_bytes_before_ = 0;
 };
 
-TEST_F(KillTest, NothingLeaksAndThePeerComputesTheSame) {
-  // How many driver calls a victim makes when nobody stops it.
-  const cli::JobProcess whole =
-      bed_->Run({.label = "victim alone", .command = Victim({}), .under_sluice = false});
-  ASSERT_TRUE(whole.status().ok()) << Describe(whole);
-  const uint64_t operations = Number(whole.out(), "operations");
-
+TEST(Kill, NothingLeaksAndThePeerComputesTheSame) {
+  KillBed bed;
+  const uint64_t operations = bed.OperationsOf(Victim(kBlocks));
+  const uint64_t operations_beside_a_child = bed.OperationsOf(Victim(kBlocksBesideAChild));
   std::mt19937_64 random(kSeed);
-  for (unsigned i = 0; i < Kills() && !HasFailure(); ++i) {
+  for (unsigned i = 0; i < Kills() && !::testing::Test::HasFailure(); ++i) {
+    if (i % 4 != 3) {
+      ASSERT_NO_FATAL_FAILURE(
+          bed.KillAt(Victim(kBlocks), 1 + random() % (operations - 1), /*fork_child=*/false));
+      continue;
+    }
     // A quarter with a child: those die after their first launches, so that there is one.
-    const bool fork_child = i % 4 == 3;
-    const uint64_t first = fork_child ? operations / 4 : 1;
-    ASSERT_NO_FATAL_FAILURE(KillAt(first + random() % (operations - first), fork_child));
+    const uint64_t first = operations_beside_a_child / 4;
+    ASSERT_NO_FATAL_FAILURE(bed.KillAt(Victim(kBlocksBesideAChild),
+                                       first + random() % (operations_beside_a_child - first),
+                                       /*fork_child=*/true));
   }
+  bed.ExpectAllWell();
+}
 
-  peer_->FinishAndCompare();
-  bed_->StopDaemon();
-  EXPECT_EQ(bed_->gpu().Stats().at("oracle_violations"), 0);
-  const scheduler::AuditReport report = bed_->log().Audit();
-  EXPECT_TRUE(report.ok()) << Violations(report);
+// What the test above checks beside a child can fail. The pool has less than the peer's peak beside
+// what the victim holds, so that the peer cannot go on without the victim's units.
+TEST(Kill, ASkippedQuarantineIsSeen) {
+  KillBed bed({"--fault", "skip_quarantine"});
+  const Estate estate = bed.KillHolding("6MiB");
+  EXPECT_GE(estate.units, 24u);
+  EXPECT_TRUE(estate.freed);
+  EXPECT_NE(estate.granted, "");
 }
 
 }  // namespace

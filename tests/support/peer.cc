@@ -56,6 +56,12 @@ void Peer::AwaitProfile() {
   if (!bed_.log().Await(profiled, kWaitMs)) throw std::runtime_error("the peer has no profile");
 }
 
+bool Peer::AwaitIterations(size_t count) {
+  const size_t until = bed_.log().Count(EventKind::kTrough, job_) + count;
+  return bed_.log().Await(
+      [&](const auto&) { return bed_.log().Count(EventKind::kTrough, job_) >= until; }, kWaitMs);
+}
+
 void Peer::FinishAndCompare() {
   input_.write_end.reset();
   Finish(process_);

@@ -18,6 +18,8 @@ class Peer {
 
   /// Returns once a gate was opened for it with a profile: from then on it lends and borrows.
   void AwaitProfile();
+  /// Returns once it was at its trough `count` more times. False: not in time.
+  bool AwaitIterations(size_t count);
   scheduler::JobId job() const { return job_; }
   /// Ends it and compares. Fails the test when anything differs.
   void FinishAndCompare();
