@@ -65,6 +65,7 @@ class Auditor {
       report_.violations.push_back({index_, rule, text});
   }
 
+  // Before a record is applied: until then the jobs held what they held.
   void Elapse(uint64_t now) {
     const uint64_t passed = now > last_ns_ ? now - last_ns_ : 0;
     for (const auto& [id, job] : replay_.jobs()) {
@@ -157,6 +158,8 @@ class Auditor {
     sample.free = replay_.free();
     for (const auto& [id, job] : replay_.jobs()) sample.held[id] = job.held;
     report_.series.push_back(std::move(sample));
+    // Full: every second one goes, and from now on only every second is taken. The log's length is
+    // not known in advance, and the samples stay even over all of it.
     if (report_.series.size() <= max_samples_) return;
     for (size_t i = 1; 2 * i < report_.series.size(); ++i)
       report_.series[i] = std::move(report_.series[2 * i]);

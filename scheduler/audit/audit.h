@@ -11,14 +11,13 @@
 
 namespace sluice::scheduler {
 
-/// Replays an event log with its own code (it shares only the record schema with the ledger) and
-/// says what was wrong, and what was lent.
 struct AuditViolation {
   size_t record = 0;  // index in the log
   std::string rule;   // "I0", "I1", "I2", "I3", "I4", "schema"
   std::string text;
 };
 
+/// Amounts are units of the log's pool.
 struct AuditJob {
   std::string name;
   Units peak_units = 0;
@@ -58,6 +57,10 @@ struct AuditReport {
   }
 };
 
+/// Replays an event log with its own code (it shares only the record schema with the ledger) and
+/// says what was wrong, and what was lent. `records` in the order of the log, the pool's first. A
+/// broken log is no error but a report with violations. Cost: pool units times records, and up to
+/// six factorial orders per decision.
 AuditReport Audit(const std::vector<Record>& records, size_t max_samples = 512);
 
 }  // namespace sluice::scheduler

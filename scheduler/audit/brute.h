@@ -21,7 +21,9 @@ struct Party {
   std::vector<bool> gives_back;
 };
 
-/// I3 by trying every order; at most kMaxParties parties.
+/// I3 by trying every order; at most kMaxParties parties, since each more multiplies the cost. All
+/// sets of units have the pool's length. Written without the greedy argument of scheduler/safety on
+/// purpose: a mistake in that argument has to show here.
 bool SomeOrderCompletes(const std::vector<bool>& available, const std::vector<Party>& parties,
                         bool in_sums);
 

@@ -23,6 +23,7 @@ std::vector<AuditViolation> Replay::Apply(const Record& record) {
     Complain("schema", "a second pool record");
   } else if (const auto at = jobs_.find(record.job); at != jobs_.end()) {
     OfJob(record, &at->second);
+    // A job may wait, and be refused, before it is admitted; nothing else happens to it then.
   } else if (record.event != EventKind::kWait && record.event != EventKind::kDeny) {
     Complain("schema", std::string(EventName(record.event)) + " of job " +
                            std::to_string(record.job) + ", which was never admitted or is gone");
@@ -160,6 +161,8 @@ void Replay::Grant(JobId id, ReplayJob* job, const Extents& extents) {
     if (unit.cell != Cell::kFree && !own_spare) {
       Complain("I1", "unit " + std::to_string(at) + " is granted to job " + std::to_string(id) +
                          " while job " + std::to_string(unit.holder) + " holds it");
+      // Told once, then believed: otherwise one double grant would break every later line of the
+      // log.
       two_holders_ = true;
       if (const auto other = jobs_.find(unit.holder); other != jobs_.end()) --other->second.held;
     }
@@ -177,6 +180,7 @@ void Replay::Reclaim(JobId id, ReplayJob* job, const Extents& extents) {
                          ", which has not given it up or whose GPU work is not done");
       return;
     }
+    // The lender stays: the unit was given up within the iteration, whenever it is passed on.
     unit.cell = Cell::kFree;
     unit.holder = kNoJob;
     --job->held;
@@ -242,6 +246,7 @@ size_t Replay::PastGate() const {
 }
 
 bool Replay::Safe(bool in_sums) const {
+  // What a dead job holds comes back by itself, so it counts as free here.
   std::vector<bool> available(units_.size());
   for (size_t at = 0; at < units_.size(); ++at) {
     const JobId holder = units_[at].holder;

@@ -59,6 +59,7 @@ Units Ledger::held(JobId job) const {
   return known == nullptr ? 0 : known->held();
 }
 
+// Unfenced and spare units are among them: at a drained trough all fences are reached.
 Extents Ledger::GivesBack(JobId job) const {
   const Job* known = Find(job);
   if (known == nullptr || known->phase != Phase::kRunning || !known->terms.returns) return {};
@@ -102,6 +103,8 @@ Units Ledger::LargestLimit(JobId job, Units request) const {
   for (const Job& other : jobs_) {
     if (other.id != job && other.phase != Phase::kDying) requests += other.request;
   }
+  // I0 has one line per job. Those of the others bound this job's request, which is given: it fits
+  // or not. Only its own line bounds its limit.
   for (const Job& other : jobs_) {
     if (other.id == job || other.phase == Phase::kDying) continue;
     if (other.limit + requests - other.request > pool) return 0;
@@ -164,6 +167,8 @@ Status Ledger::SetLimit(JobId job, Units limit) {
       Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "limit");
   if (!known.ok()) return known.status();
   Job* const j = *known;
+  // A profiled job relies on its claim until its trough. The claim of one without a profile is its
+  // limit by another name and falls with it.
   const bool running = j->phase == Phase::kRunning;
   const Units least = running ? std::max(j->terms.claim, j->held()) : j->held();
   if (limit < least) {
@@ -248,6 +253,8 @@ Status Ledger::LoseProfile(JobId job) {
   auto known = Expect(job, {Phase::kRunning}, "mismatch");
   if (!known.ok()) return known.status();
   Job* const j = *known;
+  // The claim stays: it was promised, and I3 with it. But nothing it will ask for is known any
+  // more, and nothing says when it comes back to a trough.
   j->phase = Phase::kUnprofiled;
   j->terms.returns = false;
   j->terms.piece = kWholeClaim;
@@ -268,6 +275,7 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
     return Precondition("trough: " + j->Title() +
                         " was to drain and give back all but its base, but says it is not drained");
   }
+  // Parked, it is promised nothing, so no run has to be kept for it.
   Move(j, map_.Held(job, UnitState::kSpare), UnitState::kFree, 0);
   j->phase = Phase::kParked;
   j->settled = false;
@@ -305,6 +313,7 @@ void Ledger::Move(Job* job, const Extents& extents, UnitState to, ReleaseId rele
       const Units end = std::min(span.end(), extent.end());
       if (from < end) *Counter(job, span.state) -= end - from;
     }
+    // Free units in the extent belong to nobody: the loop above has passed them over.
     map_.Set(extent, to, to == UnitState::kFree ? kNoJob : job->id, release);
     if (Units* counter = Counter(job, to)) *counter += extent.length;
   }
@@ -315,6 +324,8 @@ Status Ledger::Grant(JobId job, const Extents& extents) {
   auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "grant");
   if (!known.ok()) return known.status();
   Job* const j = *known;
+  // Its own spare units change only their state: they count as held already, and the claim is not
+  // asked again.
   const Extents own = Intersect(Merge(extents), map_.Held(job, UnitState::kSpare));
   const Extents fresh = Subtract(Merge(extents), own);
   if (TotalUnits(own) + TotalUnits(fresh) != TotalUnits(extents)) {
@@ -333,6 +344,7 @@ Status Ledger::Grant(JobId job, const Extents& extents) {
 }
 
 Status Ledger::Release(JobId job, const Extents& extents, ReleaseId release) {
+  // Parked too: a job that came to its trough with all it had may still give some back there.
   auto known = Expect(job, {Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "release");
   if (!known.ok()) return known.status();
   Job* const j = *known;
@@ -362,6 +374,8 @@ Status Ledger::Fenced(JobId job, ReleaseId release) {
     return Status(StatusCode::kNotFound,
                   "fenced: " + j->Title() + " has no release " + std::to_string(release));
   }
+  // Past its gate the job was promised runs, and a hole in what it holds makes none longer: only
+  // the policy can say whether freeing these leaves I3 true.
   const bool spare = j->past_gate() && rules_.keep_spare;
   Move(j, done, spare ? UnitState::kSpare : UnitState::kFree, 0);
   return Status();
@@ -393,6 +407,7 @@ Status Ledger::LastHolderGone(JobId job) {
   return Status();
 }
 
+// Apart from Die: it holds nothing, so nobody has to wait for a last holder.
 Status Ledger::Leave(JobId job) {
   auto known =
       Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "leave");

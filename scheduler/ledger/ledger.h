@@ -56,6 +56,10 @@ struct Job {
 /// either succeeds or leaves the ledger as it was and says precisely why not. It enforces I0, I1,
 /// and h <= C <= L; whether an operation is *safe* (I3) is asked of scheduler/safety before it is
 /// made.
+///
+/// Errors: kNotFound, no such job or release; kFailedPrecondition, the job's phase or holdings do
+/// not allow it; kInvalidArgument, amounts or extents that nobody may ask for; kResourceExhausted,
+/// I0 or the claim has no room. Texts name the job, and for I0 all holders.
 class Ledger {
  public:
   /// `unit_bytes` is used in texts only.
@@ -106,7 +110,8 @@ class Ledger {
   Units free() const;
   Units held(JobId job) const;                            // 0 for a job it does not know
   const std::vector<Job>& jobs() const { return jobs_; }  // by id
-  const Job* Find(JobId job) const;                       // nullptr: unknown
+  /// nullptr: unknown. Valid until the next operation that adds or removes a job.
+  const Job* Find(JobId job) const;
   /// Units of `job` that its completion would free: held and outside its base. 0 unless it returns
   /// them.
   Extents GivesBack(JobId job) const;

@@ -8,6 +8,7 @@ namespace sluice::scheduler {
 
 namespace {
 
+/// Units of two releases stay apart while they are unfenced: each waits for its own fence.
 bool Alike(const Span& a, const Span& b) {
   return a.state == b.state && a.holder == b.holder && a.release == b.release;
 }
@@ -71,6 +72,8 @@ bool PoolMap::All(const Extent& extent, UnitState state, JobId holder) const {
 }
 
 void PoolMap::Set(const Extent& extent, UnitState state, JobId holder, ReleaseId release) {
+  // Rebuilt as a whole: there are tens of spans, and splitting in place has a case for each way in
+  // which an extent can cut them.
   std::vector<Span> result;
   result.reserve(spans_.size() + 2);
   auto push = [&result](Span span) {

@@ -20,7 +20,8 @@ struct Span {
 };
 
 /// Who holds which unit. Kept as sorted, merged spans that cover the pool, so that a copy and a
-/// walk cost by the number of pieces (tens) and not by the number of units (ten thousand).
+/// walk cost by the number of pieces (tens) and not by the number of units (ten thousand). It knows
+/// no rules and checks nothing: that is the ledger's business.
 class PoolMap {
  public:
   explicit PoolMap(Units units);
@@ -30,7 +31,7 @@ class PoolMap {
 
   /// Every unit of `extent` is in `state` and held by `holder`. False when it leaves the pool.
   bool All(const Extent& extent, UnitState state, JobId holder) const;
-  /// Overwrites `extent`, which lies in the pool.
+  /// Overwrites `extent`, which must lie in the pool (All tells) and may cover spans of any state.
   void Set(const Extent& extent, UnitState state, JobId holder, ReleaseId release = 0);
 
   /// Runs of free units, by offset, merged.
@@ -50,7 +51,8 @@ class PoolMap {
   std::vector<Span> spans_;
 };
 
-/// Set operations on sorted, merged extents; the results are sorted and merged.
+/// Set operations; the results are sorted and merged. Subtract and Intersect need sorted, merged
+/// extents, Merge and Union take any.
 Extents Merge(Extents extents);  // any order in; empty pieces are dropped
 Extents Union(const Extents& a, const Extents& b);
 Extents Subtract(const Extents& a, const Extents& b);

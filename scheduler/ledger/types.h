@@ -6,7 +6,10 @@
 #include <vector>
 
 /// Words that every room of the scheduling library shares. Everything here is a value: no clock, no
-/// thread, no lock, no I/O. Amounts and offsets count lease units of one pool.
+/// thread, no lock, no I/O. Amounts and offsets count lease units of one pool; bytes and
+/// nanoseconds say so in their names. Values own what they contain. Nothing synchronises: const
+/// members may be called from several threads at once, anything else needs its caller's lock. No
+/// function throws (but for memory); what can fail returns a Status.
 namespace sluice::scheduler {
 
 using Units = uint32_t;
@@ -17,6 +20,8 @@ inline constexpr JobId kNoJob = 0;
 /// No bound on the pieces a job may ask for: its whole remaining claim has to lie in one run.
 inline constexpr Units kWholeClaim = 0xffffffff;
 
+/// Units [offset, offset + length). A list of them is *sorted* by offset and *merged* (no two touch
+/// or overlap, none is empty) wherever a function says so.
 struct Extent {
   Units offset = 0;
   Units length = 0;
@@ -31,7 +36,8 @@ inline Units TotalUnits(const Extents& extents) {
   return total;
 }
 
-/// Past its gate: kUnprofiled and kRunning.
+/// Life of a job: waiting -> unprofiled -> parked <-> running, from anywhere to dying. A running
+/// job that loses its profile is unprofiled again. Past its gate: kUnprofiled and kRunning.
 enum class Phase : uint8_t { kWaiting, kUnprofiled, kParked, kRunning, kDying };
 
 /// kSpare: given back and its fence reached, yet still counted as held by its job, because freeing

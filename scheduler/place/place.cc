@@ -27,6 +27,7 @@ bool Touches(const Extent& run, End end, const Extents& near) {
 }
 
 /// From `ordered` runs whole pieces of `contiguous`, then the rest from the first run with room.
+/// The rest is one run too: split, it would be the very remainders that whole pieces avoid.
 std::optional<Extents> PlaceWhole(Extents ordered, End end, Units units, Units contiguous) {
   Extents result;
   Units whole = units / contiguous * contiguous;
@@ -65,6 +66,7 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
   for (const Extent& run : ordered) {
     sum += run.length;
     if (run.length >= units) {
+      // Next to what the job holds: its blocks may then span both, and its base stays in one piece.
       if (Touches(run, end, near)) return Extents{Cut(run, end, units)};
       if (whole == nullptr) whole = &run;
     }

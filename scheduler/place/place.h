@@ -6,6 +6,9 @@
 
 #include "scheduler/ledger/pool_map.h"
 
+/// Placement only proposes: it knows free runs and no rules. First fit from the end of the job's
+/// lane instead of best fit: best fit leaves slivers between jobs, and slivers are what I3 cannot
+/// use.
 namespace sluice::scheduler {
 
 /// What may be taken from several runs when no single one has room for all. kWhole: from each run a

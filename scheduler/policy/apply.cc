@@ -11,6 +11,7 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
                       Ledger* ledger) {
   if (decision.kind == Decision::Kind::kDeny) return Status();
   Status status;
+  // First: the claim may have no room for the granted units beside the spare ones.
   if (!decision.reclaim.empty()) status = ledger->Reclaim(decision.job, decision.reclaim);
   if (!status.ok() || decision.kind == Decision::Kind::kReclaim) return status;
   const RequestKind kind = requests[decision.request].kind;

@@ -42,6 +42,9 @@ class Round {
     });
   }
 
+  /// The order is the policy. Units that can become free do so first, so that whatever follows sees
+  /// them. Hopeless requests are answered before they can keep others waiting. Jobs past their gate
+  /// come before gates 0: they hold memory that comes back only when they go on.
   std::optional<Decision> Decide() const {
     if (auto decision = Reclaim()) return decision;
     for (const size_t i : by_ticket_) {
@@ -136,6 +139,7 @@ class Round {
     const Extents unused = Subtract(spare, extents);
     for (const bool free_unused : {false, true}) {
       if (free_unused && unused.empty()) continue;
+      // A raised claim is exactly what the job holds then: it has no room for spare units beside.
       if (raises && !free_unused && !unused.empty()) continue;
       Decision decision;
       decision.kind = Decision::Kind::kGrant;
@@ -211,6 +215,7 @@ class Round {
       if (!MakeOperations(decision, requests_, &trial).ok()) continue;
       if (!ledger_.rules().check_safety) return decision;
       // Stricter than for a grant: while anybody is stuck, nobody new comes in.
+      // On sums NoWorse would refuse what this is for: the job itself is stuck in runs afterwards.
       if (IsSafe(trial, measure) && (measure == Measure::kSums || NoWorse(ledger_, trial)))
         return decision;
     }

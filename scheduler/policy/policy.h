@@ -12,6 +12,10 @@
 #include "scheduler/ledger/ledger.h"
 #include "scheduler/record/record.h"
 
+/// Who is granted what, and who waits. `temporal` is what the literature compares with (one
+/// iteration at a time); `flow` lets the memory that one job gives up within its iteration flow to
+/// another (Waterwave 4.3), with as many jobs past their gate as there are lanes. That nobody ends
+/// up waiting for ever is no business of a policy: every decision is put to scheduler/safety.
 namespace sluice::scheduler {
 
 enum class RequestKind : uint8_t {
@@ -67,7 +71,8 @@ struct Decision {
 
 /// The next single decision, or nothing. The caller applies it (Apply), removes an answered request
 /// and asks again. `requests` holds at most one request per job, in any order. Deterministic: ties
-/// go to the lower ticket.
+/// go to the lower ticket. Decision::request is an index into this very list: removing a request
+/// makes it stale.
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
                              const Config& config);
 
@@ -76,7 +81,8 @@ std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& r
 Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger);
 
 /// The records of a decision, in order: one, as the ledger takes no step in between (t_ns and
-/// iteration are the caller's). Call it before Apply.
+/// iteration are the caller's). Call it before Apply: it reads the ledger that the decision was
+/// made on.
 std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests,
                               const Ledger& ledger);
 

@@ -36,6 +36,7 @@ std::vector<Repetition> Repetitions(std::span<const uint64_t> sequence, uint32_t
   for (uint32_t period = 1; period <= max_period && period * 2 <= backwards.size(); ++period) {
     if (match[period] < period) continue;
     const Repetition repetition{period, match[period] + period};
+    // "abab" repeats with 2 and with 4; 4 is worth listing only where it covers more than 2 does.
     const bool multiple = std::any_of(found.begin(), found.end(), [&](const Repetition& known) {
       return period % known.period == 0 && repetition.covered <= known.covered;
     });

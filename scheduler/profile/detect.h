@@ -7,6 +7,10 @@
 #include <span>
 #include <vector>
 
+/// Repetitions in a sequence of function ids. The idea that an iteration is what repeats twice in a
+/// row is SmartPool's (Zhang et al., Efficient Memory Management for GPU-based Deep Learning
+/// Systems, V); there it is looked for in allocations, here in launches, because sizes may change.
+/// Linear time by the Z function (Gusfield, Algorithms on Strings, 1.3).
 namespace sluice::scheduler {
 
 /// A suffix of a sequence that repeats.

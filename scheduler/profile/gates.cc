@@ -70,6 +70,7 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_ga
     uint64_t level;
   };
   std::vector<Group> groups;
+  // Doubled until the gates fit: it ends at the latest when one group holds the whole cycle.
   for (uint64_t size = std::max<uint64_t>(profile.peak_bytes / kGroupsPerPeak, 1);; size *= 2) {
     groups.clear();
     for (uint32_t j = 0; j < profile.period; ++j) {

@@ -8,6 +8,11 @@
 #include "scheduler/ledger/types.h"
 #include "scheduler/profile/profile.h"
 
+/// From a measured cycle to gates and credit. Groups of launches that take or give about the same
+/// amount of memory are Waterwave's node groups (Shi et al., 4.3 and 4.4: split_size); here they
+/// are cut from a launch sequence instead of a compute graph. The bound on launch-ahead is Zico's
+/// (Lim et al., 6.1), in GPU time instead of a number of kernels, so that it needs no setting per
+/// model.
 namespace sluice::scheduler {
 
 /// A place of the cycle where the client may have to wait, and what the group behind it needs.
@@ -24,7 +29,9 @@ struct CyclePlan {
   uint64_t credit_ns = 0;       // GPU time that the CPU may run ahead
 };
 
-/// Cuts the cycle into groups of about a tenth of the peak, growing or falling.
+/// Cuts the cycle into groups of about a tenth of the peak, growing or falling; coarser when there
+/// would be more than `max_gates`. `profile` is timed or not (then the credit is the largest). No
+/// gates when its period, `unit_bytes` or `max_gates` is 0.
 CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_gates = 128);
 
 }  // namespace sluice::scheduler

@@ -39,7 +39,7 @@ void Profiler::Consume(const Op& op) {
       }
       break;
     case OpKind::kFree:
-      live_ -= std::min(live_, op.value);
+      live_ -= std::min(live_, op.value);  // records of the allocation may have been lost
       if (!history_.empty()) {
         history_.back().min_after = std::min(history_.back().min_after, live_);
       }
@@ -75,6 +75,8 @@ void Profiler::Launch(const Op& op) {
     next_detect_ = 0;
   }
   if (certain()) {
+    // What followed the last launch is complete only now. Absorbed before the comparison: it
+    // belongs to the cycle even if this launch does not.
     Phase& previous = cycle_[(position_ + period_ - 1) % period_];
     Absorb(history_.back(), &previous);
     if (cycle_[position_].function != op.value) {
@@ -176,6 +178,8 @@ void Profiler::Distrust() {
 void Profiler::Adopt(uint32_t period, uint32_t covered) {
   period_ = period;
   covered_ = covered;
+  // The suffix is cut to whole repetitions, so the next launch begins one. Where the iteration
+  // really begins is found later (TroughLaunch).
   position_ = 0;
   cycle_.assign(period, Phase{});
   const size_t start = history_.size() - static_cast<size_t>(covered / period) * period;
@@ -234,6 +238,8 @@ std::optional<Profile> Profiler::Current() const {
 
   const uint32_t trough = TroughLaunch();
   const uint32_t before = (trough + period_ - 1) % period_;
+  // The least is live just before the trough's launch is issued or just after it: programs free
+  // right behind the last use of a block, or not before they need the space.
   const bool after = cycle_[trough].min_after <= cycle_[before].min_after;
   profile.trough_place = after ? TroughPlace::kAfterLast : TroughPlace::kBeforeFirst;
   profile.base_bytes = cycle_[trough].live_before;

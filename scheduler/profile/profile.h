@@ -52,7 +52,10 @@ struct ProfilerOptions {
 };
 
 /// Finds a job's iteration in its operation records. Structure only: sizes may change between
-/// repetitions, the profile holds their envelope. Memory is bounded by max_period.
+/// repetitions, the profile holds their envelope. Memory is bounded by max_period. It trusts
+/// nothing: any sequence of records leaves it sound, a wrong one only without a profile. That
+/// training repeats itself almost exactly is Zico's observation (Lim et al., 5.2); how the cycle is
+/// found: detect.h.
 class Profiler {
  public:
   explicit Profiler(const ProfilerOptions& options);

@@ -23,7 +23,8 @@ std::vector<Units> Longest(const Extents& runs) {
   return lengths;
 }
 
-/// How many of the longest runs serve `need`; 0: not even all of them.
+/// How many of the longest runs serve `need`; 0: not even all of them. The longest first: each
+/// further run adds its length and costs `waste`, so if any k runs suffice, the k longest do.
 size_t RunsNeeded(const std::vector<Units>& lengths, Units need, Units piece) {
   const uint64_t waste = std::min(piece, need) - 1;
   uint64_t sum = 0;
@@ -49,6 +50,8 @@ bool Reserve(const Party& party, Extents* available) {
     *available = Merge(*available);
     return true;
   }
+  // Which units of these runs it will take is not known, so what it leaves of them serves nobody
+  // else.
   std::stable_sort(available->begin(), available->end(),
                    [](const Extent& a, const Extent& b) { return a.length > b.length; });
   available->erase(available->begin(), available->begin() + static_cast<std::ptrdiff_t>(k));
@@ -75,12 +78,14 @@ Order FindOrder(const Ledger& ledger, Measure measure, Dying dying) {
   std::vector<Party> returning;
   std::vector<Party> keeping;
   for (const Job& job : ledger.jobs()) {
+    // A dead job needs nothing any more: it completes first, whatever the order of the others.
     if (job.phase == Phase::kDying && dying == Dying::kComesBack) {
       available = Union(available, ledger.map().Held(job.id));
     }
     if (!job.past_gate()) continue;
     Party party;
     party.job = job.id;
+    // Never below 0 under the rules; the model check switches some of them off.
     party.need = job.terms.claim - std::min(job.terms.claim, job.held());
     party.piece = measure == Measure::kSums ? 1 : job.terms.piece;
     if (job.phase == Phase::kRunning && job.terms.returns) {
@@ -119,6 +124,9 @@ bool IsSafe(const Ledger& ledger, Measure measure, Dying dying) {
 }
 
 bool NoWorse(const Ledger& before, const Ledger& after) {
+  // Both ways to count dying jobs: somebody may be safe only with their memory, but a decision must
+  // not be what makes it so. Both measures: where runs are lost already, sums must not get lost as
+  // well, since they are what a gate on sums (policy, OpenAtRest) lives on.
   bool any_dying = false;
   for (const Job& job : before.jobs()) any_dying |= job.phase == Phase::kDying;
   for (const Dying dying : {Dying::kComesBack, Dying::kIsGone}) {

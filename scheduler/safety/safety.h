@@ -8,6 +8,12 @@
 
 /// I3, the safe state: the jobs past their gate can be ordered so that each one finds its whole
 /// remaining claim in units that are free or were given back by those before it.
+///
+/// The banker's algorithm (Dijkstra, EWD 623), with claims that lie in runs of one offset space
+/// instead of numbers: docs/adr/0003-safe-state-in-extents.md. Zico (5.3) starts an
+/// iteration when the predicted sums fit, and falls back to taking turns where a prediction fails;
+/// here nothing rests on when jobs do something. Pure functions; a search costs (jobs past their
+/// gate)^2 times the pieces of the map.
 namespace sluice::scheduler {
 
 /// kExtents: the remaining claim can be handed out in any shape the job may ask for (runs of at
@@ -28,7 +34,8 @@ bool Fits(const Extents& runs, Units need, Units piece);
 struct Order {
   std::vector<JobId>
       order;  // can all complete, in this order; jobs that give nothing back come last
-  std::vector<JobId> stuck;  // cannot, even after all of `order` have; empty: I3 holds
+  /// Cannot, even after all of `order` have; empty: I3 holds. Sorted by id.
+  std::vector<JobId> stuck;
   bool safe() const { return stuck.empty(); }
 };
 
