@@ -17,16 +17,11 @@ constinit DriverTable g_driver = {};
 constinit Lock g_setup_lock;
 constinit std::atomic<bool> g_driver_ready{false};
 constinit std::atomic<bool> g_client_ready{false};
-constinit std::atomic<uint32_t> g_socket_known{0};  // 1: no, 2: yes
 constinit thread_local bool t_inside = false;
 
-// The path outlives whatever the program does to its environment.
+// The path outlives whatever the program does to its environment. One that is too long for a socket
+// stays too long when it is cut here.
 constinit char g_socket_path[512] = {};
-
-const char* SocketPath() {
-  const char* path = getenv("SLUICE_SOCKET");
-  return path != nullptr && path[0] != 0 ? path : nullptr;
-}
 
 void AfterForkInChild() {
   g_setup_lock.ForgetHolder();
@@ -36,26 +31,17 @@ void AfterForkInChild() {
 void SetUpClient() {
   const LockGuard guard(g_setup_lock);
   if (g_client_ready.load(std::memory_order_relaxed)) return;
-  const char* path = SocketPath();
+  const char* path = getenv("SLUICE_SOCKET");
   const char* poison = getenv("SLUICE_DEBUG_POISON");
-  if (path != nullptr && strlen(path) < sizeof g_socket_path) {
-    memcpy(g_socket_path, path, strlen(path) + 1);
-    static_cast<void>(pthread_atfork(nullptr, nullptr, AfterForkInChild));
-    g_client.Configure(&g_driver, g_socket_path, poison != nullptr && strcmp(poison, "1") == 0);
-  }
+  // Without a socket nobody has granted anything: the client fails the first allocation. To pass
+  // calls through instead would give a program that drops a variable the whole GPU.
+  if (path != nullptr) strncpy(g_socket_path, path, sizeof g_socket_path - 1);
+  static_cast<void>(pthread_atfork(nullptr, nullptr, AfterForkInChild));
+  g_client.Configure(&g_driver, g_socket_path, poison != nullptr && strcmp(poison, "1") == 0);
   g_client_ready.store(true, std::memory_order_release);
 }
 
 }  // namespace
-
-bool HaveSocket() {
-  uint32_t known = g_socket_known.load(std::memory_order_relaxed);
-  if (known == 0) {
-    known = SocketPath() != nullptr ? 2 : 1;
-    g_socket_known.store(known, std::memory_order_relaxed);
-  }
-  return known == 2;
-}
 
 const DriverTable* LoadedDriver(bool may_load) {
   if (g_driver_ready.load(std::memory_order_acquire)) return &g_driver;

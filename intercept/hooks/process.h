@@ -9,9 +9,6 @@
 /// when the library is loaded, because every shell and every helper of a job loads it.
 namespace sluice {
 
-/// True when this process has a job's socket in its environment. Reads it once.
-bool HaveSocket();
-
 /// The real driver, once it is loaded into the process; null before. `may_load` loads it.
 const DriverTable* LoadedDriver(bool may_load);
 

@@ -16,8 +16,7 @@ void Client::Configure(const DriverTable* driver, const char* socket_path, bool 
   driver_ = driver;
   socket_path_ = socket_path;
   poison_ = poison;
-  const bool wanted = driver != nullptr && socket_path != nullptr && socket_path[0] != 0;
-  state_.store(wanted ? State::kIdle : State::kOff, std::memory_order_release);
+  state_.store(State::kIdle, std::memory_order_release);
 }
 
 // A child of a process that never touched the GPU may become the job's GPU process itself. Any
@@ -115,6 +114,11 @@ void Client::EndSession() {
     {
       const LockGuard inner(state_lock_);
       arena_.Abandon();
+      // Marks that were queued may have been dropped with the context. What they would have said is
+      // true now: no work of this process is left, and fences that are on their way may be reached.
+      for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
+        session_.marks().mark[slot].store(streams_.queued()[slot], std::memory_order_release);
+      }
     }
     while (ReleaseUnits(~0u) > 0) {
     }

@@ -33,7 +33,8 @@ class Client {
  public:
   constexpr Client() = default;
 
-  /// `socket_path` null or empty: the library has nothing to do in this process.
+  /// `socket_path` outlives the client. Empty: nobody granted this process anything, so it gets no
+  /// memory.
   void Configure(const DriverTable* driver, const char* socket_path, bool poison);
   /// False: every hook passes its call to the driver and does nothing else.
   bool engaged() const {
@@ -72,6 +73,7 @@ class Client {
   CUresult EventSynchronize(CUevent event);
   CUresult ContextDestroy(CUcontext context);
   CUresult PrimaryContextReset(CUdevice device);
+  CUresult PrimaryContextRelease(CUdevice device);
   CUresult ModuleUnload(CUmodule module);
 
   // Work. `issue` calls the driver.
@@ -92,7 +94,7 @@ class Client {
 
  private:
   enum class State : uint32_t {
-    kOff,     // not configured, or no socket: pass everything through
+    kOff,     // not configured: pass everything through
     kIdle,    // no allocation yet
     kReady,   // in conversation
     kLost,    // the daemon is gone: what is held stays, nothing is added, gates are open
@@ -140,6 +142,8 @@ class Client {
   CUresult SlotOf(CUstream stream, uint32_t* slot);
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
+  bool PrimaryContextActive(CUdevice device) const;
+  bool InPrimaryContext(CUdevice device) const;
   bool Mark(uint32_t slot, bool required);
   bool Drain();
   bool WaitForMarks(const uint64_t* targets, uint32_t slots);

@@ -266,21 +266,38 @@ CUresult Client::ContextDestroy(CUcontext context) {
   return result;
 }
 
-CUresult Client::PrimaryContextReset(CUdevice device) {
-  bool ours = false;
-  if (has_session() && device == session_.device()) {
-    unsigned flags = 0;
-    int active = 0;
-    CUcontext primary = nullptr;
-    // Retaining an inactive primary context would create it.
-    ours = driver_->cuDevicePrimaryCtxGetState != nullptr &&
-           driver_->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
-           active != 0 && driver_->cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS;
-    if (ours) static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
-    ours = ours && primary == context_;
+bool Client::PrimaryContextActive(CUdevice device) const {
+  unsigned flags = 0;
+  int active = 0;
+  return driver_->cuDevicePrimaryCtxGetState != nullptr &&
+         driver_->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+         active != 0;
+}
+
+// Whether the session lives in the primary context of this device.
+bool Client::InPrimaryContext(CUdevice device) const {
+  CUcontext primary = nullptr;
+  // Retaining an inactive primary context would create it.
+  if (!has_session() || device != session_.device() || !PrimaryContextActive(device) ||
+      driver_->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) {
+    return false;
   }
+  static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
+  return primary == context_;
+}
+
+CUresult Client::PrimaryContextReset(CUdevice device) {
+  const bool ours = InPrimaryContext(device);
   const CUresult result = driver_->cuDevicePrimaryCtxReset_v2(device);
   if (ours && result == CUDA_SUCCESS) EndSession();
+  return result;
+}
+
+CUresult Client::PrimaryContextRelease(CUdevice device) {
+  const bool ours = InPrimaryContext(device);
+  const CUresult result = driver_->cuDevicePrimaryCtxRelease_v2(device);
+  // Others may have retained it, too.
+  if (ours && result == CUDA_SUCCESS && !PrimaryContextActive(device)) EndSession();
   return result;
 }
 

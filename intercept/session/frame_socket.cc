@@ -54,6 +54,7 @@ const char* FrameSocket::Connect(const char* path) {
   const ErrnoKeeper keeper;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
+  if (path[0] == 0) return "SLUICE_SOCKET names no socket; `sluice run` sets it";
   if (strlen(path) >= sizeof(address.sun_path)) return "the path is too long for a socket";
   memcpy(address.sun_path, path, strlen(path) + 1);
   int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

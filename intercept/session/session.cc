@@ -59,7 +59,8 @@ bool Session::Open(const DriverTable& driver, const char* path, CUdevice device,
   if (error == nullptr) return true;
   Drop(driver);
   why.Text("no GPU memory for this process: ");
-  why.Text(refusal_[0] != 0 ? refusal_ : error).Text(" (").Text(path).Text(")");
+  why.Text(refusal_[0] != 0 ? refusal_ : error);
+  if (path[0] != 0) why.Text(" (").Text(path).Text(")");
   return false;
 }
 

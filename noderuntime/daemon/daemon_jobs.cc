@@ -148,10 +148,17 @@ void Daemon::Open(uint32_t id, Client* client) {
     return;
   }
   if (!job.holder.has_value()) return AcceptSession(id, client);
+  // A process that has executed another program has a new context by now, and nothing tells whether the
+  // driver is done with its old one.
+  if (job.holder->pid() == client->session->pid() && !job.holder->ProcessEnded()) {
+    CloseClient(id, "process " + std::to_string(job.pid) +
+                        " held GPU memory when it executed this program; that memory is free when "
+                        "the process has ended");
+    return;
+  }
   // The job's last process is still going away.
   client->waits_for_predecessor = true;
   client->waits_since_ns = NowNs();
-  if (job.holder->pid() == client->session->pid()) job.holder->ProcessStartedOver();
 }
 
 void Daemon::AcceptSession(uint32_t id, Client* client) {

@@ -26,9 +26,8 @@ class HolderWatch {
   uint64_t next_poll_ns() const { return next_poll_ns_; }
   pid_t pid() const { return pid_; }
 
-  /// The same process says Hello again: it has executed another program, whose library starts anew. What
-  /// the old one had mapped went with it, though the process lives on.
-  void ProcessStartedOver() { process_gone_ = true; }
+  /// Whether the process itself has ended, whoever else holds its memory.
+  bool ProcessEnded();
 
  private:
   pid_t pid_;

@@ -228,14 +228,15 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
   FlowJob* job = Get(id);
   if (job == nullptr) return false;
   DropRequest(id);
+  CollectFences(id, job);
   fences_pending_ -= job->releases.size();
   const bool admitted = job->admitted;
   jobs_.erase(id);
   const scheduler::Job* known = ledger_.Find(id);
   if (admitted && known != nullptr) {
-    if (known->held() == 0 && known->phase == Phase::kWaiting) {
-      Log(RecordFor(EventKind::kLeave, id));
-      (void)ledger_.Leave(id).ok();
+    // The GPU is done with spare units, so only leased and unfenced ones need their last holder gone.
+    if (known->leased == 0 && known->unfenced == 0) {
+      Leave(id);
     } else {
       Log(RecordFor(EventKind::kDeath, id));
       (void)ledger_.Die(id).ok();
@@ -244,6 +245,18 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
   }
   Decide();
   return ledger_.Find(id) != nullptr;
+}
+
+void Flow::Leave(JobId id) {
+  const Extents spare = ledger_.map().Held(id, scheduler::UnitState::kSpare);
+  if (!spare.empty()) {
+    Record record = RecordFor(EventKind::kReclaim, id);
+    record.extents = spare;
+    Log(std::move(record));
+    (void)ledger_.Reclaim(id, spare).ok();
+  }
+  Log(RecordFor(EventKind::kLeave, id));
+  (void)ledger_.Leave(id).ok();
 }
 
 void Flow::HolderGone(JobId id, uint64_t now_ns) {

@@ -71,6 +71,7 @@ class Flow {
   void DropRequest(JobId job);
   scheduler::Record RecordFor(scheduler::EventKind event, JobId job) const;
   void Log(scheduler::Record record);
+  void Leave(JobId id);
 
   // flow_memory.cc: releases and fences.
   bool FenceReached(const FlowJob& job, const PendingRelease& release) const;

@@ -116,8 +116,7 @@ void Flow::Refuse(JobId id, const std::string& reason) {
   if (job->admitted) {
     job->admitted = false;
     DropRequest(id);
-    Log(RecordFor(EventKind::kLeave, id));
-    (void)ledger_.Leave(id).ok();
+    Leave(id);
   }
   if (job->answer.has_value()) AnswerDeny(id, protocol::DenyCode::kRefused, reason);
 }

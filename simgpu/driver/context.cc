@@ -62,6 +62,7 @@ void Context::Destroy() {
   const std::lock_guard driver_lock(driver_->mutex);
   const std::lock_guard lock(mutex);
   driver_->executors.Remove(link_.get());
+  driver_->host_memory->DropAllOf(link_.get());
   for (CUstream& stream : streams_) {
     if (stream != nullptr) driver_->streams.Delete(stream);
     stream = nullptr;

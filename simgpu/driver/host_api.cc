@@ -30,7 +30,7 @@ CUresult cuMemHostAlloc(void** ptr, size_t bytes, unsigned flags) {
   if (result != CUDA_SUCCESS) return result;
   if (ptr == nullptr || bytes == 0 || (flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(context->driver()->mutex);
-  return context->driver()->host_memory->Allocate(ptr, bytes);
+  return context->driver()->host_memory->Allocate(ptr, bytes, context->link());
 }
 
 CUresult cuMemAllocHost_v2(void** ptr, size_t bytes) { return cuMemHostAlloc(ptr, bytes, 0); }
@@ -53,7 +53,7 @@ CUresult cuMemHostRegister_v2(void* ptr, size_t bytes, unsigned flags) {
   if (ptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & ~kRegisterFlags) != 0) return NotSupported("cuMemHostRegister with other flags");
   const std::lock_guard lock(context->driver()->mutex);
-  return context->driver()->host_memory->Register(ptr, bytes);
+  return context->driver()->host_memory->Register(ptr, bytes, context->link());
 }
 
 CUresult cuMemHostUnregister(void* ptr) {

@@ -59,7 +59,7 @@ CUresult HostMemory::Publish(uint64_t start, Range range) {
   return result;
 }
 
-CUresult HostMemory::Allocate(void** out, uint64_t bytes) {
+CUresult HostMemory::Allocate(void** out, uint64_t bytes, const ExecutorLink* owner) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t rounded = PageUp(bytes);
   UniqueFd fd = NewFile(rounded);
@@ -67,7 +67,7 @@ CUresult HostMemory::Allocate(void** out, uint64_t bytes) {
   void* at = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t start = Address(at);
-  const CUresult result = Publish(start, {start, rounded, 0, true, true, std::move(fd)});
+  const CUresult result = Publish(start, {start, rounded, 0, true, true, owner, std::move(fd)});
   if (result != CUDA_SUCCESS) {
     munmap(at, rounded);
     return result;
@@ -85,19 +85,24 @@ HostMemory::Ranges::iterator HostMemory::FindUser(void* pointer, bool allocated)
   return found;
 }
 
+CUresult HostMemory::Unpublish(const Ranges::value_type& range) {
+  ControlRequest request{};
+  request.op = ControlOp::kUnmapHost;
+  request.a = range.first;
+  const CUresult result = executors_->CallAll(request);
+  if (range.second.allocated) munmap(Pointer(range.first), range.second.bytes);
+  return result;
+}
+
 CUresult HostMemory::Free(void* pointer) {
   const auto found = FindUser(pointer, true);
   if (found == ranges_.end()) return CUDA_ERROR_INVALID_VALUE;
-  ControlRequest request{};
-  request.op = ControlOp::kUnmapHost;
-  request.a = found->first;
-  const CUresult result = executors_->CallAll(request);
-  munmap(pointer, found->second.bytes);
+  const CUresult result = Unpublish(*found);
   ranges_.erase(found);
   return result;
 }
 
-CUresult HostMemory::Register(void* pointer, uint64_t bytes) {
+CUresult HostMemory::Register(void* pointer, uint64_t bytes, const ExecutorLink* owner) {
   const uint64_t user = Address(pointer);
   if (user == 0 || bytes == 0 || user + bytes < user) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t start = user & ~(kPage - 1);
@@ -115,7 +120,8 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes) {
                                                                  : CUDA_ERROR_INVALID_VALUE;
   }
   if (file->fd.valid()) {
-    return Publish(start, {user, length, file->offset, file->writable, false, std::move(file->fd)});
+    return Publish(start, {user, length, file->offset, file->writable, false, owner,
+                           std::move(file->fd)});
   }
   UniqueFd copy = NewFile(length);
   if (!copy.valid() || !WriteAll(copy.get(), start, length)) return CUDA_ERROR_INVALID_VALUE;
@@ -123,18 +129,23 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes) {
       MAP_FAILED) {
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
-  return Publish(start, {user, length, 0, true, false, std::move(copy)});
+  return Publish(start, {user, length, 0, true, false, owner, std::move(copy)});
 }
 
 CUresult HostMemory::Unregister(void* pointer) {
   const auto found = FindUser(pointer, false);
   if (found == ranges_.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  ControlRequest request{};
-  request.op = ControlOp::kUnmapHost;
-  request.a = found->first;
-  const CUresult result = executors_->CallAll(request);
+  const CUresult result = Unpublish(*found);
   ranges_.erase(found);
   return result;
+}
+
+void HostMemory::DropAllOf(const ExecutorLink* owner) {
+  std::erase_if(ranges_, [&](const Ranges::value_type& range) {
+    if (range.second.owner != owner) return false;
+    Unpublish(range);
+    return true;
+  });
 }
 
 bool HostMemory::Pinned(uint64_t address, uint64_t bytes) const {

@@ -20,13 +20,17 @@ class HostMemory {
  public:
   explicit HostMemory(ExecutorSet* executors) : executors_(executors) {}
 
-  CUresult Allocate(void** out, uint64_t bytes);
+  /// `owner`: the executor of the context in which it is made, and with which it goes.
+  CUresult Allocate(void** out, uint64_t bytes, const ExecutorLink* owner);
   CUresult Free(void* pointer);
   /// Shared mappings are registered through their own file. Private memory is *replaced* in place
   /// by a shared mapping with the same contents, page by page around the range: no other thread may
   /// write to these pages during the call, and after fork() parent and child share them.
-  CUresult Register(void* pointer, uint64_t bytes);
+  CUresult Register(void* pointer, uint64_t bytes, const ExecutorLink* owner);
   CUresult Unregister(void* pointer);
+  /// The context is gone: what was allocated in it is freed, what was registered is the program's own
+  /// memory again.
+  void DropAllOf(const ExecutorLink* owner);
 
   /// Whether [address, address + bytes) is pinned as a whole.
   bool Pinned(uint64_t address, uint64_t bytes) const;
@@ -39,11 +43,13 @@ class HostMemory {
     uint64_t offset;
     bool writable;
     bool allocated;
+    const ExecutorLink* owner;  // compared, never followed
     UniqueFd fd;
   };
   using Ranges = std::map<uint64_t, Range>;  // by page-aligned start
   CUresult Publish(uint64_t start, Range range);
   Ranges::iterator FindUser(void* pointer, bool allocated);
+  CUresult Unpublish(const Ranges::value_type& range);
 
   ExecutorSet* executors_;
   Ranges ranges_;

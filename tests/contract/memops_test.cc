@@ -110,6 +110,22 @@ TEST_F(MemOps, RegisteredSharedFilesAreWrittenInPlace) {
   EXPECT_EQ(cuStreamWriteValue64_v2(stream_, device, 7, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(MemOps, ARegistrationGoesWithTheContextItWasMadeIn) {
+  SharedFile file;
+  CUcontext other = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
+  ASSERT_CU(cuMemHostRegister_v2(file.words, 4096, CU_MEMHOSTREGISTER_PORTABLE));
+  ASSERT_CU(cuCtxDestroy_v2(other));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  ASSERT_CU(cuMemHostRegister_v2(file.words, 4096, CU_MEMHOSTREGISTER_PORTABLE));
+  CUdeviceptr device = 0;
+  ASSERT_CU(cuMemHostGetDevicePointer_v2(&device, file.words, 0));
+  ASSERT_CU(cuStreamWriteValue64_v2(stream_, device, 3, 0));
+  ASSERT_CU(cuStreamSynchronize(stream_));
+  EXPECT_EQ(file.words[0].load(), 3u);
+  ASSERT_CU(cuMemHostUnregister(file.words));
+}
+
 TEST_F(MemOps, RegisteredPrivateMemoryKeepsItsContents) {
   constexpr size_t kBytes = 3 * 4096;
   void* at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

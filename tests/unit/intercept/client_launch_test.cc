@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -211,26 +212,48 @@ TEST_F(ClientLaunch, AGateAsksOnlyForWhatIsNotHeld) {
   EXPECT_EQ(daemon->Count(FrameType::kLease), 1u) << "the grant covers the group";
 }
 
-TEST_F(ClientLaunch, ExcessGoesBackWithAFenceWhileTheGpuIsBehind) {
-  const CUdeviceptr a = AllocAsync(4 * kUnit);
-  AllocAsync(kUnit);
-  Publish(TroughPlace::kAfterLast, 5, {{3, 2}});
-  Iteration();
-  Gates(1);
-  daemon->daemon->flags = protocol::kPressure;
-  Launches(0, 2);
-  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
-  Launches(2, 3);
-  const auto releases = daemon->Wait(FrameType::kRelease, 1);
-  const auto* release = reinterpret_cast<const protocol::Release*>(releases[0].data());
-  ASSERT_EQ(release->terms, 1u);
-  EXPECT_EQ(release->fence[0].slot, 1u);
-  EXPECT_FALSE(protocol::MarkReached(daemon->marks->mark[1].load(), release->fence[0].value));
+class ClientFence : public ClientLaunch {
+ protected:
+  /// The release of four units in the middle of an iteration, with the GPU far behind.
+  protocol::Release ReleaseBehindTheGpu() {
+    const CUdeviceptr a = AllocAsync(4 * kUnit);
+    AllocAsync(kUnit);
+    Publish(TroughPlace::kAfterLast, 5, {{3, 2}});
+    Iteration();
+    Gates(1);
+    daemon->daemon->flags = protocol::kPressure;
+    Launches(0, 2);
+    EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+    Launches(2, 3);
+    const FakeDaemon::Bytes frame = daemon->Wait(FrameType::kRelease, 1).front();
+    protocol::Release release{};
+    std::memcpy(&release, frame.data(), frame.size());
+    EXPECT_EQ(release.terms, 1u);
+    EXPECT_EQ(release.fence[0].slot, 1u);
+    EXPECT_FALSE(Reached(release));
+    return release;
+  }
+  bool Reached(const protocol::Release& release) const {
+    return protocol::MarkReached(daemon->marks->mark[1].load(), release.fence[0].value);
+  }
+};
+
+TEST_F(ClientFence, ExcessGoesBackWithAFenceWhileTheGpuIsBehind) {
+  const protocol::Release release = ReleaseBehindTheGpu();
   uint32_t units = 0;
-  for (uint32_t i = 0; i < release->extents; ++i) units += release->extent[i].length;
+  for (uint32_t i = 0; i < release.extents; ++i) units += release.extent[i].length;
   EXPECT_EQ(units, 3u) << "two of five units are needed until the next gate";
   driver.RunAll();
-  EXPECT_TRUE(protocol::MarkReached(daemon->marks->mark[1].load(), release->fence[0].value));
+  EXPECT_TRUE(Reached(release));
+}
+
+// The mark may be dropped with its context; what it would have said is true.
+TEST_F(ClientFence, TheEndOfTheContextReachesEveryFence) {
+  const protocol::Release release = ReleaseBehindTheGpu();
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_TRUE(Reached(release));
+  EXPECT_EQ(daemon->held_units(), 0u);
 }
 
 TEST_F(ClientLaunch, WithoutPressureNothingGoesBack) {

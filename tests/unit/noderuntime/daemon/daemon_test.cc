@@ -336,22 +336,44 @@ TEST_F(DaemonTest, AKilledJobsMemoryWaitsForItsForkedChildAndTheDriversList) {
   EXPECT_TRUE(Until([&] { return Status()["jobs"].empty(); }));
 }
 
-// exec: the same process, a new library. Its old mappings are gone although it lives.
-TEST_F(DaemonTest, TheSameProcessMayStartOver) {
+// A context that was destroyed gave everything back: the next session need not wait for the process.
+TEST_F(DaemonTest, TheSameProcessMayStartOverWhenItHoldsNothing) {
   Up();
   ScriptedClient launcher = Launcher();
   const std::string path = Register(launcher).path;
+  device_.user = ::getpid();
   {
-    ScriptedClient::Received welcome;
-    ScriptedClient client = Open(path, &welcome);
+    ScriptedClient client = Open(path);
     client.Lease(4, 1);
     ASSERT_TRUE(Await(client).has_value());
+    client.Release({{0, 4}});
+    client.Send(protocol::Bye{}, FrameType::kBye);
+    EXPECT_TRUE(Until([&] { return daemon_->flow().ledger().jobs().empty(); }));
   }
-  EXPECT_TRUE(Until([&] { return daemon_->flow().ledger().jobs()[0].quarantined == 4; }));
   ScriptedClient again = Open(path);
   again.Lease(2, 1);
   EXPECT_EQ(Await(again)->type(), FrameType::kGrant);
   EXPECT_EQ(Status()["free_bytes"], 30 * kUnit);
+}
+
+// exec: the same process, a new library, and nothing that says when the driver is done with the old one.
+TEST_F(DaemonTest, TheSameProcessMayNotStartOverWhileItHoldsMemory) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  const std::string path = Register(launcher).path;
+  {
+    ScriptedClient client = Open(path);
+    client.Lease(4, 1);
+    ASSERT_TRUE(Await(client).has_value());
+  }
+  EXPECT_TRUE(Until([&] { return daemon_->flow().ledger().jobs()[0].quarantined == 4; }));
+  ScriptedClient again = ScriptedClient::Connect(path);
+  again.Hello(device_.info().uuid);
+  const auto frame = Await(again);
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
+  EXPECT_NE(std::string(frame->As<protocol::Close>().text).find("executed this program"),
+            std::string::npos);
+  EXPECT_EQ(Status()["free_bytes"], 28 * kUnit);
 }
 
 TEST_F(DaemonTest, OneDaemonPerFolder) {
