@@ -113,37 +113,25 @@ void Flow::SettleUnprofiled() {
 }
 
 void Flow::Settle(JobId id, FlowJob* job) {
-  const auto yields = [this](JobId other) { return MayYield(other); };
-  // Whoever wants to begin and does not fit beside what this job may hold for good is refused, the
-  // latest first.
-  for (;;) {
-    const scheduler::Job& known = *ledger_.Find(id);
-    const Units limit = job->spec.limit > 0
-                            ? known.limit
-                            : std::min(known.limit, std::max(known.held(), WithTenth(known.peak)));
-    Ledger next = ledger_;
-    MakeRoom(&next, id, limit, yields);
-    const Status settled = next.Settle(id, limit);
-    if (settled.ok()) {
-      Record record = RecordFor(EventKind::kSettle, id);
-      record.limit = limit;
-      record.request = limit;
-      record.claim = next.Find(id)->terms.claim;
-      ReplaceLedger(std::move(next));
-      Log(std::move(record));
-      return;
-    }
-    const scheduler::Job* latest = nullptr;
-    for (const scheduler::Job& other : ledger_.jobs()) {
-      if (other.phase == Phase::kWaiting && (latest == nullptr || other.id > latest->id)) latest = &other;
-    }
-    if (latest == nullptr) {
-      job->waited_for_since_ns = now_ns_;  // jobs that have begun wait on; ask again later
-      job->waiting_launches = 0;
-      return;
-    }
-    Refuse(latest->id, settled.message());
+  const scheduler::Job& known = *ledger_.Find(id);
+  const Units limit = job->spec.limit > 0
+                          ? known.limit
+                          : std::min(known.limit, std::max(known.held(), WithTenth(known.peak)));
+  Ledger next = ledger_;
+  MakeRoom(&next, id, limit, [this](JobId other) { return MayYield(other); });
+  if (!next.Settle(id, limit).ok()) {
+    // What it may hold for good does not fit beside what another was promised. That one waits: the
+    // memory is only lent out, and comes back with a profile or with the job's end.
+    job->waited_for_since_ns = now_ns_;
+    job->waiting_launches = 0;
+    return;
   }
+  Record record = RecordFor(EventKind::kSettle, id);
+  record.limit = limit;
+  record.request = limit;
+  record.claim = next.Find(id)->terms.claim;
+  ReplaceLedger(std::move(next));
+  Log(std::move(record));
 }
 
 }  // namespace sluice::flow

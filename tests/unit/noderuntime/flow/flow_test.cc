@@ -176,6 +176,22 @@ TEST_F(FlowTest, ANewcomerThatFitsBesideNobodyIsRefusedWithTheHolders) {
   EXPECT_EQ(sink_.denials[2].size(), 2u) << "a refused job stays refused";
 }
 
+// What one job has is only lent out: whoever was admitted beside it waits, however long it idles.
+TEST_F(FlowTest, ANewcomerThatWasAdmittedWaitsForAnIdleHolderAsLongAsItTakes) {
+  Start(1, 30);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  Start(2, 25);
+  ASSERT_TRUE(Lease(2, 20).ok());
+  for (int i = 0; i < 20; ++i) Pass(30 * kS);
+  EXPECT_TRUE(sink_.denials[2].empty());
+  EXPECT_TRUE(sink_.grants[2].empty());
+  EXPECT_EQ(sink_.notices[2].size(), 1u);
+  flow_->Die(1, now_);
+  flow_->HolderGone(1, now_);
+  ASSERT_EQ(sink_.grants[2].size(), 1u);
+  EXPECT_EQ(TotalUnits(sink_.grants[2][0].extents), 20u);
+}
+
 TEST_F(FlowTest, RegistrationsBeyondThePoolAreRefused) {
   Start(1, 0, 30);
   EXPECT_TRUE(flow_->CheckRegistration({0, "b", 0, 10}).ok());
@@ -208,6 +224,28 @@ TEST_F(FlowTest, WithTheFaultADeadJobsMemoryIsFreeAtOnce) {
   ASSERT_TRUE(Lease(1, 30).ok());
   EXPECT_FALSE(flow_->Die(1, now_));
   EXPECT_EQ(flow_->ledger().free(), 40u);
+}
+
+// Everything was given back and the GPU is done with it: there is nothing to wait for.
+TEST_F(FlowTest, AJobThatHoldsNothingAnyMoreLeavesAtOnce) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  ASSERT_TRUE(Release(1, {{0, 30}}, {{3, 0, 1}}).ok());
+  clients_[1].mark->mark[3].store(1);  // reached, but nobody has looked
+  EXPECT_FALSE(flow_->Die(1, now_));
+  EXPECT_EQ(sink_.Count(EventKind::kFenced, 1), 1u);
+  EXPECT_EQ(sink_.Count(EventKind::kLeave, 1), 1u);
+  EXPECT_EQ(sink_.Count(EventKind::kDeath, 1), 0u);
+  EXPECT_EQ(flow_->ledger().free(), 40u);
+  EXPECT_EQ(flow_->fences_pending(), 0u);
+}
+
+TEST_F(FlowTest, AJobWhoseFencesAreNotReachedIsQuarantined) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  ASSERT_TRUE(Release(1, {{0, 30}}, {{3, 0, 1}}).ok());
+  EXPECT_TRUE(flow_->Die(1, now_));
+  EXPECT_EQ(Known(1).quarantined, 30u);
 }
 
 TEST_F(FlowTest, AJobThatNeverHeldAnythingLeavesWithoutATrace) {
