@@ -66,5 +66,44 @@ TEST(Fork, ProgramsOfOneJobThatFollowEachOtherEachGetASession) {
   EXPECT_EQ(Value(job.out(), "both"), "0") << Describe(job);
 }
 
+// What it held was given back with its context, so its next session need not wait for its end.
+TEST(Fork, AProcessThatReleasesItsContextBeginsAnewInTheNext) {
+  TestBed bed;
+  const std::vector<std::string> lives = {"--lives", "3", "--iterations", "12", "--seed", "9"};
+  const cli::JobProcess alone =
+      bed.Run({.label = "alone", .command = Workload(lives), .under_sluice = false});
+  const cli::JobProcess job = bed.Run({.label = "job", .command = Workload(lives)});
+  ASSERT_TRUE(job.status().ok()) << Describe(job);
+  EXPECT_EQ(std::count_if(job.out().begin(), job.out().end(),
+                          [](const std::string& line) { return line.starts_with("digest="); }),
+            3);
+  EXPECT_EQ(Value(job.out(), "digest"), Value(alone.out(), "digest"));
+  bed.StopDaemon();
+  const std::vector<scheduler::Record>& records = bed.log().Read();
+  const auto count = [&](scheduler::EventKind kind) {
+    return std::count_if(records.begin(), records.end(),
+                         [&](const scheduler::Record& record) { return record.event == kind; });
+  };
+  EXPECT_EQ(count(scheduler::EventKind::kAdmit), 3);
+  EXPECT_EQ(count(scheduler::EventKind::kLeave), 3);
+  EXPECT_EQ(count(scheduler::EventKind::kDeath), 0) << "nothing had to be quarantined";
+  const scheduler::AuditReport report = bed.log().Audit();
+  EXPECT_TRUE(report.ok()) << Violations(report);
+  EXPECT_EQ(bed.gpu().Stats().at("oracle_violations"), 0);
+}
+
+// Nothing proves that the driver is done with the old program's context: no memory, and said at once.
+TEST(Fork, AProgramExecutedInPlaceWhileMemoryIsHeldIsRefusedInOneLine) {
+  TestBed bed;
+  const cli::JobProcess job =
+      bed.Run({.label = "job", .command = Workload({"--one-shot", "--exec-holding"})});
+  EXPECT_EQ(job.status().code, 4) << Describe(job);
+  const auto lines = std::count_if(job.err().begin(), job.err().end(), [](const std::string& line) {
+    return line.starts_with("sluice") &&
+           line.find("held GPU memory when it executed this program") != std::string::npos;
+  });
+  EXPECT_EQ(lines, 1) << Describe(job);
+}
+
 }  // namespace
 }  // namespace sluice::testing

@@ -10,6 +10,8 @@
 namespace sluice::testing {
 namespace {
 
+using scheduler::EventKind;
+
 BedOptions SmallPool() {
   BedOptions options;
   options.gpu_memory = "64MiB";
@@ -96,6 +98,9 @@ TEST(Limits, WhatIsLentOutIsWaitedForAndSaidAloud) {
     }
     if (running.jobs().size() == 2 && !waited && !SluiceLines(running.jobs()[1]).empty()) {
       waited = true;
+      // Longer than any bound that the daemon has for jobs that do nothing.
+      EXPECT_FALSE(bed.log().Await(
+          [&](const auto&) { return bed.log().Find(EventKind::kLeave, 2).has_value(); }, 10'000));
       input.write_end.reset();
     }
   };
@@ -148,6 +153,19 @@ TEST(Limits, WithoutADaemonTheFirstAllocationFailsWithOneLine) {
   const std::vector<std::string> said = SluiceLines(job);
   ASSERT_EQ(said.size(), 1u) << Describe(job);
   EXPECT_NE(said.front().find("nobody.sock"), std::string::npos) << said.front();
+}
+
+// Dropping the variable that names the grant must not be a way to the whole GPU.
+TEST(Limits, WithoutASocketTheFirstAllocationFailsWithOneLine) {
+  const TestBed bed(SmallPool());
+  const cli::JobProcess job = bed.Run({.label = "job",
+                                       .command = Workload({"--one-shot"}),
+                                       .environment = {{"LD_PRELOAD", Program("LIBRARY")}},
+                                       .under_sluice = false});
+  EXPECT_EQ(job.status().code, 4) << Describe(job);
+  const std::vector<std::string> said = SluiceLines(job);
+  ASSERT_EQ(said.size(), 1u) << Describe(job);
+  EXPECT_NE(said.front().find("SLUICE_SOCKET"), std::string::npos) << said.front();
 }
 
 }  // namespace

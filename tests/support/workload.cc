@@ -60,6 +60,9 @@ class Workload {
     for (CUevent& event : marks_) SLUICE_CU(driver_, cuEventCreate, &event, CU_EVENT_DEFAULT);
   }
 
+  /// The primary context goes, and with it all that was made in it.
+  void ReleaseContext() { SLUICE_CU(driver_, cuDevicePrimaryCtxRelease_v2, 0); }
+
   int Run() {
     if (options_.over_limit_bytes != 0 && !RefusesOverLimit()) return kOverLimitGranted;
     kernels_.emplace_back(driver_).set_rounds(static_cast<uint32_t>(options_.rounds));
@@ -171,7 +174,14 @@ class Workload {
     Block block = Allocate(options_.block_bytes, Seed(0, 0, 0), streams_.front());
     SLUICE_CU(driver_, cuStreamSynchronize, block.stream);
     HoldIfAsked();
+    if (options_.exec_holding) ExecuteAnew();
     Free(block);
+  }
+
+  void ExecuteAnew() {
+    const std::string bytes = std::to_string(options_.block_bytes);
+    ::execl("/proc/self/exe", "workload", "--one-shot", "--block-bytes", bytes.c_str(), nullptr);
+    throw std::runtime_error("execl");
   }
 
   void HoldIfAsked() {
@@ -277,7 +287,13 @@ int Main(const std::vector<std::string>& arguments) {
     return kUsage;
   }
   try {
-    return Workload(*options).Run();
+    int code = kWell;
+    for (uint64_t life = 0; life < options->lives && code == kWell; ++life) {
+      Workload workload(*options);
+      code = workload.Run();
+      if (options->lives > 1) workload.ReleaseContext();
+    }
+    return code;
   } catch (const DriverError& error) {
     std::fprintf(stderr, "workload: %s\n", error.what());
     return error.result() == CUDA_ERROR_OUT_OF_MEMORY ? kOutOfMemory : kDriverFailed;

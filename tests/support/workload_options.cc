@@ -45,6 +45,8 @@ constexpr NumberFlag kNumbers[] = {
      "as above, but the child first calls the driver"},
     {"--kill-self-at-op", &O::kill_self_at_op, false, 1, kMany,
      "SIGKILL in place of this driver call"},
+    {"--lives", &O::lives, false, 1, 1024,
+     "do it all again in a new context, after the last one was released"},
 };
 
 constexpr SwitchFlag kSwitches[] = {
@@ -53,6 +55,8 @@ constexpr SwitchFlag kSwitches[] = {
     {"--until-eof", &O::until_eof, "after --iterations go on until standard input ends"},
     {"--progress", &O::progress, "print 'iteration I' at the start of each"},
     {"--sync-alloc", &O::sync_alloc, "cuMemAlloc and cuMemFree instead of stream-ordered calls"},
+    {"--exec-holding", &O::exec_holding,
+     "with --one-shot: execute itself anew, without this flag, instead of freeing"},
     {"--use-after-free", &O::use_after_free, "check blocks after freeing them, which is an error"},
 };
 

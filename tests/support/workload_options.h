@@ -29,11 +29,13 @@ struct WorkloadOptions {
   uint64_t fork_at_launch = 0;
   uint64_t use_in_child = 0;
   uint64_t kill_self_at_op = 0;
+  uint64_t lives = 1;  // contexts, one after the other
   bool one_shot = false;
   bool hold = false;
   bool until_eof = false;
   bool progress = false;
   bool use_after_free = false;
+  bool exec_holding = false;  // one_shot only
 };
 
 /// An error is one line that names the flag and what is allowed.
