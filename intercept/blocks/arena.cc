@@ -91,19 +91,23 @@ void Arena::Unlink(uint32_t id) {
 // Units whose first granule lies in [from, to) start in block `id` from now on.
 void Arena::CoverUnits(uint32_t id, uint32_t from, uint32_t to) {
   const uint32_t mask = unit_granules() - 1;
-  for (uint32_t unit = (from + mask) >> unit_shift_; unit << unit_shift_ < to; ++unit) {
-    first_in_unit_[unit] = id;
-  }
+  const uint32_t end = (to + mask) >> unit_shift_;
+  for (uint32_t unit = (from + mask) >> unit_shift_; unit < end; ++unit) first_in_unit_[unit] = id;
 }
 
 void Arena::CountLive(const Block& block, bool alive) {
   const uint32_t last = (block.end() - 1) >> unit_shift_;
-  for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
-    if (alive) {
-      if (live_in_unit_[unit]++ == 0) --free_units_;
-    } else {
-      if (--live_in_unit_[unit] == 0) ++free_units_;
+  uint32_t changed = 0;  // units that went from free to used, or back
+  if (alive) {
+    for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
+      changed += live_in_unit_[unit]++ == 0 ? 1u : 0u;
     }
+    free_units_ -= changed;
+  } else {
+    for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
+      changed += --live_in_unit_[unit] == 0 ? 1u : 0u;
+    }
+    free_units_ += changed;
   }
 }
 
@@ -179,30 +183,35 @@ void Arena::InsertFree(uint32_t id) {
     if (listed) Enlist(id);
     return;
   }
-  FreePath path;
   const uint32_t kept = join_left ? left : right;
+  const bool join_both = join_left && join_right;
   if (listed) {
-    Unlist(kept);
+    if (join_both) Unlist(right);
+    if (list_[block.slot].newest != kept) {
+      Unlist(kept);
+      Enlist(kept);
+    }
     blocks_[kept].mark = block.mark;
     blocks_[kept].free_seq = block.free_seq;
   }
-  if (join_left && join_right) {
-    if (listed) Unlist(right);
-    index_.Find(tree, blocks_[right].start, &path);
-    index_.Erase(tree, path);
-    blocks_[left].size += blocks_[right].size;
-    CoverUnits(left, blocks_[right].start, blocks_[right].end());
+  Block& whole = blocks_[kept];
+  FreePath path;
+  if (join_both) {
+    const Block& gone = blocks_[right];
+    index_.EraseNext(tree, whole.start, gone.start, &path);
+    whole.size += gone.size;
+    CoverUnits(left, gone.start, gone.end());
     Unlink(right);
     DropBlock(right);
+  } else {
+    index_.Find(tree, whole.start, &path);
   }
-  index_.Find(tree, blocks_[kept].start, &path);
-  if (!join_left) blocks_[kept].start = block.start;
-  blocks_[kept].size += block.size;
-  index_.Change(tree, path, blocks_[kept].start, blocks_[kept].size);
+  if (!join_left) whole.start = block.start;
+  whole.size += block.size;
+  index_.Change(tree, path, whole.start, whole.size);
   CoverUnits(kept, block.start, block.end());
   Unlink(id);
   DropBlock(id);
-  if (listed) Enlist(kept);
 }
 
 void Arena::RemoveFree(uint32_t id) {

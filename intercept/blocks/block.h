@@ -26,8 +26,8 @@ enum class BlockKind : uint8_t {
 };
 
 /// A piece of leased space, in granules. Blocks of one run of leased units tile it and are chained
-/// in address order.
-struct Block {
+/// in address order. One cache line each.
+struct alignas(64) Block {
   uint32_t start;
   uint32_t size;
   uint32_t prev;  // the physically adjacent block, or kNoBlock
@@ -35,10 +35,9 @@ struct Block {
   uint32_t older;  // kUnsynced: the slot's blocks in the order in which they were freed
   uint32_t newer;
   BlockKind kind;
-  bool borrowed;  // taken from another stream before it was synced: neither split nor merged
-  bool sync;      // kLive: from cuMemAlloc, so that freeing it synchronises
-  uint16_t slot;  // kUnsynced: the *free* stream
-  uint32_t reserved;
+  bool borrowed;      // taken from another stream before it was synced: neither split nor merged
+  bool sync;          // kLive: from cuMemAlloc, so that freeing it synchronises
+  uint16_t slot;      // kUnsynced: the *free* stream
   uint64_t mark;      // kUnsynced: the mark that covers the free
   uint64_t free_seq;  // kUnsynced: position among all frees of the arena
 

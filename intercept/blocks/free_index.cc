@@ -35,7 +35,7 @@ uint32_t FreeIndex::NewNode() {
     id = used_++;
   }
   Node& node = nodes_[id];
-  for (uint32_t i = 0; i < kFanout; ++i) {
+  for (uint32_t i = 0; i < kRoom; ++i) {
     node.key[i] = kLimit;
     node.size[i] = 0;
   }

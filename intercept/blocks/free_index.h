@@ -86,6 +86,18 @@ class FreeIndex {
       EraseInTree(tree, path);
     }
   }
+  /// Erases the entry behind the one with `key`, whose key is `next_key`; `path` then leads to the
+  /// former.
+  void EraseNext(FreeTree& tree, uint32_t key, uint32_t next_key, FreePath* path) {
+    if (tree.height == 1) [[likely]] {
+      Find(tree, key, path);
+      EraseAt(nodes_[tree.root], path->at[0] + 1);
+    } else {
+      Find(tree, next_key, path);
+      EraseInTree(tree, *path);
+      Find(tree, key, path);
+    }
+  }
   /// New address and size of an entry, with no other entry between its old and new address. May
   /// need the room of an insertion.
   void Change(FreeTree& tree, const FreePath& path, uint32_t key, uint32_t size) {
@@ -100,10 +112,13 @@ class FreeIndex {
 
  private:
   static constexpr uint32_t kFanout = 64;
+  // Entries are moved four at a time, and so up to three unused ones behind the last are moved
+  // along.
+  static constexpr uint32_t kRoom = kFanout + 4;
   struct alignas(64) Node {
-    uint32_t key[kFanout];    // inner: a lower bound of the child's keys; unused: kLimit
-    uint32_t size[kFanout];   // inner: the child's largest; unused: 0
-    uint32_t value[kFanout];  // inner: the child
+    uint32_t key[kRoom];    // inner: a lower bound of the child's keys; unused: kLimit
+    uint32_t size[kRoom];   // inner: the child's largest; unused: 0
+    uint32_t value[kRoom];  // inner: the child
     uint32_t count;
   };
 
@@ -150,42 +165,30 @@ class FreeIndex {
     return FirstGreater(node.key, key);  // unused entries are above every key
   }
 
-  // values[from, to) move up (or down) by one. Four at a time: the generic memmove costs more than
-  // the few cache lines that are moved here.
-  static void ShiftUp(uint32_t* values, uint32_t from, uint32_t to) {
-    while (to - from >= 4) {
-      to -= 4;
-      uint32_t four[4];
-      __builtin_memcpy(four, values + to, sizeof four);
-      __builtin_memcpy(values + to + 1, four, sizeof four);
-    }
-    for (; to > from; --to) values[to] = values[to - 1];
+  // The generic memmove costs more than the few cache lines that are moved here.
+  static void MoveFour(uint32_t* values, uint32_t from, uint32_t to) {
+    uint32_t four[4];
+    __builtin_memcpy(four, values + from, sizeof four);
+    __builtin_memcpy(values + to, four, sizeof four);
   }
-  static void ShiftDown(uint32_t* values, uint32_t from, uint32_t to) {
-    for (; to - from >= 4; from += 4) {
-      uint32_t four[4];
-      __builtin_memcpy(four, values + from, sizeof four);
-      __builtin_memcpy(values + from - 1, four, sizeof four);
-    }
-    for (; from < to; ++from) values[from - 1] = values[from];
+  static void MoveFour(Node& node, uint32_t from, uint32_t to) {
+    MoveFour(node.key, from, to);
+    MoveFour(node.size, from, to);
+    MoveFour(node.value, from, to);
   }
-
   static void InsertAt(Node& node, uint32_t at, uint32_t key, uint32_t size, uint32_t value) {
-    ShiftUp(node.key, at, node.count);
-    ShiftUp(node.size, at, node.count);
-    ShiftUp(node.value, at, node.count);
+    for (uint32_t i = (node.count - at + 3) & ~3u; i > 0; i -= 4) {
+      MoveFour(node, at + i - 4, at + i - 3);
+    }
     node.key[at] = key;
     node.size[at] = size;
     node.value[at] = value;
     ++node.count;
   }
+  // The unused entry behind the last one comes along.
   static void EraseAt(Node& node, uint32_t at) {
-    ShiftDown(node.key, at + 1, node.count);
-    ShiftDown(node.size, at + 1, node.count);
-    ShiftDown(node.value, at + 1, node.count);
+    for (uint32_t i = at; i < node.count; i += 4) MoveFour(node, i + 1, i);
     --node.count;
-    node.key[node.count] = kLimit;
-    node.size[node.count] = 0;
   }
   static uint32_t Largest(const Node& node);
 

@@ -39,7 +39,12 @@ TEST(FreeIndex, MatchesAnOrderedMap) {
       if (it == model.end()) it = model.begin();
       index.Find(tree, it->first, &path);
       ASSERT_EQ(index.ValueAt(tree, path), it->second.value);
-      if (random() % 3 != 0) {
+      if (random() % 3 != 0 && it != model.begin() && random() % 2 == 0) {
+        const auto before = std::prev(it);
+        index.EraseNext(tree, before->first, it->first, &path);
+        ASSERT_EQ(index.ValueAt(tree, path), before->second.value);
+        model.erase(it);
+      } else if (random() % 3 != 0) {
         index.Erase(tree, path);
         model.erase(it);
       } else {
