@@ -116,6 +116,8 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       break;
     case EventKind::kLeave:
       if (job->held > 0) Complain("I1", "job " + std::to_string(id) + " leaves and holds memory");
+      // What it gave back last was no loan: it never wanted it again.
+      StopLending(id);
       jobs_.erase(id);
       break;
     case EventKind::kPool:

@@ -68,6 +68,20 @@ TEST(Audit, WhatIsReleasedAtTheTroughIsNotLentWithinTheIteration) {
   EXPECT_EQ(report.lent_bytes_within_iterations, 0u);
 }
 
+TEST(Audit, WhatALeavingJobGaveBackIsNotLent) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 14}});
+  log.Gate(2, 8);
+  log.Release(1, {{0, 2}, {4, 14}}, 1);
+  log.Fenced(1, 1);
+  log.Reclaim(1, {{0, 2}, {4, 14}});
+  log.Leave(1);
+  log.Grant(2, {{12, 6}});
+  const AuditReport report = Audit(log.records);
+  for (const AuditViolation& v : report.violations) ADD_FAILURE() << v.rule << " " << v.text;
+  EXPECT_EQ(report.lent_bytes_within_iterations, 0u);
+}
+
 TEST(Audit, WhatComesBackToItsLenderIsNotLent) {
   LogWriter log = TwoJobs();
   log.Gate(1, 16, {{4, 14}});

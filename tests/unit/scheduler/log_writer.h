@@ -56,6 +56,7 @@ class LogWriter {
     Add(EventKind::kReclaim, job).extents = extents;
   }
   void Trough(JobId job, bool drained = true) { Add(EventKind::kTrough, job).drained = drained; }
+  void Leave(JobId job) { Add(EventKind::kLeave, job); }
   /// Admitted, measured and parked with `base`.
   void Parked(JobId job, Units request, Units limit, const Extents& base) {
     Admit(job, request, limit);
