@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "common/bytes.h"
 #include "noderuntime/cli/trainer_output.h"
 
 namespace sluice::testing {
@@ -47,15 +46,9 @@ TrainerResult RunAlone(const TrainerRun& run) {
   TrainerResult result = ResultOf(
       bed.Run({.label = run.Label() + " alone", .command = run.Command(), .under_sluice = false}));
   EXPECT_EQ(result.losses.size(), run.iterations);
+  EXPECT_TRUE(cli::AllFinite(result.losses)) << run.Label();
   EXPECT_GT(result.peak_bytes, 0u);
   return result;
-}
-
-uint64_t PoolFor(const std::vector<TrainerResult>& solo, double fraction) {
-  constexpr uint64_t kHandle = 2 * kMiB;
-  uint64_t sum = 0;
-  for (const TrainerResult& result : solo) sum += result.peak_bytes;
-  return static_cast<uint64_t>(static_cast<double>(sum) * fraction) / kHandle * kHandle;
 }
 
 void ExpectSameLosses(const TrainerResult& expected, const cli::JobProcess& job) {

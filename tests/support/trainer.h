@@ -35,9 +35,6 @@ TrainerResult ResultOf(const cli::JobProcess& job);
 /// Runs it alone on a large simulated GPU without Sluice: what every other run must compute.
 TrainerResult RunAlone(const TrainerRun& run);
 
-/// A pool for jobs with these peaks: `fraction` of their sum in whole handles.
-uint64_t PoolFor(const std::vector<TrainerResult>& solo, double fraction);
-
 /// Fails the test unless the job computed the same, bit for bit.
 void ExpectSameLosses(const TrainerResult& expected, const cli::JobProcess& job);
 
