@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "tests/support/peer.h"
 #include "tests/support/syscall_counter.h"
-#include "tests/support/test_bed.h"
 
 namespace sluice::testing {
 namespace {
@@ -15,19 +15,26 @@ constexpr size_t kIterations = 40;
 // By then the cycle is known, and pages and handles are set up.
 constexpr size_t kSettled = 20;
 
+/// What is asked for and given back at a gate is about a tenth of the peak, in whole blocks. A
+/// tenth of this many blocks is a little less than 4 of them, and a tenth of twice as many a little
+/// less than 8, so that the gates stand where they stood: what is left to grow is what one block
+/// costs.
+constexpr uint64_t kBlocks = 36;
+constexpr uint64_t kBlockBytes = 256 << 10;
+
 /// The same bytes and launches in `blocks` blocks.
 std::vector<std::string> Cycle(uint64_t blocks) {
-  constexpr uint64_t kBytes = 8 << 20;
-  constexpr uint64_t kLaunches = 64;
   return {Program("WORKLOAD"),
           "--iterations",
           std::to_string(kIterations),
           "--blocks",
           std::to_string(blocks),
           "--block-bytes",
-          std::to_string(kBytes / blocks),
+          std::to_string(kBlockBytes * kBlocks / blocks),
+          "--base-bytes",
+          "64KiB",
           "--launches-per-block",
-          std::to_string(kLaunches / blocks),
+          std::to_string(2 * kBlocks / blocks),
           "--sync",
           "iteration",
           "--progress"};
@@ -57,13 +64,35 @@ SyscallSpan MedianIteration(TracedRun run) {
   return settled[settled.size() / 2];
 }
 
-SyscallSpan WithSluice(uint64_t blocks) {
-  const TestBed bed;
+SyscallSpan Traced(const TestBed& bed, uint64_t blocks) {
   std::vector<std::string> command = {Program("BIN") + "/sluice", "run", "--runtime-dir",
                                       bed.runtime_dir(), "--"};
   const std::vector<std::string> cycle = Cycle(blocks);
   command.insert(command.end(), cycle.begin(), cycle.end());
   return MedianIteration(CountSyscalls(command, bed.environment()));
+}
+
+/// Alone: nobody wants its memory, so it keeps what it has and asks for nothing.
+SyscallSpan Alone(uint64_t blocks) { return Traced(TestBed(), blocks); }
+
+/// Beside a job whose peak does not fit next to its own: it gives back at every gate what it does
+/// not need, the other one takes that, and later it asks for it again.
+SyscallSpan WhileLending(uint64_t blocks) {
+  BedOptions options;
+  options.pool = "16MiB";
+  TestBed bed(options);
+  Peer peer(bed);
+  peer.AwaitProfile();
+  const SyscallSpan span = Traced(bed, blocks);
+  peer.FinishAndCompare();
+  bed.StopDaemon();
+  const scheduler::AuditReport report = bed.log().Audit();
+  EXPECT_TRUE(report.ok()) << Violations(report);
+  for (const auto& [id, job] : report.jobs) {
+    // At least a unit in each iteration that is measured, and back from the peer.
+    EXPECT_GT(job.lent_units, id == peer.job() ? 0 : kIterations - kSettled) << job.name;
+  }
+  return span;
 }
 
 SyscallSpan WithoutSluice(uint64_t blocks) {
@@ -74,17 +103,27 @@ SyscallSpan WithoutSluice(uint64_t blocks) {
   return MedianIteration(CountSyscalls(Cycle(blocks), bed.environment()));
 }
 
-TEST(Syscalls, OfSluiceDoNotGrowWithTheNumberOfBlocks) {
-  const SyscallSpan with_32 = WithSluice(32);
-  const SyscallSpan with_64 = WithSluice(64);
-  const SyscallSpan without_32 = WithoutSluice(32);
-  const SyscallSpan without_64 = WithoutSluice(64);
-  const auto added_32 = static_cast<int64_t>(with_32.total - without_32.total);
-  const auto added_64 = static_cast<int64_t>(with_64.total - without_64.total);
-  EXPECT_EQ(added_64, added_32) << "with 32: " << Describe(with_32)
-                                << "\nwith 64: " << Describe(with_64)
-                                << "\nwithout 32: " << Describe(without_32)
-                                << "\nwithout 64: " << Describe(without_64);
+void ExpectNoMoreForTwiceTheBlocks(SyscallSpan (*with_sluice)(uint64_t)) {
+  const SyscallSpan with_few = with_sluice(kBlocks);
+  const SyscallSpan with_many = with_sluice(2 * kBlocks);
+  const SyscallSpan without_few = WithoutSluice(kBlocks);
+  const SyscallSpan without_many = WithoutSluice(2 * kBlocks);
+  const auto added_few = static_cast<int64_t>(with_few.total - without_few.total);
+  const auto added_many = static_cast<int64_t>(with_many.total - without_many.total);
+  EXPECT_EQ(added_many, added_few)
+      << "with few: " << Describe(with_few) << "\nwith many: " << Describe(with_many)
+      << "\nwithout few: " << Describe(without_few) << "\nwithout many: " << Describe(without_many);
+}
+
+// What is measured here is allocating, freeing, launching and marking: none of it talks to the
+// daemon.
+TEST(Syscalls, DoNotGrowWithTheBlocksOfAJobThatKeepsItsMemory) {
+  ExpectNoMoreForTwiceTheBlocks(Alone);
+}
+
+// Here also releasing and asking at the gates: messages by the bytes that move, not by the blocks.
+TEST(Syscalls, DoNotGrowWithTheBlocksOfAJobThatLendsItsMemory) {
+  ExpectNoMoreForTwiceTheBlocks(WhileLending);
 }
 
 }  // namespace
