@@ -18,7 +18,8 @@
 namespace sluice::bench {
 namespace {
 
-// Of the sizes of a real job, because marks are queued by bytes. Both sequences fit.
+// Of the sizes of a real job, because marks are queued by bytes; the simulated GPU takes that much
+// of the host's memory. Both sequences fit.
 constexpr uint64_t kPoolBytes = 4ull << 30;
 constexpr uint64_t kUnitBytes = 8ull << 20;
 constexpr uint64_t kHandleBytes = 64ull << 20;
