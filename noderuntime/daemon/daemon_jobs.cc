@@ -35,7 +35,10 @@ Result<flow::JobId> Daemon::AddJob(const flow::JobSpec& spec, const session::Reg
   job.listener = std::move(*listener);
   const auto token =
       loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { AcceptClient(id); });
-  if (!token.ok()) return token.status();
+  if (!token.ok()) {
+    dir_.RemoveJobDir(id);
+    return token.status();
+  }
   job.listener_token = *token;
   jobs_.emplace(id, std::move(job));
   return id;

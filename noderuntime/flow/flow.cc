@@ -3,6 +3,8 @@
 #include "noderuntime/flow/flow.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "noderuntime/flow/limits.h"
@@ -98,6 +100,12 @@ Record Flow::RecordFor(EventKind event, JobId job) const {
 
 void Flow::Log(Record record) { sink_->Log(record); }
 
+void Flow::Must(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "sluice-noded: internal error: %s\n", status.message().c_str());
+  std::abort();
+}
+
 void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob& job = jobs_.try_emplace(spec.id, spec, pages, ClientHash()).first->second;
@@ -116,7 +124,6 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
     AnswerDeny(id, protocol::DenyCode::kRefused, job->refusal);
     return {};
   }
-  job->largest_run = std::max(job->largest_run, lease.contiguous);
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr || known->phase == Phase::kWaiting) {
     // It waits to begin; what it wants is granted with that.
@@ -145,8 +152,13 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
   ConsumeRing(id, job, kRecordsPerFrame);
   job->answer = PendingAnswer{gate.header.seq, gate.gate, gate.profile, gate.iteration};
   const scheduler::Job* known = ledger_.Find(id);
+  // It was never given a profile, and answering would lose its request to begin.
+  if (known == nullptr || known->phase == Phase::kWaiting) {
+    job->answer.reset();
+    return Breach("Gate from a job that has not begun");
+  }
   const bool current = job->published.has_value() && job->published->id == gate.profile;
-  if (known == nullptr || known->phase == Phase::kWaiting || !current) {
+  if (!current) {
     // The profile went while the frame was on its way: go on, as a job without one.
     if (++job->stray_frames > kMaxStrayFrames) return Breach("Gates of a profile that is gone");
     AnswerGrant(id, {});
@@ -239,7 +251,7 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
       Leave(id);
     } else {
       Log(RecordFor(EventKind::kDeath, id));
-      (void)ledger_.Die(id).ok();
+      Must(ledger_.Die(id));
       if (options_.faults.skip_quarantine) HolderGone(id, now_ns);
     }
   }
@@ -253,10 +265,10 @@ void Flow::Leave(JobId id) {
     Record record = RecordFor(EventKind::kReclaim, id);
     record.extents = spare;
     Log(std::move(record));
-    (void)ledger_.Reclaim(id, spare).ok();
+    Must(ledger_.Reclaim(id, spare));
   }
   Log(RecordFor(EventKind::kLeave, id));
-  (void)ledger_.Leave(id).ok();
+  Must(ledger_.Leave(id));
 }
 
 void Flow::HolderGone(JobId id, uint64_t now_ns) {
@@ -266,7 +278,7 @@ void Flow::HolderGone(JobId id, uint64_t now_ns) {
   const Extents held = ledger_.map().Held(id);
   if (!held.empty()) sink_->HolderChanged(held, scheduler::kNoJob);
   Log(RecordFor(EventKind::kFree, id));
-  (void)ledger_.LastHolderGone(id).ok();
+  Must(ledger_.LastHolderGone(id));
   Decide();
 }
 

@@ -71,6 +71,8 @@ class Flow {
   void DropRequest(JobId job);
   scheduler::Record RecordFor(scheduler::EventKind event, JobId job) const;
   void Log(scheduler::Record record);
+  /// Ends the daemon: the log says that it was done, and a ledger that disagrees would lend bytes twice.
+  static void Must(const Status& status);
   void Leave(JobId id);
 
   // flow_memory.cc: releases and fences.

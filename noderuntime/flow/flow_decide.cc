@@ -113,9 +113,9 @@ void Flow::AdmitWaiting() {
 void Flow::Refuse(JobId id, const std::string& reason) {
   FlowJob* job = Get(id);
   job->refusal = reason;
+  DropRequest(id);
   if (job->admitted) {
     job->admitted = false;
-    DropRequest(id);
     Leave(id);
   }
   if (job->answer.has_value()) AnswerDeny(id, protocol::DenyCode::kRefused, reason);
@@ -163,6 +163,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
   scheduler::CountOvertaken(decision, &requests_);
   const scheduler::Job& known = *ledger_.Find(id);
   job->use = std::max(job->use, known.leased);
+  job->largest_run = std::max(job->largest_run, request.contiguous);
   if (request.kind == RequestKind::kNewcomer) PublishLimit(id);
   if (request.kind == RequestKind::kGate0) {
     job->use = known.leased;

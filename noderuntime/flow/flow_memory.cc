@@ -24,7 +24,7 @@ void Flow::FinishRelease(JobId id, const PendingRelease& release) {
   Record record = RecordFor(EventKind::kFenced, id);
   record.release = release.id;
   Log(std::move(record));
-  (void)ledger_.Fenced(id, release.id).ok();
+  Must(ledger_.Fenced(id, release.id));
 }
 
 bool Flow::CollectFences(JobId id, FlowJob* job) {

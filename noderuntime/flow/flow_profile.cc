@@ -106,7 +106,7 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
   record.drained = drained;
   record.iteration = gate.iteration;
   Log(std::move(record));
-  (void)ledger_.ReachTrough(id, drained).ok();
+  Must(ledger_.ReachTrough(id, drained));
   if (!drained) return;
 
   known = ledger_.Find(id);

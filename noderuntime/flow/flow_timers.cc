@@ -41,9 +41,9 @@ void Flow::DenyOverdue() {
     const FlowJob* job = Find(request.job);
     const scheduler::Job* known = ledger_.Find(request.job);
     if (job == nullptr || known == nullptr || request.kind != RequestKind::kLease) continue;
-    // Inside its claim a profiled job was promised its memory and waits as long as it takes.
-    const uint64_t after = uint64_t{known->held()} - known->spare + request.units;
-    const bool promised = known->phase == Phase::kRunning && after <= known->terms.claim;
+    // A profiled job that was promised this waits as long as it takes.
+    const bool promised =
+        known->phase == Phase::kRunning && scheduler::Promised(ledger_, request);
     if (!promised && now_ns_ - job->waits_since_ns >= options_.lease_wait_ns) {
       overdue.push_back(request.job);
     }

@@ -24,12 +24,6 @@ uint64_t HeldAfter(const Job& job, const Request& request) {
   return uint64_t{job.held()} - job.spare + request.units;
 }
 
-/// I3 promises exactly this much: more needs a claim raise or meets the job's own fragmentation.
-bool Promised(const Job& job, const Request& request) {
-  const Units left = job.terms.claim - std::min(job.terms.claim, job.held());
-  return request.units <= left && request.contiguous <= job.terms.piece;
-}
-
 /// One round of decisions about a fixed ledger.
 class Round {
  public:
@@ -305,7 +299,7 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (AsksPastGate(request)) {
       if (HeldAfter(job, request) > job.terms.claim) return 6;  // grew
-      if (!Promised(job, request)) return 5;                    // fragmented by itself
+      if (!Promised(ledger_, request)) return 5;                // fragmented by itself
       return job.phase == Phase::kUnprofiled ? 4 : 3;
     }
     if (SomebodyToReturn()) return 0;         // that one is decided first, then this one can open
@@ -330,6 +324,14 @@ class Round {
 };
 
 }  // namespace
+
+bool Promised(const Ledger& ledger, const Request& request) {
+  const Job* job = ledger.Find(request.job);
+  if (job == nullptr || !AsksPastGate(request)) return false;
+  // Spare units count as held here: it had them and let them go where it cannot use them now.
+  const Units left = job->terms.claim - std::min(job->terms.claim, job->held());
+  return request.units <= left && request.contiguous <= job->terms.piece;
+}
 
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
                              const Config& config) {

@@ -90,6 +90,10 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
 /// ticket.
 void CountOvertaken(const Decision& decision, std::vector<Request>* requests);
 
+/// Whether I3 covers the request of a job past its gate, which then waits as long as it takes: more
+/// than its claim needs a claim raise, a longer run meets the job's own fragmentation.
+bool Promised(const Ledger& ledger, const Request& request);
+
 /// Whether `job` has to give back what it does not need and to drain at its trough (kPressure).
 bool PressureOn(const Ledger& ledger, JobId job, bool eager);
 

@@ -129,8 +129,8 @@ bool NoWorse(const Ledger& before, const Ledger& after) {
   // well, since they are what a gate on sums (policy, OpenAtRest) lives on.
   bool any_dying = false;
   for (const Job& job : before.jobs()) any_dying |= job.phase == Phase::kDying;
-  for (const Dying dying : {Dying::kComesBack, Dying::kIsGone}) {
-    if (dying == Dying::kIsGone && !any_dying) break;  // the same question again
+  for (const Dying dying : {Dying::kComesBack, Dying::kMayStay}) {
+    if (dying == Dying::kMayStay && !any_dying) break;  // the same question again
     for (const Measure measure : {Measure::kExtents, Measure::kSums}) {
       const Order now = FindOrder(after, measure, dying);
       if (now.safe()) break;  // in extents, hence in sums

@@ -23,7 +23,7 @@ enum class Measure : uint8_t { kExtents, kSums };
 /// Whether units of dying jobs count as available. They come back by themselves, so grants to jobs
 /// past their gate may count on them; nothing new is opened on memory whose last holder may live on
 /// for long.
-enum class Dying : uint8_t { kComesBack, kIsGone };
+enum class Dying : uint8_t { kComesBack, kMayStay };
 
 /// True if from `runs` any sequence of requests of `need` units in total, each with a run of at
 /// most `piece`, can be served without moving anything. One run of `need` always suffices. k runs

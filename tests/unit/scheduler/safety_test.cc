@@ -140,7 +140,7 @@ TEST(IsSafe, DyingJobsComeBackForGrantsOnly) {
   Ok(ledger.OpenGate(2, {.claim = 6}));
   Ok(ledger.Die(1));
   EXPECT_TRUE(IsSafe(ledger));
-  EXPECT_FALSE(IsSafe(ledger, Measure::kExtents, Dying::kIsGone));
+  EXPECT_FALSE(IsSafe(ledger, Measure::kExtents, Dying::kMayStay));
 }
 
 TEST(NoWorse, LetsTheOthersGoOnWhenOneIsStuckAlready) {

@@ -108,6 +108,16 @@ TEST_F(FlowTest, FramesOfAJobThatHasNotBegunAreBreaches) {
   EXPECT_FALSE(Release(9, {{0, 1}}).ok());
 }
 
+// An answer would lose its request to begin, and it would never be admitted.
+TEST_F(FlowTest, AGateOfAJobThatWaitsToBeginIsABreach) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 10).ok());
+  Start(2);
+  ASSERT_EQ(Known(2).phase, Phase::kWaiting);
+  EXPECT_FALSE(Gate(2, 0, 1).ok());
+  EXPECT_EQ(flow_->requests().size(), 1u);
+}
+
 TEST_F(FlowTest, ASecondJobWaitsWhileTheFirstIsMeasuredAndIsToldSo) {
   Start(1);
   ASSERT_TRUE(Lease(1, 10).ok());
@@ -174,6 +184,7 @@ TEST_F(FlowTest, ANewcomerThatFitsBesideNobodyIsRefusedWithTheHolders) {
   EXPECT_NE(sink_.denials[2][0].second.find("job 1 'job1'"), std::string::npos);
   ASSERT_TRUE(Lease(2, 1).ok());
   EXPECT_EQ(sink_.denials[2].size(), 2u) << "a refused job stays refused";
+  EXPECT_EQ(flow_->WhyWaiting(2), "") << "and waits for nothing";
 }
 
 // What one job has is only lent out: whoever was admitted beside it waits, however long it idles.
