@@ -62,7 +62,7 @@ Result<uint64_t> PlanPool(const DemoOptions& options, const std::vector<uint64_t
 }
 
 uint32_t CreditOffIterations(uint32_t iterations) {
-  return std::clamp(iterations / 4, kMinDemoIterations, 50u);
+  return std::min(iterations, 100u);
 }
 
 }  // namespace sluice::cli

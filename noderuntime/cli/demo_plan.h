@@ -28,6 +28,9 @@ inline constexpr uint64_t kMinPeakUnits = 64;
 struct DemoOptions {
   uint32_t jobs = 2;
   uint32_t iterations = 200;
+  /// The largest two-digit fraction below kEndPoolFraction. What can be lent is the pool less one
+  /// claim and the other job's base, so each percent counts: in whole handles it is 62 % of the
+  /// peaks, and at 57 % (of 0.6) two jobs of one peak each mostly take turns.
   double pool_fraction = 0.64;
   uint64_t seed = 1;
   bool json = false;
@@ -54,7 +57,8 @@ std::vector<std::string> TrainerCommand(const std::string& trainer, const DemoJo
 /// down. An error when the result cannot show anything (a peak that alone exceeds it, tiny peaks).
 Result<uint64_t> PlanPool(const DemoOptions& options, const std::vector<uint64_t>& solo_peaks);
 
-/// How many iterations the run without credit gets: enough to see lending collapse.
+/// How many iterations the run without credit gets: so many that with credit much would be lent in
+/// them, so that little shows something.
 uint32_t CreditOffIterations(uint32_t iterations);
 
 }  // namespace sluice::cli

@@ -86,9 +86,24 @@ ChartWindow MiddleWindow(const MemoryHistory& history, size_t marks) {
   }
   const ChartWindow all = {history.steps.front().t_ns, history.steps.back().t_ns + 1};
   if (own.size() <= marks + 1) return all;
-  const size_t first = (own.size() - marks) / 2;
-  const ChartWindow window = {own[first], own[first + marks]};
-  return window.to_ns > window.from_ns ? window : all;
+  ChartWindow best = all;
+  std::pair<size_t, size_t> best_rank = {0, 0};
+  for (size_t first = 0; first + marks < own.size(); ++first) {
+    const ChartWindow window = {own[first], own[first + marks]};
+    if (window.to_ns <= window.from_ns) continue;
+    std::vector<size_t> count(history.labels.size());
+    for (const HeldStep& mark : history.marks) {
+      const bool inside = window.from_ns <= mark.t_ns && mark.t_ns < window.to_ns;
+      if (inside && mark.job < count.size()) ++count[mark.job];
+    }
+    const size_t last = own.size() - marks - 1;
+    const size_t from_end = std::min(first, last - first) + 1;
+    const std::pair rank = {*std::min_element(count.begin(), count.end()), from_end};
+    if (rank <= best_rank) continue;
+    best = window;
+    best_rank = rank;
+  }
+  return best;
 }
 
 std::string RenderChart(const MemoryHistory& history, ChartWindow window, const ChartStyle& style) {

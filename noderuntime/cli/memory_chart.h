@@ -29,8 +29,8 @@ struct ChartWindow {
   uint64_t to_ns = 0;
 };
 
-/// A window of about `marks` marks of job 0 in the middle of the history; all of it when it has
-/// fewer.
+/// A window of `marks` marks of job 0, all of it when it has fewer: the one in which every job has
+/// most marks (a job may have ended, or wait for its profile), nearest to the middle.
 ChartWindow MiddleWindow(const MemoryHistory& history, size_t marks);
 
 struct ChartStyle {

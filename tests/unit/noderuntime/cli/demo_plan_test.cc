@@ -54,8 +54,8 @@ TEST(PlanPool, RefusesTinyPeaks) {
 }
 
 TEST(CreditOffIterations, StayWithinTheRun) {
-  EXPECT_EQ(CreditOffIterations(200), 50u);
-  EXPECT_EQ(CreditOffIterations(100'000), 50u);
+  EXPECT_EQ(CreditOffIterations(200), 100u);
+  EXPECT_EQ(CreditOffIterations(100'000), 100u);
   EXPECT_EQ(CreditOffIterations(10), 10u);
 }
 

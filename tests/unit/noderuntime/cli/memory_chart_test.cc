@@ -69,6 +69,20 @@ TEST(MemoryChart, AnEmptyHistoryIsAnEmptyPicture) {
   EXPECT_NE(picture.find("│            \n"), std::string::npos) << picture;
 }
 
+// The second job begins late and ends early: the picture shows both.
+TEST(MiddleWindow, ShowsAllJobsWhereItCan) {
+  MemoryHistory history;
+  history.labels = {"job 1", "job 2"};
+  for (uint64_t i = 0; i < 20; ++i) {
+    history.steps.push_back({i * 100, 0, 1});
+    history.marks.push_back({i * 100, 0, 0});
+    if (i == 12 || i == 13 || i == 14) history.marks.push_back({i * 100 + 50, 1, 0});
+  }
+  const ChartWindow window = MiddleWindow(history, 4);
+  EXPECT_EQ(window.from_ns, 1100u);
+  EXPECT_EQ(window.to_ns, 1500u);
+}
+
 TEST(MiddleWindow, SpansTheWantedIterationsInTheMiddle) {
   MemoryHistory history;
   history.labels = {"job 1"};
@@ -77,8 +91,8 @@ TEST(MiddleWindow, SpansTheWantedIterationsInTheMiddle) {
     history.marks.push_back({i * 100, 0, 0});
   }
   const ChartWindow middle = MiddleWindow(history, 4);
-  EXPECT_EQ(middle.from_ns, 300u);
-  EXPECT_EQ(middle.to_ns, 700u);
+  EXPECT_EQ(middle.from_ns, 200u);
+  EXPECT_EQ(middle.to_ns, 600u);
   const ChartWindow all = MiddleWindow(history, 20);
   EXPECT_EQ(all.from_ns, 0u);
   EXPECT_EQ(all.to_ns, 901u);
