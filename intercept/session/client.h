@@ -131,6 +131,7 @@ class Client {
   // client_memory.cc
   CUresult AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out);
   CUresult LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out);
+  CUresult AllocateWithoutDaemon(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out);
   bool TryAllocate(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out, bool* mark_due);
   bool MayFitAfterDrain(uint32_t units) const;
   CUdeviceptr AddressOf(const Block& block) const;

@@ -130,7 +130,7 @@ CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdevicep
       return CUDA_SUCCESS;
     }
     const State state = state_.load(std::memory_order_acquire);
-    if (state != State::kReady) break;
+    if (state != State::kReady) return AllocateWithoutDaemon(granules, slot, sync, out);
     protocol::Lease lease{};
     lease.header = MakeHeader(protocol::FrameType::kLease, sizeof lease, 0);
     lease.units = lease.contiguous = units;
@@ -138,7 +138,7 @@ CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdevicep
     send_lock_.Acquire();
     const Answer::Kind kind = Request(&lease.header, &answer);
     if (kind == Answer::kGranted) continue;
-    if (kind == Answer::kLost) break;
+    if (kind == Answer::kLost) continue;
     bool may_fit = false;
     {
       const LockGuard inner(state_lock_);
@@ -159,7 +159,14 @@ CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdevicep
     Line().Text(answer.text).PrintOnce();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  // The daemon is gone: what is free on other streams is all there is.
+  Line().Text("out of memory: other threads took what was granted, 16 times").PrintOnce();
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// What is free on other streams is all there is.
+CUresult Client::AllocateWithoutDaemon(uint32_t granules, uint32_t slot, bool sync,
+                                       CUdeviceptr* out) {
+  bool mark_due = false;
   static_cast<void>(Drain());
   return TryAllocate(granules, slot, sync, out, &mark_due) ? CUDA_SUCCESS
                                                            : CUDA_ERROR_OUT_OF_MEMORY;
