@@ -58,7 +58,8 @@ Result<GpuStats> SimulatedGpu::Stats() const {
   uint64_t idle_ns = 0;  // between the first operation and the last
   GpuStats stats;
   for (const auto& [key, into] : {std::pair{"busy_ns", &busy_ns}, std::pair{"idle_ns", &idle_ns},
-                                  std::pair{"oracle_violations", &stats.oracle_violations}}) {
+                                  std::pair{"oracle_violations", &stats.oracle_violations},
+                                  std::pair{"memory_used", &stats.memory_used}}) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned()) {
       return Status(StatusCode::kInternal,
                     std::string("simgpu-ctl stats: no number '") + key + "'");

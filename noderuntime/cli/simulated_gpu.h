@@ -14,6 +14,7 @@ namespace sluice::cli {
 struct GpuStats {
   uint64_t span_ns = 0;  // of the device clock, from the first operation to the end of the last
   uint64_t oracle_violations = 0;
+  uint64_t memory_used = 0;  // bytes, by all processes now
 };
 
 /// A simulated GPU of this process, taken down with this object. It is reached through the control

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "noderuntime/flow/limits.h"
+#include "scheduler/ledger/limits.h"
 
 namespace sluice::flow {
 
@@ -171,8 +171,8 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
   }
   if (gate.gate == 0) {
     CollectFences(id, job);
-    // A drained client has seen its marks in the same memory, so its fences are reached here too; one
-    // that is not does not count as drained, whatever the frame says.
+    // A drained client has seen its marks in the same memory, so its fences are reached here too;
+    // one that is not does not count as drained, whatever the frame says.
     if (known->phase != Phase::kParked) {
       ArriveAtTrough(id, job, gate, gate.drained != 0 && job->releases.empty());
     }
@@ -225,7 +225,8 @@ Status Flow::OnMismatch(JobId id, const protocol::Mismatch& mismatch, uint64_t n
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Mismatch from a job that has not begun");
   if (!job->published.has_value() || job->published->id != mismatch.profile) {
-    if (++job->stray_frames > kMaxStrayFrames) return Breach("Mismatches of a profile that is gone");
+    if (++job->stray_frames > kMaxStrayFrames)
+      return Breach("Mismatches of a profile that is gone");
     return {};
   }
   ConsumeRing(id, job, kRecordsPerTick);
@@ -246,7 +247,8 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
   jobs_.erase(id);
   const scheduler::Job* known = ledger_.Find(id);
   if (admitted && known != nullptr) {
-    // The GPU is done with spare units, so only leased and unfenced ones need their last holder gone.
+    // The GPU is done with spare units, so only leased and unfenced ones need their last holder
+    // gone.
     if (known->leased == 0 && known->unfenced == 0) {
       Leave(id);
     } else {

@@ -24,8 +24,8 @@ enum class Urgency {
 };
 
 /// Profiles in, grants and gates out: a thin shell round the pure scheduling library. It keeps the
-/// ledger, feeds the profilers, asks the policy and says what was decided. Time is an argument, and it
-/// touches nothing but the shared pages.
+/// ledger, feeds the profilers, asks the policy and says what was decided. Time is an argument, and
+/// it touches nothing but the shared pages.
 class Flow {
  public:
   Flow(const FlowOptions& options, FlowSink* sink);
@@ -71,7 +71,8 @@ class Flow {
   void DropRequest(JobId job);
   scheduler::Record RecordFor(scheduler::EventKind event, JobId job) const;
   void Log(scheduler::Record record);
-  /// Ends the daemon: the log says that it was done, and a ledger that disagrees would lend bytes twice.
+  /// Ends the daemon: the log says that it was done, and a ledger that disagrees would lend bytes
+  /// twice.
   static void Must(const Status& status);
   void Leave(JobId id);
 
@@ -126,8 +127,8 @@ class Flow {
   Ledger ledger_;
   std::map<JobId, FlowJob> jobs_;
   std::vector<Request> requests_;
-  /// Requests that exceed their job's limit only until its own releases are fenced: the policy would
-  /// deny them at once.
+  /// Requests that exceed their job's limit only until its own releases are fenced: the policy
+  /// would deny them at once.
   std::vector<Request> fenced_out_;
   uint64_t now_ns_ = 0;
   uint64_t next_ticket_ = 1;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "noderuntime/flow/flow.h"
-#include "noderuntime/flow/limits.h"
+#include "scheduler/ledger/limits.h"
 
 namespace sluice::flow {
 
@@ -20,9 +20,12 @@ namespace {
 
 protocol::DenyCode ToWire(scheduler::DenyCode code) {
   switch (code) {
-    case scheduler::DenyCode::kOverLimit: return protocol::DenyCode::kOverLimit;
-    case scheduler::DenyCode::kExhausted: return protocol::DenyCode::kExhausted;
-    case scheduler::DenyCode::kRefused: return protocol::DenyCode::kRefused;
+    case scheduler::DenyCode::kOverLimit:
+      return protocol::DenyCode::kOverLimit;
+    case scheduler::DenyCode::kExhausted:
+      return protocol::DenyCode::kExhausted;
+    case scheduler::DenyCode::kRefused:
+      return protocol::DenyCode::kRefused;
   }
   return protocol::DenyCode::kRefused;
 }
@@ -81,7 +84,8 @@ void Flow::TryAdmit(JobId id) {
   job->waits_since_ns = since;
 }
 
-/// Whether all that limits and requests depend on is known: nobody is being measured, begins or ends.
+/// Whether all that limits and requests depend on is known: nobody is being measured, begins or
+/// ends.
 bool Flow::EverythingMeasured() const {
   return std::all_of(ledger_.jobs().begin(), ledger_.jobs().end(), [](const scheduler::Job& job) {
     return job.phase == Phase::kParked || job.phase == Phase::kRunning || job.settled;
@@ -138,7 +142,8 @@ bool Flow::ApplyDecision(const Decision& decision) {
   std::vector<Record> records;
   if (sink_->wants_log()) records = scheduler::RecordsOf(decision, requests_, ledger_);
   if (Status s = scheduler::Apply(decision, requests_, &ledger_); !s.ok()) {
-    // Cannot happen: the decision was made on this very ledger. Answered, so that nobody hangs on it.
+    // Cannot happen: the decision was made on this very ledger. Answered, so that nobody hangs on
+    // it.
     if (decision.kind == Decision::Kind::kReclaim) return false;
     AnswerDeny(id, protocol::DenyCode::kExhausted, "internal error: " + s.message());
     return true;
@@ -208,7 +213,8 @@ void Flow::UpdateTerms() {
     const scheduler::Job* known = ledger_.Find(id);
     bool pressure = scheduler::PressureOn(ledger_, id, options_.lend_eagerly);
     // Promised when the gate opened, and counted on in I3: it holds until the next trough.
-    if (known != nullptr && known->phase == Phase::kRunning && known->terms.returns) pressure = true;
+    if (known != nullptr && known->phase == Phase::kRunning && known->terms.returns)
+      pressure = true;
     for (const auto& [other, waiting] : jobs_) {
       if (other != id && waiting.waits_since_ns != 0) pressure = true;
     }
@@ -222,7 +228,8 @@ void Flow::UpdateTerms() {
       // Release: a client that has seen its gate open sees the flag that the opening counted on.
       job.pages.daemon->flags.store(flags, std::memory_order_release);
     }
-    if (Request* request = RequestOf(id); request != nullptr && request->kind == RequestKind::kGate0) {
+    if (Request* request = RequestOf(id);
+        request != nullptr && request->kind == RequestKind::kGate0) {
       // What a gate opens with is what holds when it opens, not when the job came to it.
       request->returns = pressure && options_.credit && job.published.has_value();
       if (job.published.has_value()) request->claim = ClaimFor(job);

@@ -11,15 +11,17 @@ using scheduler::EventKind;
 using scheduler::Record;
 
 bool Flow::FenceReached(const FlowJob& job, const PendingRelease& release) const {
-  return std::all_of(release.fence.begin(), release.fence.end(), [&](const protocol::FenceTerm& term) {
-    // Acquire: whoever is granted these bytes starts after this load.
-    const uint64_t mark = job.pages.mark->mark[term.slot].load(std::memory_order_acquire);
-    return protocol::MarkReached(mark, term.value);
-  });
+  return std::all_of(
+      release.fence.begin(), release.fence.end(), [&](const protocol::FenceTerm& term) {
+        // Acquire: whoever is granted these bytes starts after this load.
+        const uint64_t mark = job.pages.mark->mark[term.slot].load(std::memory_order_acquire);
+        return protocol::MarkReached(mark, term.value);
+      });
 }
 
 void Flow::FinishRelease(JobId id, const PendingRelease& release) {
-  // Published (and poisoned) while the ledger still counts them as held: nobody can be granted them.
+  // Published (and poisoned) while the ledger still counts them as held: nobody can be granted
+  // them.
   sink_->HolderChanged(release.extents, scheduler::kNoJob);
   Record record = RecordFor(EventKind::kFenced, id);
   record.release = release.id;

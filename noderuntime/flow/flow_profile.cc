@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "noderuntime/flow/flow.h"
-#include "noderuntime/flow/limits.h"
 #include "noderuntime/flow/profile_page.h"
+#include "scheduler/ledger/limits.h"
 
 namespace sluice::flow {
 
@@ -19,9 +19,9 @@ namespace {
 
 /// The claim follows the most that was held in this many latest iterations behind gates.
 constexpr size_t kRememberedIterations = 16;
-/// So many of them have to be seen before the claim is cut close. Every unit claimed and not used is a
-/// unit that nobody can be lent; a claim that proves too small costs the job its life when nobody else
-/// can move. First fit behind gates packs worse than it did while the job was measured.
+/// So many of them have to be seen before the claim is cut close. Every unit claimed and not used
+/// is a unit that nobody can be lent; a claim that proves too small costs the job its life when
+/// nobody else can move. First fit behind gates packs worse than it did while the job was measured.
 constexpr size_t kCarefulIterations = 2;
 
 }  // namespace
@@ -67,7 +67,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   job->gated_iteration = false;
   if (job->spec.limit > 0) return;
   // Nobody limited it; now that its use is known the rest of the pool can be promised to others.
-  const Units limit = std::max(known->held(), WithTenth(known->peak));
+  const Units limit = std::max(known->held(), scheduler::WithTenth(known->peak));
   Ledger next = ledger_;
   if (limit < known->limit && next.SetLimit(id, limit).ok()) ReplaceLedger(std::move(next));
 }
@@ -129,8 +129,10 @@ Units Flow::ClaimFor(const FlowJob& job) const {
   for (const Units use : job.past_use) most = std::max(most, use);
   // The client asks in pieces of its largest block, so a tighter margin would be none.
   const Units margin = std::max((most + 49) / 50, plan.piece_units);
-  const Units wanted = careful ? std::max(WithTenth(most), most + margin) : most + margin;
-  return std::max(std::min({wanted, known.limit, LargestClaim(ledger_, job.spec.id)}), known.held());
+  const Units wanted =
+      careful ? std::max(scheduler::WithTenth(most), most + margin) : most + margin;
+  return std::max(std::min({wanted, known.limit, LargestClaim(ledger_, job.spec.id)}),
+                  known.held());
 }
 
 Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "noderuntime/flow/flow.h"
-#include "noderuntime/flow/limits.h"
+#include "scheduler/ledger/limits.h"
 
 namespace sluice::flow {
 
@@ -16,7 +16,8 @@ using scheduler::Record;
 bool Flow::MayYield(JobId id) const {
   const FlowJob* job = Find(id);
   const scheduler::Job* known = ledger_.Find(id);
-  return job != nullptr && known != nullptr && job->spec.limit == 0 && known->phase == Phase::kWaiting;
+  return job != nullptr && known != nullptr && job->spec.limit == 0 &&
+         known->phase == Phase::kWaiting;
 }
 
 void Flow::PublishLimit(JobId id) {
@@ -61,7 +62,7 @@ void Flow::GrowLimit(JobId id, Units more) {
   // Nobody limited this job: what the others were promised is the only bound.
   const Units most = next.LargestLimit(id, known->request);
   if (more > most || known->leased > most - more) return;
-  const Units limit = std::min(most, WithTenth(known->leased + more));
+  const Units limit = std::min(most, scheduler::WithTenth(known->leased + more));
   if (next.SetLimit(id, limit).ok()) ReplaceLedger(std::move(next));
 }
 

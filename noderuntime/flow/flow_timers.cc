@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-// What happens because time passes: notices, bounds, and the end of patience with jobs whose iteration
-// nobody can find.
+// What happens because time passes: notices, bounds, and the end of patience with jobs whose
+// iteration nobody can find.
 #include <algorithm>
 #include <utility>
 
 #include "noderuntime/flow/flow.h"
-#include "noderuntime/flow/limits.h"
+#include "scheduler/ledger/limits.h"
 
 namespace sluice::flow {
 
@@ -42,8 +42,7 @@ void Flow::DenyOverdue() {
     const scheduler::Job* known = ledger_.Find(request.job);
     if (job == nullptr || known == nullptr || request.kind != RequestKind::kLease) continue;
     // A profiled job that was promised this waits as long as it takes.
-    const bool promised =
-        known->phase == Phase::kRunning && scheduler::Promised(ledger_, request);
+    const bool promised = known->phase == Phase::kRunning && scheduler::Promised(ledger_, request);
     if (!promised && now_ns_ - job->waits_since_ns >= options_.lease_wait_ns) {
       overdue.push_back(request.job);
     }
@@ -54,9 +53,9 @@ void Flow::DenyOverdue() {
     record.units = RequestOf(id)->units;
     record.text = text;
     Log(std::move(record));
-    AnswerDeny(id, protocol::DenyCode::kExhausted,
-               "gave up after " + std::to_string(options_.lease_wait_ns / 1'000'000'000) + " s: " +
-                   text);
+    AnswerDeny(
+        id, protocol::DenyCode::kExhausted,
+        "gave up after " + std::to_string(options_.lease_wait_ns / 1'000'000'000) + " s: " + text);
   }
 }
 
@@ -102,11 +101,13 @@ void Flow::SettleUnprofiled() {
     // A job that itself waits for memory cannot launch.
     const uint64_t quiet_since = std::max(job.waited_for_since_ns, job.last_launch_ns);
     const bool idle = job.waits_since_ns == 0 && now_ns_ - quiet_since >= options_.settle_idle_ns;
-    const bool aimless = !job.published.has_value() && job.waiting_launches >= options_.settle_launches;
+    const bool aimless =
+        !job.published.has_value() && job.waiting_launches >= options_.settle_launches;
     // A published cycle that the client does not find again.
-    const bool lost = job.published.has_value() &&
-                      job.launches - job.published->launches_before >
-                          std::max<uint64_t>(options_.settle_launches, 8ull * job.published->profile.period);
+    const bool lost =
+        job.published.has_value() &&
+        job.launches - job.published->launches_before >
+            std::max<uint64_t>(options_.settle_launches, 8ull * job.published->profile.period);
     if (idle || aimless || lost) given_up.push_back(id);
   }
   for (const JobId id : given_up) Settle(id, Get(id));
@@ -114,9 +115,10 @@ void Flow::SettleUnprofiled() {
 
 void Flow::Settle(JobId id, FlowJob* job) {
   const scheduler::Job& known = *ledger_.Find(id);
-  const Units limit = job->spec.limit > 0
-                          ? known.limit
-                          : std::min(known.limit, std::max(known.held(), WithTenth(known.peak)));
+  const Units limit =
+      job->spec.limit > 0
+          ? known.limit
+          : std::min(known.limit, std::max(known.held(), scheduler::WithTenth(known.peak)));
   Ledger next = ledger_;
   MakeRoom(&next, id, limit, [this](JobId other) { return MayYield(other); });
   if (!next.Settle(id, limit).ok()) {

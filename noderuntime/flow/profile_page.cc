@@ -9,8 +9,8 @@
 
 namespace sluice::flow {
 
-bool PublishProfile(const scheduler::Profile& profile, const scheduler::CyclePlan& plan, uint32_t id,
-                    protocol::DaemonPage* page) {
+bool PublishProfile(const scheduler::Profile& profile, const scheduler::CyclePlan& plan,
+                    uint32_t id, protocol::DaemonPage* page) {
   if (profile.period == 0 || profile.period > protocol::kMaxPeriodLaunches || plan.gates.empty() ||
       plan.gates.size() > protocol::kMaxGates || profile.launch_ns.size() < profile.period) {
     return false;

@@ -19,13 +19,26 @@ std::optional<scheduler::Op> ToOp(const protocol::OpRecord& record, uint64_t max
   op.detail = record.detail;
   op.value = record.value;
   switch (static_cast<protocol::OpKind>(record.kind)) {
-    case protocol::OpKind::kAlloc: op.kind = scheduler::OpKind::kAlloc; break;
-    case protocol::OpKind::kFree: op.kind = scheduler::OpKind::kFree; break;
-    case protocol::OpKind::kLaunch: op.kind = scheduler::OpKind::kLaunch; return op;
-    case protocol::OpKind::kCopy: op.kind = scheduler::OpKind::kCopy; return op;
-    case protocol::OpKind::kLaunchTime: op.kind = scheduler::OpKind::kLaunchTime; return op;
-    case protocol::OpKind::kIteration: op.kind = scheduler::OpKind::kIteration; return op;
-    default: return std::nullopt;
+    case protocol::OpKind::kAlloc:
+      op.kind = scheduler::OpKind::kAlloc;
+      break;
+    case protocol::OpKind::kFree:
+      op.kind = scheduler::OpKind::kFree;
+      break;
+    case protocol::OpKind::kLaunch:
+      op.kind = scheduler::OpKind::kLaunch;
+      return op;
+    case protocol::OpKind::kCopy:
+      op.kind = scheduler::OpKind::kCopy;
+      return op;
+    case protocol::OpKind::kLaunchTime:
+      op.kind = scheduler::OpKind::kLaunchTime;
+      return op;
+    case protocol::OpKind::kIteration:
+      op.kind = scheduler::OpKind::kIteration;
+      return op;
+    default:
+      return std::nullopt;
   }
   if (op.value > max_bytes) return std::nullopt;
   return op;
@@ -42,8 +55,8 @@ RingReader::Outcome RingReader::Consume(scheduler::Profiler* profiler, size_t ma
   lost_ = lost;
   protocol::OpRecord batch[kBatch];
   for (size_t left = max; left > 0;) {
-    const size_t count = protocol::PopRecords(*pages_.client, *pages_.daemon, tail_, batch,
-                                              std::min(left, kBatch));
+    const size_t count =
+        protocol::PopRecords(*pages_.client, *pages_.daemon, tail_, batch, std::min(left, kBatch));
     if (count == 0) return outcome;
     left -= count;
     for (size_t i = 0; i < count; ++i) {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "noderuntime/flow/limits.h"
+#include "scheduler/ledger/limits.h"
 
 #include <gtest/gtest.h>
 
-namespace sluice::flow {
+namespace sluice::scheduler {
 namespace {
-
-using scheduler::GateTerms;
-using scheduler::JobId;
-using scheduler::Ledger;
 
 bool Nobody(JobId) { return false; }
 bool Everybody(JobId) { return true; }
@@ -79,4 +75,4 @@ TEST(Limits, TheLargestClaimLeavesOthersTheirTroughs) {
 }
 
 }  // namespace
-}  // namespace sluice::flow
+}  // namespace sluice::scheduler

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "noderuntime/flow/limits.h"
+#include "scheduler/ledger/limits.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace sluice::flow {
-
-using scheduler::Job;
-using scheduler::JobId;
-using scheduler::Ledger;
-using scheduler::Phase;
-using scheduler::Units;
-
+namespace sluice::scheduler {
 namespace {
 
 Units Clamp(uint64_t units) {
@@ -30,7 +23,9 @@ uint64_t OtherRequests(const Ledger& ledger, JobId a, JobId b) {
 
 }  // namespace
 
-Units WithTenth(Units units) { return Clamp(std::max<uint64_t>(1, (uint64_t{units} * 11 + 9) / 10)); }
+Units WithTenth(Units units) {
+  return Clamp(std::max<uint64_t>(1, (uint64_t{units} * 11 + 9) / 10));
+}
 
 void MakeRoom(Ledger* ledger, JobId job, Units request, const MayYield& may_yield) {
   const uint64_t pool = ledger->pool_units();
@@ -70,4 +65,4 @@ Units LargestClaim(const Ledger& ledger, JobId job) {
   return static_cast<Units>(ledger.pool_units() - std::min<uint64_t>(ledger.pool_units(), kept));
 }
 
-}  // namespace sluice::flow
+}  // namespace sluice::scheduler
