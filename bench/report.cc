@@ -106,9 +106,10 @@ const std::vector<Comparison>& Comparisons() {
        "blocks/mimalloc/bert-base", std::nullopt},
       {"  client, two streams in turn / mimalloc", Compare::kRatio,
        "blocks/client_in_turn/bert-base", "blocks/mimalloc/bert-base", std::nullopt},
-      {"lease round trip p50 / bare ping-pong", Compare::kRatio, "round_trip:lease_ns",
+      {"lease round trip p50 / bare ping-pong, one core", Compare::kRatio, "round_trip:lease_ns",
        "round_trip:ping_pong_ns", 1.5},
-      {"the daemon's own share of a lease", Compare::kValueNs, "round_trip:daemon_ns", "", 3000.0},
+      {"the daemon's own share of a lease, one core", Compare::kValueNs, "round_trip:daemon_ns", "",
+       3000.0},
       {"launch hook", Compare::kDifferenceNs, "launch/with_sluice", "launch/without", std::nullopt},
   };
   return comparisons;
