@@ -36,7 +36,7 @@ TEST(Fork, AChildThatCallsTheDriverDoesNotDisturbItsParent) {
   bed.StopDaemon();
   const scheduler::AuditReport report = bed.log().Audit();
   EXPECT_TRUE(report.ok()) << Violations(report);
-  EXPECT_EQ(bed.gpu().Stats().at("oracle_violations"), 0);
+  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
 }
 
 // One session per job: a program that is started by a job's process while that one uses the GPU is
@@ -89,7 +89,7 @@ TEST(Fork, AProcessThatReleasesItsContextBeginsAnewInTheNext) {
   EXPECT_EQ(count(scheduler::EventKind::kDeath), 0) << "nothing had to be quarantined";
   const scheduler::AuditReport report = bed.log().Audit();
   EXPECT_TRUE(report.ok()) << Violations(report);
-  EXPECT_EQ(bed.gpu().Stats().at("oracle_violations"), 0);
+  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
 }
 
 // Nothing proves that the driver is done with the old program's context: no memory, and said at once.

@@ -151,7 +151,7 @@ class KillBed {
   void ExpectAllWell() {
     peer_->FinishAndCompare();
     bed_->StopDaemon();
-    EXPECT_EQ(bed_->gpu().Stats().at("oracle_violations"), 0);
+    EXPECT_EQ(bed_->GpuStats().oracle_violations, 0u);
     const scheduler::AuditReport report = log().Audit();
     EXPECT_TRUE(report.ok()) << Violations(report);
   }
@@ -219,7 +219,7 @@ class KillBed {
     EXPECT_EQ(GpuBytes(), gpu_bytes_before_);
   }
 
-  uint64_t GpuBytes() { return bed_->gpu().Stats().at("memory_used").get<uint64_t>(); }
+  uint64_t GpuBytes() { return bed_->GpuStats().memory_used; }
 
   std::unique_ptr<TestBed> bed_;
   std::unique_ptr<Peer> peer_;

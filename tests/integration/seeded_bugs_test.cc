@@ -39,7 +39,7 @@ Outcome Share(const std::string& noded, const std::vector<std::string>& faults) 
   }
   bed.StopDaemon();
   outcome.lent_bytes = bed.log().Audit().lent_bytes_within_iterations;
-  outcome.oracle_violations = bed.gpu().Stats().at("oracle_violations").get<uint64_t>();
+  outcome.oracle_violations = bed.GpuStats().oracle_violations;
   return outcome;
 }
 

@@ -5,11 +5,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <stdexcept>
+
+#include "common/bytes.h"
 
 namespace sluice::testing {
 namespace {
@@ -37,53 +38,20 @@ std::string Program(const std::string& variable) {
   return value;
 }
 
-SimGpu::SimGpu(const cli::WorkDir& work, const std::string& memory, const std::string& machine)
-    : layout_(cli::Layout::At(Program("BIN"))), dir_(work.File("gpu")) {
-  std::vector<std::string> arguments = {"up", dir_, "--memory", memory};
-  if (!machine.empty()) {
-    const bool is_path = machine.front() == '/';
-    const std::string file = is_path ? machine : work.File("machine");
-    if (!is_path) std::ofstream(file) << machine;
-    arguments.insert(arguments.end(), {"--machine", file});
-  }
-  const cli::CommandOutput output = Control(arguments);
-  if (!output.status.ok()) throw std::runtime_error("simgpu-ctl up: " + output.err + output.out);
-}
-
-SimGpu::~SimGpu() {
-  try {
-    Control({"down", dir_});
-  } catch (const std::exception&) {
-    // The folder that holds it is removed with the test bed.
-  }
-}
-
-cli::CommandOutput SimGpu::Control(std::vector<std::string> arguments) const {
-  cli::SpawnOptions options;
-  options.argv = {layout_.Program("simgpu-ctl")};
-  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-  options.environment = cli::Environment::Current();
-  return Must(cli::RunCommand(std::move(options)), "simgpu-ctl");
-}
-
-cli::Environment SimGpu::Apply(cli::Environment environment) const {
-  environment.Set("SLUICE_SIMGPU", dir_);
-  environment.Prepend("LD_LIBRARY_PATH", layout_.simgpu);
-  return environment;
-}
-
-nlohmann::json SimGpu::Stats() const {
-  const cli::CommandOutput output = Control({"stats", dir_, "--json"});
-  if (!output.status.ok()) throw std::runtime_error("simgpu-ctl stats: " + output.err);
-  return nlohmann::json::parse(output.out);
-}
-
 TestBed::TestBed(const BedOptions& options)
     : work_(Must(cli::WorkDir::Create(KeptFolder()), "test bed")),
       layout_(cli::Layout::At(Program("BIN"))),
       oracle_(options.oracle) {
-  gpu_ = std::make_unique<SimGpu>(work_, options.gpu_memory, options.machine);
-  ::mkdir(runtime_dir().c_str(), 0700);
+  std::string machine = options.machine;
+  if (!machine.starts_with('/')) {
+    machine = work_.File("machine");
+    std::ofstream(machine) << options.machine;
+  }
+  const uint64_t memory = Must(ParseBytes(options.gpu_memory, "gpu_memory"), "test bed");
+  gpu_.emplace(
+      Must(cli::SimulatedGpu::Up(layout_, work_.File("gpu"), memory, machine), "simulated GPU"));
+  const ::sluice::Status made = cli::MakeRuntimeDir(runtime_dir());
+  if (!made.ok()) throw std::runtime_error(made.message());
   if (!options.start_noded) return;
 
   log_ = std::make_unique<EventLog>(work_.File("events.jsonl"));
@@ -99,7 +67,7 @@ TestBed::TestBed(const BedOptions& options)
 }
 
 cli::Environment TestBed::environment() const {
-  cli::Environment environment = gpu_->Apply(cli::Environment::Current());
+  cli::Environment environment = gpu_->Select(cli::Environment::Current());
   environment.Set("SLUICE_RUNTIME_DIR", runtime_dir());
   environment.Unset("LD_PRELOAD");
   if (oracle_) environment.Set("SLUICE_ORACLE", work_.File("oracle"));
@@ -142,6 +110,8 @@ nlohmann::json TestBed::Status() const {
       Must(cli::DaemonClient::Connect(cli::DaemonSocket(runtime_dir())), "status");
   return nlohmann::json::parse(Must(client.FetchStatus(), "status"));
 }
+
+cli::GpuStats TestBed::GpuStats() const { return Must(gpu_->Stats(), "simulated GPU"); }
 
 void TestBed::StopDaemon() {
   const ::sluice::Status stopped = daemon_->Stop();

@@ -12,6 +12,7 @@
 #include "noderuntime/cli/environment.h"
 #include "noderuntime/cli/job_process.h"
 #include "noderuntime/cli/layout.h"
+#include "noderuntime/cli/simulated_gpu.h"
 #include "noderuntime/cli/work_dir.h"
 #include "tests/support/event_log.h"
 
@@ -21,31 +22,10 @@ namespace sluice::testing {
 /// set: tests never search for what they run.
 std::string Program(const std::string& variable);
 
-/// A simulated GPU of its own, gone with this object.
-class SimGpu {
- public:
-  /// `machine` is the text of a machine file, or its path when it begins with '/'; empty: the
-  /// defaults.
-  SimGpu(const cli::WorkDir& work, const std::string& memory, const std::string& machine);
-  SimGpu(const SimGpu&) = delete;
-  SimGpu& operator=(const SimGpu&) = delete;
-  ~SimGpu();
-
-  /// `environment` with the simulated driver in place of the machine's.
-  cli::Environment Apply(cli::Environment environment) const;
-  /// What `simgpu-ctl stats --json` says.
-  nlohmann::json Stats() const;
-
- private:
-  cli::CommandOutput Control(std::vector<std::string> arguments) const;
-
-  cli::Layout layout_;
-  std::string dir_;
-};
-
 struct BedOptions {
   std::string gpu_memory = "64MiB";
-  std::string machine;  // as for SimGpu
+  /// The text of a machine file, or its path when it begins with '/'; empty: the defaults.
+  std::string machine;
   std::string pool = "48MiB";
   std::string unit = "256KiB";
   std::string handle = "2MiB";
@@ -81,7 +61,7 @@ class TestBed {
   void StopDaemon();
 
   EventLog& log() { return *log_; }
-  SimGpu& gpu() { return *gpu_; }
+  cli::GpuStats GpuStats() const;
   const cli::WorkDir& work() const { return work_; }
   std::string runtime_dir() const { return work_.File("run"); }
   std::string daemon_log() const { return work_.File("noded.log"); }
@@ -92,7 +72,7 @@ class TestBed {
   cli::WorkDir work_;
   cli::Layout layout_;
   bool oracle_;
-  std::unique_ptr<SimGpu> gpu_;
+  std::optional<cli::SimulatedGpu> gpu_;
   std::unique_ptr<EventLog> log_;
   std::optional<cli::DaemonProcess> daemon_;
 };

@@ -77,7 +77,7 @@ scheduler::AuditReport TrainerCrowd::Share(const std::string& policy, uint64_t i
     ExpectSameLosses(expected, group.jobs()[i]);
   }
   bed.StopDaemon();
-  EXPECT_EQ(bed.gpu().Stats().at("oracle_violations"), 0);
+  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
 
   scheduler::AuditReport report = bed.log().Audit();
   EXPECT_TRUE(report.ok()) << Violations(report);
