@@ -14,17 +14,18 @@ struct Suffix {
   double factor;
 };
 constexpr Suffix kSuffixes[] = {
-    {"", 1},     {"k", 1e3},  {"K", 1e3},     {"M", 1e6},         {"G", 1e9},
+    {"", 1},     {"k", 1e3},     {"K", 1e3},     {"M", 1e6},     {"G", 1e9},
     {"T", 1e12}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
 };
 
 }  // namespace
 
 Result<uint64_t> ParseBytes(std::string_view text, std::string_view field) {
-  const Status bad(StatusCode::kInvalidArgument,
-                   std::string(field) + ": '" + std::string(text) +
-                       "' is not an amount of memory; allowed: a positive number and k, M, G, T, Ki, Mi, Gi "
-                       "or Ti with an optional B, for example 3GiB");
+  const Status bad(
+      StatusCode::kInvalidArgument,
+      std::string(field) + ": '" + std::string(text) +
+          "' is not an amount of memory; allowed: a positive number and k, M, G, T, Ki, Mi, Gi "
+          "or Ti with an optional B, for example 3GiB");
   double number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number <= 0) return bad;

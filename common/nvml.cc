@@ -49,16 +49,14 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
     return Status(StatusCode::kNotFound, why == nullptr ? "libnvidia-ml.so.1" : why);
   }
   const auto find = [&](auto& entry, const char* name) {
-    entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(
-        ::dlsym(api->library, name));
+    entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(api->library, name));
     return entry != nullptr;
   };
   // _v3 came with driver 510; _v2 has the same layout for whole GPUs.
-  const bool complete =
-      find(api->init, "nvmlInit_v2") && find(api->shutdown, "nvmlShutdown") &&
-      find(api->device_by_uuid, "nvmlDeviceGetHandleByUUID") &&
-      (find(api->compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3") ||
-       find(api->compute_processes, "nvmlDeviceGetComputeRunningProcesses_v2"));
+  const bool complete = find(api->init, "nvmlInit_v2") && find(api->shutdown, "nvmlShutdown") &&
+                        find(api->device_by_uuid, "nvmlDeviceGetHandleByUUID") &&
+                        (find(api->compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3") ||
+                         find(api->compute_processes, "nvmlDeviceGetComputeRunningProcesses_v2"));
   const int result = complete ? api->init() : 0;
   if (!complete || result != kNvmlSuccess) {
     ::dlclose(api->library);

@@ -8,8 +8,9 @@
 
 /// Who holds which part of the pool, published by noded in test runs and enforced by the simulated
 /// GPU: its executors protect every unit that their client does not hold and count each kernel that
-/// touches one. A file in a tmpfs, named by the environment variable SLUICE_ORACLE in both processes.
-/// Writer: noded alone, holder first, then the unit's epoch, then `changes` (release). Readers: any.
+/// touches one. A file in a tmpfs, named by the environment variable SLUICE_ORACLE in both
+/// processes. Writer: noded alone, holder first, then the unit's epoch, then `changes` (release).
+/// Readers: any.
 namespace sluice {
 
 inline constexpr uint64_t kOracleMagic = 0x4c4f5f4543494c53u;
@@ -28,8 +29,8 @@ struct OraclePage {
   uint32_t handle_count;
   uint32_t unit_count;
   std::atomic<uint64_t> changes;
-  /// Inode of each handle's backing file, in pool order: how an executor finds out which pool bytes a
-  /// mapping shows. Written once before `magic`.
+  /// Inode of each handle's backing file, in pool order: how an executor finds out which pool bytes
+  /// a mapping shows. Written once before `magic`.
   uint64_t handle_inode[kOracleMaxHandles];
   OracleUnit unit[kOracleMaxUnits];
 };

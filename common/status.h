@@ -8,7 +8,16 @@
 
 namespace sluice {
 
-enum class StatusCode { kOk, kInvalidArgument, kNotFound, kUnavailable, kResourceExhausted, kFailedPrecondition, kPermissionDenied, kInternal };
+enum class StatusCode {
+  kOk,
+  kInvalidArgument,
+  kNotFound,
+  kUnavailable,
+  kResourceExhausted,
+  kFailedPrecondition,
+  kPermissionDenied,
+  kInternal
+};
 
 /// Success, or a code and one line for a person. A value: copyable, no hidden state.
 class [[nodiscard]] Status {
@@ -34,7 +43,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}        // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}         // NOLINT: implicit
   Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {}  // NOLINT: implicit
 
   bool ok() const { return state_.index() == 0; }

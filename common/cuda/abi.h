@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The part of the CUDA driver's binary interface that Sluice speaks: types, constants and structure
-/// layouts, written from the public documentation so that nothing of NVIDIA's is needed to build.
-/// Freestanding: the interception library, the simulated driver, the daemon's GPU shell and the
-/// example programs all share this one description. Names are the driver's own, so this header and
-/// the vendor's cuda.h must not be included in one translation unit (tests/gpu compares them).
+/// The part of the CUDA driver's binary interface that Sluice speaks: types, constants and
+/// structure layouts, written from the public documentation so that nothing of NVIDIA's is needed
+/// to build. Freestanding: the interception library, the simulated driver, the daemon's GPU shell
+/// and the example programs all share this one description. Names are the driver's own, so this
+/// header and the vendor's cuda.h must not be included in one translation unit (tests/gpu compares
+/// them).
 
 extern "C" {
 
@@ -119,7 +120,11 @@ typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0 } CUjit_option;
 
 enum CUctx_flags_enum { CU_CTX_SCHED_AUTO = 0, CU_CTX_MAP_HOST = 8 };
 enum CUstream_flags_enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
-enum CUevent_flags_enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
+enum CUevent_flags_enum {
+  CU_EVENT_DEFAULT = 0,
+  CU_EVENT_BLOCKING_SYNC = 1,
+  CU_EVENT_DISABLE_TIMING = 2
+};
 enum CUmemhost_flags_enum {
   CU_MEMHOSTALLOC_PORTABLE = 1,
   CU_MEMHOSTALLOC_DEVICEMAP = 2,
@@ -147,7 +152,7 @@ typedef enum CUmemPool_attribute_enum {
   CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
   CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
   CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
-  CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,   // cuuint64_t
+  CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,  // cuuint64_t
   CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
   CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
   CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,

@@ -12,8 +12,8 @@
 /// sides use these functions, so that one harness can prove them free of data races.
 namespace sluice::protocol {
 
-/// Client. `cached_tail` is the producer's own copy of the consumer's position; it is refreshed only
-/// when the ring looks full, so that a push normally touches no cache line of the daemon's.
+/// Client. `cached_tail` is the producer's own copy of the consumer's position; it is refreshed
+/// only when the ring looks full, so that a push normally touches no cache line of the daemon's.
 inline bool PushRecord(ClientPage& page, const DaemonPage& daemon, uint64_t& cached_tail,
                        const OpRecord& record) {
   const uint64_t head = page.head.load(std::memory_order_relaxed);
@@ -63,16 +63,16 @@ static_assert(offsetof(DaemonPage, trough_hash) == offsetof(DaemonPage, profile_
 static_assert(offsetof(DaemonPage, launch_ns) ==
               offsetof(DaemonPage, profile_seq) + offsetof(ProfileImage, launch_ns));
 
-/// A word of an image, whatever the type of the member it is part of: without the attribute an optimiser
-/// may move the copy before the member's own assignment.
+/// A word of an image, whatever the type of the member it is part of: without the attribute an
+/// optimiser may move the copy before the member's own assignment.
 using ImageWord [[gnu::may_alias]] = uint32_t;
 
 inline constexpr size_t kProfileWords =
     (offsetof(ProfileImage, launch_ns) + 4 * kMaxPeriodLaunches) / 4;
 
-/// Daemon. A reader may see words of two images; the counter tells it. Each word is a release store, so
-/// that whoever sees one also sees the odd counter before it (a fence in front of all of them would
-/// do, but sanitizers do not model fences). image.seq is ignored.
+/// Daemon. A reader may see words of two images; the counter tells it. Each word is a release
+/// store, so that whoever sees one also sees the odd counter before it (a fence in front of all of
+/// them would do, but sanitizers do not model fences). image.seq is ignored.
 inline void PublishProfile(DaemonPage& page, const ProfileImage& image) {
   const uint32_t seq = page.profile_seq.load(std::memory_order_relaxed);
   page.profile_seq.store(seq + 1, std::memory_order_relaxed);

@@ -13,7 +13,8 @@
 ///   MarkPage    the GPU (stream memory operations queued by the client)
 ///   ClientPage  the client, under its own lock
 ///   DaemonPage  the daemon
-/// Either side copies a value once and then checks it; the other side may be hostile. Sizes are sealed.
+/// Either side copies a value once and then checks it; the other side may be hostile. Sizes are
+/// sealed.
 namespace sluice::protocol {
 
 /// One counter per stream slot, raised by cuStreamWriteValue64 behind the work it covers. A counter
@@ -28,16 +29,16 @@ inline bool MarkReached(uint64_t current, uint64_t value) {
 }
 
 enum class OpKind : uint8_t {
-  kAlloc = 1,     // value = bytes as placed (rounded to the block granule); stream = allocation stream
-  kFree = 2,      // value = bytes as placed; stream = free stream
-  kLaunch = 3,    // value = function id (stable within the process); detail = launch number (wraps)
-  kCopy = 4,      // value = bytes
+  kAlloc = 1,  // value = bytes as placed (rounded to the block granule); stream = allocation stream
+  kFree = 2,   // value = bytes as placed; stream = free stream
+  kLaunch = 3,  // value = function id (stable within the process); detail = launch number (wraps)
+  kCopy = 4,    // value = bytes
   kLaunchTime = 5,  // value = GPU nanoseconds of the launch numbered `detail`
-  kIteration = 6,   // value = iteration number; the client passed gate 0 just before the next record
+  kIteration = 6,  // value = iteration number; the client passed gate 0 just before the next record
 };
 
 struct OpRecord {
-  uint8_t kind;  // OpKind
+  uint8_t kind;    // OpKind
   uint8_t stream;  // slot
   uint16_t reserved;
   uint32_t detail;
@@ -46,11 +47,12 @@ struct OpRecord {
 
 inline constexpr uint32_t kRingRecords = 1u << 16;
 
-/// Single producer (the client, under its lock), single consumer (the daemon). The daemon's position
-/// is in DaemonPage. When the ring is full the client counts `lost` and drops: it never waits.
+/// Single producer (the client, under its lock), single consumer (the daemon). The daemon's
+/// position is in DaemonPage. When the ring is full the client counts `lost` and drops: it never
+/// waits.
 struct ClientPage {
-  alignas(64) std::atomic<uint64_t> head;  // records ever written
-  std::atomic<uint64_t> lost;              // records dropped
+  alignas(64) std::atomic<uint64_t> head;        // records ever written
+  std::atomic<uint64_t> lost;                    // records dropped
   alignas(64) std::atomic<uint64_t> live_bytes;  // statistics for people, not for decisions
   std::atomic<uint64_t> held_bytes;
   std::atomic<uint64_t> credit_wait_ns;
@@ -63,26 +65,31 @@ inline constexpr uint32_t kMaxPeriodLaunches = 16384;
 
 /// A launch of the cycle after which the client may have to wait. Gate 0 is the trough.
 struct GateEntry {
-  uint32_t launch;  // gate k > 0: wait after this many launches of the cycle were issued (1 .. period - 1)
+  uint32_t launch;      // gate k > 0: wait after this many launches of the cycle were issued (1 ..
+                        // period - 1)
   uint32_t need_units;  // the most the client needs to hold until the next gate
 };
 
 /// Where in the cycle the trough is: it is cut in the hook of the cycle's first launch, before that
-/// launch is issued (kBeforeFirst), or after its last launch was issued (kAfterLast), whichever of the
-/// two places holds less.
+/// launch is issued (kBeforeFirst), or after its last launch was issued (kAfterLast), whichever of
+/// the two places holds less.
 enum class TroughPlace : uint32_t { kBeforeFirst = 0, kAfterLast = 1 };
 
 enum DaemonFlags : uint32_t {
-  // Give back what this group does not need, drain at the trough. On while another job is admitted or
-  // waits to be, whether or not anybody wants memory right now: once a gate was granted with it on, the
-  // other jobs were promised what comes back. Also on until a base was measured at a drained trough.
+  // Give back what this group does not need, drain at the trough. On while another job is admitted
+  // or
+  // waits to be, whether or not anybody wants memory right now: once a gate was granted with it on,
+  // the
+  // other jobs were promised what comes back. Also on until a base was measured at a drained
+  // trough.
   kPressure = 1,
-  kWantTimes = 2,      // time the launches with events and report kLaunchTime
-  kCreditOff = 4,      // measurement only: the CPU waits for the GPU neither for credit nor at the trough
+  kWantTimes = 2,  // time the launches with events and report kLaunchTime
+  kCreditOff =
+      4,  // measurement only: the CPU waits for the GPU neither for credit nor at the trough
 };
 
-/// Everything the daemon tells a client without being asked. `profile_seq` is a sequence lock over the
-/// part below it: odd while the daemon writes; profile_id 0 means "no profile".
+/// Everything the daemon tells a client without being asked. `profile_seq` is a sequence lock over
+/// the part below it: odd while the daemon writes; profile_id 0 means "no profile".
 struct DaemonPage {
   alignas(64) std::atomic<uint64_t> tail;  // records the daemon has consumed
   std::atomic<uint32_t> flags;             // DaemonFlags
@@ -91,20 +98,20 @@ struct DaemonPage {
   std::atomic<uint32_t> limit_units;
   alignas(64) std::atomic<uint32_t> profile_seq;
   uint32_t profile_id;
-  uint32_t period;        // launches per iteration on the pacing stream
-  uint32_t pacing_slot;   // stream slot whose launches are counted
-  uint32_t window;        // launches in the rolling hash
+  uint32_t period;       // launches per iteration on the pacing stream
+  uint32_t pacing_slot;  // stream slot whose launches are counted
+  uint32_t window;       // launches in the rolling hash
   TroughPlace trough_place;
-  uint64_t trough_hash;   // LaunchHash over the last `window` launches of the cycle
-  uint64_t credit_ns;     // GPU time the CPU may run ahead
-  uint32_t gate_count;    // entries of gates, gate 0 included
+  uint64_t trough_hash;  // LaunchHash over the last `window` launches of the cycle
+  uint64_t credit_ns;    // GPU time the CPU may run ahead
+  uint32_t gate_count;   // entries of gates, gate 0 included
   uint32_t reserved;
   GateEntry gates[kMaxGates];
   uint32_t launch_ns[kMaxPeriodLaunches];  // GPU time of each launch of the cycle, from its first
 };
 
-/// Hash of a launch sequence, oldest first: start with kHashSeed, fold each function id in. The daemon
-/// and the client must agree on it, so it stands here.
+/// Hash of a launch sequence, oldest first: start with kHashSeed, fold each function id in. The
+/// daemon and the client must agree on it, so it stands here.
 inline constexpr uint64_t kHashSeed = 0x9e3779b97f4a7c15u;
 inline constexpr uint64_t kHashMultiplier = 0x100000001b3u;
 constexpr uint64_t FoldLaunch(uint64_t hash, uint64_t function_id) {

@@ -9,16 +9,16 @@
 /// frame, native byte order (both ends are on one machine), fixed-width fields, no pointers. Both
 /// sides copy a frame before they look at it and treat every index and size in it as hostile.
 ///
-/// Amounts of memory are in lease units, offsets count units from the start of the pool; the unit in
-/// bytes is in Welcome. Descriptors travel beside a frame (SCM_RIGHTS).
+/// Amounts of memory are in lease units, offsets count units from the start of the pool; the unit
+/// in bytes is in Welcome. Descriptors travel beside a frame (SCM_RIGHTS).
 ///
 /// A client has at most one request (Lease or Gate) outstanding; Release, Mismatch and Bye have no
-/// answer. The daemon answers a request with zero or more Notice frames, then either Grant frames (the
-/// last one flagged kLastFrame; a client applies all of them at that point) or one Deny.
+/// answer. The daemon answers a request with zero or more Notice frames, then either Grant frames
+/// (the last one flagged kLastFrame; a client applies all of them at that point) or one Deny.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
-inline constexpr uint16_t kMajor = 1;  // differs: the session is refused
+inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
 inline constexpr uint16_t kMinor = 0;  // larger on one side: that side leaves the newer parts alone
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
@@ -53,8 +53,8 @@ enum class FrameType : uint16_t {
 enum FrameFlags : uint16_t {
   kLastFrame = 1,
   /// On a Grant: the job's lane is the high end of the pool. It should fill blocks from its highest
-  /// address down, so that the units nearest the middle become free first; without the flag, from the
-  /// lowest up. Holds until the next Grant.
+  /// address down, so that the units nearest the middle become free first; without the flag, from
+  /// the lowest up. Holds until the next Grant.
   kHighEnd = 2,
 };
 
@@ -82,16 +82,18 @@ struct Hello {
   Header header;
   uint16_t major;
   uint16_t minor;
-  uint32_t client_page_bytes;  // sizeof(ClientPage), DaemonPage and MarkPage as this client knows them
+  uint32_t
+      client_page_bytes;  // sizeof(ClientPage), DaemonPage and MarkPage as this client knows them
   uint32_t daemon_page_bytes;
   uint32_t mark_page_bytes;
   uint32_t device_ordinal;  // as the process sees its devices; 0 unless it uses several
   uint8_t device_uuid[16];
 };
 
-/// Comes with exactly four descriptors, in this order: mark page (shared, sealed in size), client page
-/// (shared, sealed in size), daemon page (read-only for the client), write end of the liveness pipe.
-/// The client never writes to the pipe: that it stays open is the message. Forked children inherit it.
+/// Comes with exactly four descriptors, in this order: mark page (shared, sealed in size), client
+/// page (shared, sealed in size), daemon page (read-only for the client), write end of the liveness
+/// pipe. The client never writes to the pipe: that it stays open is the message. Forked children
+/// inherit it.
 struct Welcome {
   Header header;
   uint16_t major;
@@ -101,11 +103,13 @@ struct Welcome {
   uint64_t handle_bytes;  // a multiple of unit_bytes
   uint32_t handle_count;  // the pool is handle_count * handle_bytes
   uint32_t reserved;
-  uint64_t limit_bytes;    // most this job may ever hold; 0: not decided yet (see DaemonPage::limit_units)
+  uint64_t
+      limit_bytes;  // most this job may ever hold; 0: not decided yet (see DaemonPage::limit_units)
   uint64_t request_bytes;  // 0: the profiled base
 };
 
-/// `count` descriptors, one per handle, in pool order starting with handle `first`. kLastFrame on the last.
+/// `count` descriptors, one per handle, in pool order starting with handle `first`. kLastFrame on
+/// the last.
 struct Handles {
   Header header;
   uint32_t first;
@@ -134,7 +138,8 @@ struct Gate {
   uint32_t drained;     // 1: every mark of every stream has been reached
 };
 
-/// Gives extents back. They stay held until every term of the fence is reached. terms == 0: already done.
+/// Gives extents back. They stay held until every term of the fence is reached. terms == 0: already
+/// done.
 struct Release {
   Header header;
   uint32_t terms;
@@ -158,9 +163,9 @@ struct Bye {
 
 struct Grant {
   Header header;
-  uint32_t gate;     // the gate this answers, or kNoGate for a Lease
+  uint32_t gate;  // the gate this answers, or kNoGate for a Lease
   uint32_t profile;
-  uint64_t epoch;    // grows with every answer of this session; a repeated epoch is ignored
+  uint64_t epoch;  // grows with every answer of this session; a repeated epoch is ignored
   uint32_t claim_units;
   uint32_t extents;
   Extent extent[kMaxExtentsPerFrame];  // only the first `extents` are sent
@@ -168,9 +173,9 @@ struct Grant {
 inline constexpr uint32_t kNoGate = 0xffffffff;
 
 enum class DenyCode : uint32_t {
-  kOverLimit = 1,   // the job would hold more than its limit: out of memory at once
-  kExhausted = 2,   // waited as long as is allowed: out of memory
-  kRefused = 3,     // never admitted (no room for its request, a second process of the same job)
+  kOverLimit = 1,  // the job would hold more than its limit: out of memory at once
+  kExhausted = 2,  // waited as long as is allowed: out of memory
+  kRefused = 3,    // never admitted (no room for its request, a second process of the same job)
   kShutdown = 4,
 };
 

@@ -147,7 +147,8 @@ void Client::ReleaseExcess() {
     excess = held > need ? held - need : 0;
     if (excess > arena_.free_units()) excess = arena_.free_units();
     if (excess == 0) return;
-    // Far ahead of the GPU the next iteration takes these units long before their fences are reached.
+    // Far ahead of the GPU the next iteration takes these units long before their fences are
+    // reached.
     const bool fenced = known && !Unbounded();
     if (!fenced) max_terms = 0;
     used = fenced ? streams_.used() : 0;
@@ -166,7 +167,8 @@ void Client::ReleaseExcess() {
   }
 }
 
-// Whether the CPU may run ahead of the GPU without bound: then it waits for it at the trough neither.
+// Whether the CPU may run ahead of the GPU without bound: then it waits for it at the trough
+// neither.
 bool Client::Unbounded() const {
   return (session_.daemon_page().flags.load(std::memory_order_relaxed) & protocol::kCreditOff) != 0;
 }

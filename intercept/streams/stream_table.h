@@ -50,7 +50,8 @@ class StreamTable {
                    uint32_t pinned, const protocol::MarkPage& marks, Busy busy) {
     uint32_t slot = kNoSlot;
     for (uint32_t i = 0; i < kSlots && slot == kNoSlot; ++i) {
-      // Busy: a stream went without a mark behind its last frees, and the next owner's would cover them.
+      // Busy: a stream went without a mark behind its last frees, and the next owner's would cover
+      // them.
       if (!slots_[i].active && !busy(i) && Idle(i, marks)) slot = i;
     }
     // Not the first: it is the legacy default stream's for good.

@@ -61,8 +61,6 @@ Result<uint64_t> PlanPool(const DemoOptions& options, const std::vector<uint64_t
   return pool;
 }
 
-uint32_t CreditOffIterations(uint32_t iterations) {
-  return std::min(iterations, 100u);
-}
+uint32_t CreditOffIterations(uint32_t iterations) { return std::min(iterations, 100u); }
 
 }  // namespace sluice::cli

@@ -17,7 +17,8 @@ constexpr uint64_t kMinUnit = 4 * kKiB;
 constexpr uint64_t kMaxUnits = 1u << 24;
 constexpr uint64_t kMaxHandles = 1u << 16;
 // The longest path below it is "/jobs/4294967295/sluice.sock"; a socket's address has 108 bytes.
-constexpr size_t kMaxRuntimeDir = 107 - std::char_traits<char>::length("/jobs/4294967295/sluice.sock");
+constexpr size_t kMaxRuntimeDir =
+    107 - std::char_traits<char>::length("/jobs/4294967295/sluice.sock");
 
 bool IsPowerOfTwo(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
@@ -65,12 +66,12 @@ Status Validate(const Options& options) {
   for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
     policies += (policies.empty() ? "" : ", ") + std::string(policy.name);
   }
-  faults.Check(scheduler::FindPolicy(options.policy) != nullptr, "policy", "'" + options.policy + "'",
-               policies);
+  faults.Check(scheduler::FindPolicy(options.policy) != nullptr, "policy",
+               "'" + options.policy + "'", policies);
   faults.Check(options.lanes >= 1 && options.lanes <= 64, "lanes", std::to_string(options.lanes),
                "1 to 64");
-  faults.Check(options.lend == "demand" || options.lend == "eager", "lend", "'" + options.lend + "'",
-               "demand, eager");
+  faults.Check(options.lend == "demand" || options.lend == "eager", "lend",
+               "'" + options.lend + "'", "demand, eager");
   faults.Check(options.credit == "on" || options.credit == "off", "credit",
                "'" + options.credit + "'", "on, off");
   faults.Check(!options.idle_exit_s || (*options.idle_exit_s >= 0 && *options.idle_exit_s <= 1e6),
@@ -99,8 +100,9 @@ Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_
   const uint64_t units = handles * (options.handle_bytes / options.unit_bytes);
   faults.Check(handles >= 1, "pool", FormatBytes(wanted),
                "at least one handle (" + FormatBytes(options.handle_bytes) + ")");
-  faults.Check(handles <= kMaxHandles, "handle", FormatBytes(options.handle_bytes),
-               "large enough that the pool has at most " + std::to_string(kMaxHandles) + " handles");
+  faults.Check(
+      handles <= kMaxHandles, "handle", FormatBytes(options.handle_bytes),
+      "large enough that the pool has at most " + std::to_string(kMaxHandles) + " handles");
   faults.Check(units <= kMaxUnits, "lease-unit", FormatBytes(options.unit_bytes),
                "large enough that the pool has at most " + std::to_string(kMaxUnits) + " units");
   if (Status s = faults.Result(); !s.ok()) return s;

@@ -32,8 +32,8 @@ struct Options {
   int ready_fd = -1;
 };
 
-/// Everything that can be said without knowing the device, all faults in one message, each naming its
-/// field, its value and what is allowed.
+/// Everything that can be said without knowing the device, all faults in one message, each naming
+/// its field, its value and what is allowed.
 Status Validate(const Options& options);
 
 struct PoolPlan {

@@ -11,7 +11,8 @@
 namespace sluice::noded {
 namespace {
 
-/// What the options are as text, before they are checked: CLI11's own checks do not say what is allowed.
+/// What the options are as text, before they are checked: CLI11's own checks do not say what is
+/// allowed.
 struct Raw {
   std::string runtime_dir;
   std::string gpu = "0";
@@ -36,8 +37,9 @@ Status Take(Result<T> parsed, T* value) {
 }
 
 Result<uint32_t> ParseNumber(const std::string& text, const std::string& field) {
-  const bool digits = !text.empty() && text.size() <= 6 &&
-                      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits =
+      !text.empty() && text.size() <= 6 &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!digits) return Bad(field + " '" + text + "': allowed: a whole number from 0 to 999999");
   return static_cast<uint32_t>(std::stoul(text));
 }
@@ -46,7 +48,8 @@ Result<double> ParseSeconds(const std::string& text, const std::string& field) {
   const bool plain = !text.empty() && text.size() <= 12 &&
                      text.find_first_not_of("0123456789.") == std::string::npos &&
                      std::count(text.begin(), text.end(), '.') <= 1 && text != ".";
-  if (!plain) return Bad(field + " '" + text + "': allowed: a number of seconds, for example 5 or 0.5");
+  if (!plain)
+    return Bad(field + " '" + text + "': allowed: a number of seconds, for example 5 or 0.5");
   return std::stod(text);
 }
 
@@ -91,9 +94,10 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
     options->ready_fd = static_cast<int>(fd);
   }
   if (status.ok() && given("--oracle")) {
-    options->oracle = raw.oracle.empty() || raw.oracle.front().empty() ? environment_oracle
-                                                                       : raw.oracle.front();
-    if (options->oracle.empty()) status = Bad("--oracle: allowed: a file, or SLUICE_ORACLE names one");
+    options->oracle =
+        raw.oracle.empty() || raw.oracle.front().empty() ? environment_oracle : raw.oracle.front();
+    if (options->oracle.empty())
+      status = Bad("--oracle: allowed: a file, or SLUICE_ORACLE names one");
   }
   return status;
 }
@@ -117,7 +121,8 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--lanes", raw.lanes, "jobs past their gate at once under flow (2)");
   app.add_option("--lend", options.lend,
                  "demand: give back while another job is there; eager: always (demand)");
-  app.add_option("--credit", options.credit, "off: never wait for the GPU, at the trough neither; to measure (on)");
+  app.add_option("--credit", options.credit,
+                 "off: never wait for the GPU, at the trough neither; to measure (on)");
   app.add_option("--event-log", options.event_log, "JSON lines, one per ledger transition");
   app.add_option("--oracle", raw.oracle, "publish who holds what (default: $SLUICE_ORACLE)")
       ->expected(0, 1);

@@ -3,6 +3,7 @@
 #include "noderuntime/daemon/daemon.h"
 
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,8 +14,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "common/bytes.h"
 #include "common/nvml.h"
 
@@ -22,8 +21,8 @@ namespace sluice::noded {
 namespace {
 
 constexpr uint64_t kTickNs = 5'000'000;
-/// Somebody waits for a fence: a GPU finishes a kernel within tens of microseconds, so a short while of
-/// close looks comes first.
+/// Somebody waits for a fence: a GPU finishes a kernel within tens of microseconds, so a short
+/// while of close looks comes first.
 constexpr uint64_t kCloseLooksNs = 2'000'000;
 constexpr int64_t kCloseLookNs = 30'000;
 constexpr int64_t kFenceLookNs = 200'000;
@@ -60,7 +59,8 @@ Daemon::~Daemon() { Shutdown(); }
 Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, gpu::Device* device,
                                                const flow::FaultPlan& faults) {
   RaiseFileLimit();
-  // The lock first: a second daemon must not take memory before it finds out that it is one too many.
+  // The lock first: a second daemon must not take memory before it finds out that it is one too
+  // many.
   Result<RuntimeDir> dir = RuntimeDir::Open(options.runtime_dir);
   if (!dir.ok()) return dir.status();
   const Result<config::PoolPlan> plan =
@@ -128,8 +128,9 @@ Status Daemon::Init(const flow::FaultPlan& faults) {
   added = loop_.Add(control_listener_.get(), EPOLLIN, [this](uint32_t) { AcceptControl(); });
   if (!added.ok()) return added.status();
   spdlog::info("GPU {} '{}' ({}): pool {} in {} handles, lease unit {}, policy {}", options_.gpu,
-               device_->info().name, DeviceUuidText(device_->info().uuid), FormatBytes(pool_.bytes()),
-               access_.handles.size(), FormatBytes(options_.unit_bytes), options_.policy);
+               device_->info().name, DeviceUuidText(device_->info().uuid),
+               FormatBytes(pool_.bytes()), access_.handles.size(), FormatBytes(options_.unit_bytes),
+               options_.policy);
   return {};
 }
 
@@ -143,7 +144,8 @@ Status Daemon::Run() {
 
 Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   int64_t timeout = NextTimeout(NowNs());
-  if (longest_wait_ns >= 0) timeout = timeout < 0 ? longest_wait_ns : std::min(timeout, longest_wait_ns);
+  if (longest_wait_ns >= 0)
+    timeout = timeout < 0 ? longest_wait_ns : std::min(timeout, longest_wait_ns);
   if (Status s = loop_.RunOnce(timeout); !s.ok()) return s;
   const uint64_t now = NowNs();
   flow_->PollFences(now);
@@ -199,15 +201,16 @@ void Daemon::Tick(uint64_t now_ns) {
   CloseOverdue(now_ns);
   for (auto& [id, client] : clients_) {
     if (!client.session->connection().has_queued()) continue;
-    if (Status s = client.session->connection().Flush(); !s.ok()) doomed_.emplace_back(id, s.message());
+    if (Status s = client.session->connection().Flush(); !s.ok())
+      doomed_.emplace_back(id, s.message());
     UpdateInterest(&client);
   }
 }
 
 void Daemon::Poison(const flow::Extents& extents) {
   for (const scheduler::Extent& extent : extents) {
-    const Status status = device_->Poison(extent.offset * options_.unit_bytes,
-                                          extent.length * options_.unit_bytes);
+    const Status status =
+        device_->Poison(extent.offset * options_.unit_bytes, extent.length * options_.unit_bytes);
     if (status.ok() || poison_failed_) continue;
     poison_failed_ = true;
     spdlog::error("{}: handed-over memory is not overwritten any more", status.message());

@@ -84,7 +84,8 @@ class Daemon : private flow::FlowSink {
 
   // flow::FlowSink (daemon_sink.cc)
   void Grant(flow::JobId job, const flow::GrantAnswer& answer) override;
-  void Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) override;
+  void Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code,
+            const std::string& text) override;
   void Notice(flow::JobId job, uint32_t seq, const std::string& text) override;
   void Log(const scheduler::Record& record) override;
   bool wants_log() const override { return event_log_.has_value(); }

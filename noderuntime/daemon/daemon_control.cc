@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // The daemon's own socket: launchers register jobs, the command line asks for the state.
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -8,8 +9,6 @@
 
 #include <cerrno>
 #include <utility>
-
-#include <spdlog/spdlog.h>
 
 #include "common/bytes.h"
 #include "noderuntime/daemon/daemon.h"
@@ -92,10 +91,11 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
 Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) const {
   const uint64_t unit = options_.unit_bytes;
   if (wanted.gpu != options_.gpu) {
-    return Invalid("gpu " + std::to_string(wanted.gpu) + ": allowed: " + std::to_string(options_.gpu) +
-                   ", the one that this daemon manages");
+    return Invalid("gpu " + std::to_string(wanted.gpu) + ": allowed: " +
+                   std::to_string(options_.gpu) + ", the one that this daemon manages");
   }
-  if (wanted.limit_bytes != 0 && (wanted.limit_bytes > pool_.bytes() || wanted.limit_bytes < unit)) {
+  if (wanted.limit_bytes != 0 &&
+      (wanted.limit_bytes > pool_.bytes() || wanted.limit_bytes < unit)) {
     return Invalid("limit " + FormatBytes(wanted.limit_bytes) + ": allowed: " + FormatBytes(unit) +
                    " (a lease unit) to " + FormatBytes(pool_.bytes()) + " (the pool)");
   }
@@ -109,7 +109,8 @@ Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) c
   }
   flow::JobSpec spec;
   spec.name = wanted.name;
-  // A limit is never exceeded, so it is rounded down; a request is rounded up as far as that allows.
+  // A limit is never exceeded, so it is rounded down; a request is rounded up as far as that
+  // allows.
   spec.limit = static_cast<scheduler::Units>(wanted.limit_bytes / unit);
   const uint64_t request = (wanted.request_bytes + unit - 1) / unit;
   spec.request = static_cast<scheduler::Units>(
@@ -157,7 +158,8 @@ void Daemon::SendStatus(ControlClient* client) {
     return;
   }
   const int fds[] = {file.get()};
-  // A reply that would have to wait names a descriptor that is closed here; whoever does not read gets none.
+  // A reply that would have to wait names a descriptor that is closed here; whoever does not read
+  // gets none.
   if (!client->connection.has_queued()) (void)client->connection.SendFrame(reply, fds).ok();
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // Jobs and their sessions, from the registration to the last holder.
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <utility>
-
-#include <spdlog/spdlog.h>
 
 #include "noderuntime/daemon/daemon.h"
 
@@ -19,7 +18,8 @@ constexpr uint64_t kPredecessorTimeoutNs = 5'000'000'000;
 
 }  // namespace
 
-Result<flow::JobId> Daemon::AddJob(const flow::JobSpec& spec, const session::RegisterFrame& wanted) {
+Result<flow::JobId> Daemon::AddJob(const flow::JobSpec& spec,
+                                   const session::RegisterFrame& wanted) {
   const flow::JobId id = next_job_++;
   if (Status s = dir_.MakeJobDir(id); !s.ok()) return s;
   Result<UniqueFd> listener = session::ListenAt(dir_.job_socket(id));
@@ -61,8 +61,8 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
 }
 
 void Daemon::AcceptClient(flow::JobId id) {
-  UniqueFd socket(::accept4(jobs_.at(id).listener.get(), nullptr, nullptr,
-                            SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd socket(
+      ::accept4(jobs_.at(id).listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid() || clients_.size() >= kMaxClients) return;
   Result<session::Peer> peer = session::PeerOf(socket.get());
   if (!peer.ok()) {
@@ -75,9 +75,9 @@ void Daemon::AcceptClient(flow::JobId id) {
   client.job = id;
   client.session = std::make_unique<session::Session>(client_id, std::move(socket),
                                                       std::move(*peer), access_, NowNs());
-  const auto readable = loop_.Add(client.session->fd(), EPOLLIN, [this, client_id](uint32_t events) {
-    OnClient(client_id, events);
-  });
+  const auto readable =
+      loop_.Add(client.session->fd(), EPOLLIN,
+                [this, client_id](uint32_t events) { OnClient(client_id, events); });
   if (!readable.ok()) return;
   client.socket_token = *readable;
   const auto ended = loop_.Add(pidfd, EPOLLIN, [this, client_id](uint32_t) {
@@ -100,7 +100,8 @@ void Daemon::OnClient(uint32_t id, uint32_t events) {
     if (Status s = session.connection().Flush(); !s.ok()) return CloseClient(id, s.message());
   }
   session.StartWakeup();
-  // The allowance of frames is counted from the wake-up; what happens is counted from when it was read.
+  // The allowance of frames is counted from the wake-up; what happens is counted from when it was
+  // read.
   const uint64_t woken = NowNs();
   for (;;) {
     std::optional<session::SessionEvent> event = session.Next(woken);
@@ -151,8 +152,8 @@ void Daemon::Open(uint32_t id, Client* client) {
     return;
   }
   if (!job.holder.has_value()) return AcceptSession(id, client);
-  // A process that has executed another program has a new context by now, and nothing tells whether the
-  // driver is done with its old one.
+  // A process that has executed another program has a new context by now, and nothing tells whether
+  // the driver is done with its old one.
   if (job.holder->pid() == client->session->pid() && !job.holder->ProcessEnded()) {
     CloseClient(id, "process " + std::to_string(job.pid) +
                         " held GPU memory when it executed this program; that memory is free when "

@@ -12,8 +12,8 @@
 
 namespace sluice::noded {
 
-/// One epoll set and the handlers of its descriptors, for one thread. A handler may remove any other
-/// and itself; what was removed is not called again, even if it was ready in the same turn.
+/// One epoll set and the handlers of its descriptors, for one thread. A handler may remove any
+/// other and itself; what was removed is not called again, even if it was ready in the same turn.
 class EventLoop {
  public:
   using Handler = std::function<void(uint32_t events)>;

@@ -11,9 +11,9 @@
 
 namespace sluice::noded {
 
-/// Watches a session that is over until nobody can touch its memory any more: the process has ended, no
-/// forked child holds the liveness pipe, and the driver does not list the process. Polled, because the
-/// last part cannot be waited for.
+/// Watches a session that is over until nobody can touch its memory any more: the process has
+/// ended, no forked child holds the liveness pipe, and the driver does not list the process.
+/// Polled, because the last part cannot be waited for.
 class HolderWatch {
  public:
   static constexpr uint64_t kFirstPollNs = 1'000'000;

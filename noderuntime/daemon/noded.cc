@@ -27,7 +27,8 @@ int Complain(int code, const Status& status) {
 }
 
 void SetUpLog() {
-  auto logger = std::make_shared<spdlog::logger>("noded", std::make_shared<spdlog::sinks::stderr_sink_st>());
+  auto logger =
+      std::make_shared<spdlog::logger>("noded", std::make_shared<spdlog::sinks::stderr_sink_st>());
   logger->set_pattern("%H:%M:%S.%e %l %v");
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
@@ -53,9 +54,10 @@ Status Serve(const config::Options& options, const flow::FaultPlan& faults) {
   Result<std::unique_ptr<gpu::CudaDevice>> device = gpu::CudaDevice::Open(options.gpu);
   if (!device.ok()) return device.status();
   if (!(*device)->nvml_missing().empty()) {
-    spdlog::warn("no list of compute processes ({}): the end of a process is all that tells that its "
-                 "memory is free",
-                 (*device)->nvml_missing());
+    spdlog::warn(
+        "no list of compute processes ({}): the end of a process is all that tells that its "
+        "memory is free",
+        (*device)->nvml_missing());
   }
   Result<std::unique_ptr<Daemon>> daemon = Daemon::Create(options, device->get(), faults);
   if (!daemon.ok()) return daemon.status();

@@ -10,8 +10,8 @@
 
 namespace sluice::noded {
 
-/// The daemon's folder: noded.sock for launchers, noded.lock for the election, jobs/<id>/sluice.sock for
-/// each job. Only the user may enter it, and only one daemon serves it.
+/// The daemon's folder: noded.sock for launchers, noded.lock for the election,
+/// jobs/<id>/sluice.sock for each job. Only the user may enter it, and only one daemon serves it.
 class RuntimeDir {
  public:
   /// Makes the folder if it is missing, takes the lock and removes what an earlier daemon left.

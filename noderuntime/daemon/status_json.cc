@@ -14,10 +14,14 @@ using Json = nlohmann::ordered_json;
 
 const char* KindName(scheduler::RequestKind kind) {
   switch (kind) {
-    case scheduler::RequestKind::kNewcomer: return "begin";
-    case scheduler::RequestKind::kGate0: return "iteration";
-    case scheduler::RequestKind::kGate: return "gate";
-    case scheduler::RequestKind::kLease: return "lease";
+    case scheduler::RequestKind::kNewcomer:
+      return "begin";
+    case scheduler::RequestKind::kGate0:
+      return "iteration";
+    case scheduler::RequestKind::kGate:
+      return "gate";
+    case scheduler::RequestKind::kLease:
+      return "lease";
   }
   return "unknown";
 }

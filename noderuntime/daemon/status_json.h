@@ -15,9 +15,9 @@
 
 namespace sluice::noded {
 
-/// The daemon's own share of a lease: from the frame read to the answer written, for leases that were
-/// answered at once. The mean contains the times at which the system ran somebody else in between; the
-/// median does not.
+/// The daemon's own share of a lease: from the frame read to the answer written, for leases that
+/// were answered at once. The mean contains the times at which the system ran somebody else in
+/// between; the median does not.
 class ServiceTimes {
  public:
   void Add(uint64_t ns);

@@ -11,8 +11,9 @@
 
 namespace sluice::eventlog {
 
-/// Writes records as JSON lines. Records are collected, and become text when the caller flushes, once per
-/// turn of its loop: a reader sees whole turns, and nobody's grant waits for text or a system call.
+/// Writes records as JSON lines. Records are collected, and become text when the caller flushes,
+/// once per turn of its loop: a reader sees whole turns, and nobody's grant waits for text or a
+/// system call.
 class EventLog {
  public:
   /// Starts an empty file: a log describes one run of the daemon.

@@ -40,7 +40,8 @@ struct Published {
 
 /// What the flow knows of a job with a live session, beside the ledger.
 struct FlowJob {
-  explicit FlowJob(const JobSpec& wanted, const JobPages& shared, const scheduler::ProfilerOptions& o)
+  explicit FlowJob(const JobSpec& wanted, const JobPages& shared,
+                   const scheduler::ProfilerOptions& o)
       : spec(wanted), pages(shared), ring(shared), profiler(o) {}
 
   JobSpec spec;
@@ -49,9 +50,10 @@ struct FlowJob {
   scheduler::Profiler profiler;
   uint64_t profiler_generation = 0;
 
-  bool admitted = false;     // known to the ledger
-  std::string refusal;       // not empty: it never will be
-  uint64_t waits_since_ns = 0;  // since it asked to begin or for what it waits for now; 0: it does not wait
+  bool admitted = false;  // known to the ledger
+  std::string refusal;    // not empty: it never will be
+  uint64_t waits_since_ns =
+      0;  // since it asked to begin or for what it waits for now; 0: it does not wait
   bool noticed = false;
   uint64_t logged_ticket = 0;  // of the last request whose wait is in the log
   std::optional<PendingAnswer> answer;
@@ -62,7 +64,8 @@ struct FlowJob {
 
   std::optional<Published> published;
   uint32_t next_profile = 1;
-  uint64_t stray_frames = 0;  // frames about a profile that is gone; a few are in flight, many are a flood
+  uint64_t stray_frames =
+      0;  // frames about a profile that is gone; a few are in flight, many are a flood
 
   Units use = 0;                 // most it held leased in this iteration
   Units measured_use = 0;        // the same while it was measured

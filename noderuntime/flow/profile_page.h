@@ -8,10 +8,10 @@
 
 namespace sluice::flow {
 
-/// Writes a profile into the daemon page, behind its sequence lock. False when it does not fit there
-/// (a cycle longer than the page has room for).
-bool PublishProfile(const scheduler::Profile& profile, const scheduler::CyclePlan& plan, uint32_t id,
-                    protocol::DaemonPage* page);
+/// Writes a profile into the daemon page, behind its sequence lock. False when it does not fit
+/// there (a cycle longer than the page has room for).
+bool PublishProfile(const scheduler::Profile& profile, const scheduler::CyclePlan& plan,
+                    uint32_t id, protocol::DaemonPage* page);
 
 /// The client is without a profile from its next look on.
 void WithdrawProfile(protocol::DaemonPage* page);

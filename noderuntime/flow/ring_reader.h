@@ -9,8 +9,8 @@
 
 namespace sluice::flow {
 
-/// Feeds a client's operation records to its profiler. The client may write anything into its page: a
-/// record is copied once, then checked, and what cannot be counts as lost.
+/// Feeds a client's operation records to its profiler. The client may write anything into its page:
+/// a record is copied once, then checked, and what cannot be counts as lost.
 class RingReader {
  public:
   explicit RingReader(const JobPages& pages) : pages_(pages) {}

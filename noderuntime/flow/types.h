@@ -31,8 +31,8 @@ struct FlowOptions {
   bool credit = true;
   uint64_t lease_wait_ns = 30'000'000'000;  // bound for what nobody was promised
   uint64_t notice_after_ns = 1'000'000'000;
-  /// A job without a profile is waited for while somebody wants to begin, but not for ever: this long
-  /// without a launch, or this many launches without a cycle.
+  /// A job without a profile is waited for while somebody wants to begin, but not for ever: this
+  /// long without a launch, or this many launches without a cycle.
   uint64_t settle_idle_ns = 5'000'000'000;
   uint64_t settle_launches = 3 * protocol::kMaxPeriodLaunches;
   FaultPlan faults;

@@ -36,7 +36,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(uint32_t ordinal) {
 
   std::unique_ptr<CudaDevice> made(new CudaDevice(*driver));
   const Driver& api = made->driver_;
-  if (Status s = api.Check(api.cuDeviceGet(&made->device_, static_cast<int>(ordinal)), "cuDeviceGet");
+  if (Status s =
+          api.Check(api.cuDeviceGet(&made->device_, static_cast<int>(ordinal)), "cuDeviceGet");
       !s.ok()) {
     return s;
   }
@@ -45,8 +46,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(uint32_t ordinal) {
   size_t total = 0;
   size_t granularity = 0;
   const CUmemAllocationProp properties = PoolProperties(made->device_);
-  if (Status s = api.Check(api.cuDeviceGetName(name, sizeof name - 1, made->device_),
-                           "cuDeviceGetName");
+  if (Status s =
+          api.Check(api.cuDeviceGetName(name, sizeof name - 1, made->device_), "cuDeviceGetName");
       !s.ok()) {
     return s;
   }
@@ -90,10 +91,10 @@ Result<std::vector<UniqueFd>> CudaDevice::CreateHandles(uint32_t count, uint64_t
       return s;
     }
     int fd = -1;
-    const Status exported = driver_.Check(
-        driver_.cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                             0),
-        what + ": export");
+    const Status exported =
+        driver_.Check(driver_.cuMemExportToShareableHandle(
+                          &fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                      what + ": export");
     // The descriptor keeps the memory alive from here on; the daemon maps it only when it poisons.
     driver_.cuMemRelease(handle);
     if (!exported.ok()) return exported;
@@ -127,10 +128,9 @@ Status CudaDevice::MapArena() {
   for (size_t i = 0; i < handle_fds_.size(); ++i) {
     CUmemGenericAllocationHandle handle = 0;
     void* os_handle = reinterpret_cast<void*>(static_cast<intptr_t>(handle_fds_[i]));
-    if (Status s = driver_.Check(
-            driver_.cuMemImportFromShareableHandle(&handle, os_handle,
-                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-            "cuMemImportFromShareableHandle");
+    if (Status s = driver_.Check(driver_.cuMemImportFromShareableHandle(
+                                     &handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                                 "cuMemImportFromShareableHandle");
         !s.ok()) {
       return s;
     }
@@ -148,8 +148,8 @@ Status CudaDevice::Poison(uint64_t offset, uint64_t bytes) {
   if (arena_ == 0) {
     if (Status s = MapArena(); !s.ok()) return s.Annotate("poison");
   }
-  if (Status s = driver_.Check(driver_.cuMemsetD32_v2(arena_ + offset, kPoison, bytes / 4),
-                               "poison");
+  if (Status s =
+          driver_.Check(driver_.cuMemsetD32_v2(arena_ + offset, kPoison, bytes / 4), "poison");
       !s.ok()) {
     return s;
   }

@@ -25,8 +25,8 @@ struct DeviceInfo {
 /// The pattern of poisoned bytes: a quiet NaN that no computation makes by itself.
 inline constexpr uint32_t kPoison = 0x7fc0beef;
 
-/// One GPU as the daemon uses it. Behind an interface so that sessions and the daemon's wiring can be
-/// tested without any driver.
+/// One GPU as the daemon uses it. Behind an interface so that sessions and the daemon's wiring can
+/// be tested without any driver.
 class Device {
  public:
   virtual ~Device() = default;
@@ -36,11 +36,12 @@ class Device {
   /// Physical memory, exported: one descriptor per handle. All or nothing.
   virtual Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) = 0;
 
-  /// Overwrites bytes of the pool; returns when the GPU has done it. Needs a context of the daemon's
-  /// own, which is made at the first call.
+  /// Overwrites bytes of the pool; returns when the GPU has done it. Needs a context of the
+  /// daemon's own, which is made at the first call.
   virtual Status Poison(uint64_t offset, uint64_t bytes) = 0;
 
-  /// Whether the driver still knows `pid` as a user of this device. nullopt: there is no way to tell.
+  /// Whether the driver still knows `pid` as a user of this device. nullopt: there is no way to
+  /// tell.
   virtual std::optional<bool> IsUsedBy(pid_t pid) = 0;
 };
 

@@ -58,9 +58,9 @@ Status Driver::Check(CUresult result, const std::string& what) const {
   if (result == CUDA_SUCCESS) return {};
   const char* name = nullptr;
   if (cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "unknown error";
-  return Status(result == CUDA_ERROR_OUT_OF_MEMORY ? StatusCode::kResourceExhausted
-                                                   : StatusCode::kInternal,
-                what + ": " + name);
+  return Status(
+      result == CUDA_ERROR_OUT_OF_MEMORY ? StatusCode::kResourceExhausted : StatusCode::kInternal,
+      what + ": " + name);
 }
 
 }  // namespace sluice::gpu

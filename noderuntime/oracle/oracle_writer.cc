@@ -18,9 +18,10 @@ Result<OracleWriter> OracleWriter::Create(const std::string& path, const OracleL
   const uint64_t units = layout.handles.size() * (layout.handle_bytes / layout.unit_bytes);
   if (layout.handles.size() > kOracleMaxHandles || units > kOracleMaxUnits) {
     return Status(StatusCode::kInvalidArgument,
-                  "oracle: the pool has " + std::to_string(layout.handles.size()) + " handles and " +
-                      std::to_string(units) + " lease units; allowed: " +
-                      std::to_string(kOracleMaxHandles) + " and " + std::to_string(kOracleMaxUnits));
+                  "oracle: the pool has " + std::to_string(layout.handles.size()) +
+                      " handles and " + std::to_string(units) +
+                      " lease units; allowed: " + std::to_string(kOracleMaxHandles) + " and " +
+                      std::to_string(kOracleMaxUnits));
   }
   ::unlink(path.c_str());
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

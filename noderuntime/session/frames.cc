@@ -60,8 +60,8 @@ Result<Frame> ParseRelease(std::span<const std::byte> datagram) {
   frame.fence.assign(release.fence, release.fence + release.terms);
   for (const protocol::FenceTerm& term : frame.fence) {
     if (term.slot >= protocol::kStreamSlots) {
-      return Bad("Release waits for stream slot " + std::to_string(term.slot) +
-                 "; allowed: 0 to " + std::to_string(protocol::kStreamSlots - 1));
+      return Bad("Release waits for stream slot " + std::to_string(term.slot) + "; allowed: 0 to " +
+                 std::to_string(protocol::kStreamSlots - 1));
     }
   }
   frame.extents.resize(release.extents);
@@ -107,18 +107,29 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
                std::to_string(datagram.size()));
   }
   switch (static_cast<protocol::FrameType>(header.type)) {
-    case protocol::FrameType::kHello: return Fixed<protocol::Hello>(datagram, "Hello");
-    case protocol::FrameType::kReady: return Fixed<protocol::Ready>(datagram, "Ready");
-    case protocol::FrameType::kLease: return ParseLease(datagram);
-    case protocol::FrameType::kGate: return Fixed<protocol::Gate>(datagram, "Gate");
-    case protocol::FrameType::kRelease: return ParseRelease(datagram);
-    case protocol::FrameType::kMismatch: return Fixed<protocol::Mismatch>(datagram, "Mismatch");
-    case protocol::FrameType::kBye: return Fixed<protocol::Bye>(datagram, "Bye");
-    case protocol::FrameType::kRegister: return ParseRegister(datagram);
-    case protocol::FrameType::kStatus: return Fixed<protocol::Status>(datagram, "Status");
-    default: break;
+    case protocol::FrameType::kHello:
+      return Fixed<protocol::Hello>(datagram, "Hello");
+    case protocol::FrameType::kReady:
+      return Fixed<protocol::Ready>(datagram, "Ready");
+    case protocol::FrameType::kLease:
+      return ParseLease(datagram);
+    case protocol::FrameType::kGate:
+      return Fixed<protocol::Gate>(datagram, "Gate");
+    case protocol::FrameType::kRelease:
+      return ParseRelease(datagram);
+    case protocol::FrameType::kMismatch:
+      return Fixed<protocol::Mismatch>(datagram, "Mismatch");
+    case protocol::FrameType::kBye:
+      return Fixed<protocol::Bye>(datagram, "Bye");
+    case protocol::FrameType::kRegister:
+      return ParseRegister(datagram);
+    case protocol::FrameType::kStatus:
+      return Fixed<protocol::Status>(datagram, "Status");
+    default:
+      break;
   }
-  return Bad("a frame of type " + std::to_string(header.type) + ", which nobody sends to the daemon");
+  return Bad("a frame of type " + std::to_string(header.type) +
+             ", which nobody sends to the daemon");
 }
 
 protocol::Header MakeHeader(protocol::FrameType type, size_t bytes, uint32_t seq, uint16_t flags) {

@@ -35,11 +35,13 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
     --frames_left_;
     std::span<const std::byte> datagram;
     switch (connection_.Receive(&datagram)) {
-      case Connection::Read::kNothing: return std::nullopt;
+      case Connection::Read::kNothing:
+        return std::nullopt;
       case Connection::Read::kEnd:
         state_ = State::kClosed;
         return Closed{"the client hung up", true};
-      case Connection::Read::kFrame: break;
+      case Connection::Read::kFrame:
+        break;
     }
     if (!WithinRate(now_ns)) {
       return Fail("more than " + std::to_string(kFramesPerSecond) + " frames in a second");
@@ -65,8 +67,9 @@ bool Session::WithinRate(uint64_t now_ns) {
 
 std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
   const auto misplaced = [&](const char* name) {
-    return Fail(std::string(name) + (state_ == State::kReady ? " comes a second time"
-                                                             : " comes before the handshake is over"));
+    return Fail(std::string(name) + (state_ == State::kReady
+                                         ? " comes a second time"
+                                         : " comes before the handshake is over"));
   };
   const auto request = [&](const char* name, auto& wanted) -> SessionEvent {
     if (state_ != State::kReady) return misplaced(name);
@@ -155,7 +158,8 @@ Status Session::Accept(uint64_t limit_bytes, uint64_t request_bytes) {
   if (Status s = connection_.SendFrame(welcome, fds); !s.ok()) return s;
   // Nothing was sent before it, so the kernel has taken it: a queued Welcome would name descriptors
   // that are closed below.
-  if (connection_.has_queued()) return Status(StatusCode::kUnavailable, "the socket takes no frame");
+  if (connection_.has_queued())
+    return Status(StatusCode::kUnavailable, "the socket takes no frame");
   pages_->CloseFds();
 
   const std::span<const int> handles(pool_.handles);
@@ -186,8 +190,8 @@ void Session::Close(const std::string& reason) {
   CopyText(reason, frame.text);
   // A client that cannot take the reason does not get it.
   (void)connection_.SendFrame(frame).ok();
-  // What is unread in our queue when the socket closes would make the kernel answer "connection reset"
-  // before the reason is read.
+  // What is unread in our queue when the socket closes would make the kernel answer "connection
+  // reset" before the reason is read.
   std::span<const std::byte> dropped;
   for (int i = 0; i < 64 && connection_.Receive(&dropped) == Connection::Read::kFrame; ++i) {
   }

@@ -34,9 +34,9 @@ struct Closed {
 using SessionEvent = std::variant<Opened, protocol::Ready, protocol::Lease, protocol::Gate,
                                   ReleaseFrame, protocol::Mismatch, Closed>;
 
-/// The daemon's end of one client connection: the handshake, then one frame at a time. It knows what a
-/// client may say and when, not what it means. Whatever breaks the rules closes this session with a
-/// reason; nothing else notices.
+/// The daemon's end of one client connection: the handshake, then one frame at a time. It knows
+/// what a client may say and when, not what it means. Whatever breaks the rules closes this session
+/// with a reason; nothing else notices.
 class Session {
  public:
   /// Bounds on what one client may cost. The protocol bounds most by itself (one request at a time,

@@ -37,7 +37,8 @@ Status MakePage(const char* name, int protection, int more_seals, UniqueFd* fd, 
   if (at == MAP_FAILED) return Status::FromErrno(errno, "page");
   *page = static_cast<T*>(at);
   // Our own writable mapping stays valid under F_SEAL_FUTURE_WRITE; new ones are refused.
-  if (::fcntl(fd->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | more_seals) != 0) {
+  if (::fcntl(fd->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | more_seals) !=
+      0) {
     return Status::FromErrno(errno, "page seals");
   }
   return {};

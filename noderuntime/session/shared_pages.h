@@ -8,8 +8,8 @@
 
 namespace sluice::session {
 
-/// The three pages of one session, mapped here. Sizes are sealed, so that no client can truncate one
-/// under us; the daemon page cannot be mapped for writing by anybody else.
+/// The three pages of one session, mapped here. Sizes are sealed, so that no client can truncate
+/// one under us; the daemon page cannot be mapped for writing by anybody else.
 class SharedPages {
  public:
   static Result<SharedPages> Create();

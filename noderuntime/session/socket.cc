@@ -115,9 +115,12 @@ Connection::Sent Connection::TrySend(std::span<const std::byte> frame, std::span
 Status Connection::Send(std::span<const std::byte> frame, std::span<const int> fds) {
   if (queue_.empty()) {
     switch (TrySend(frame, fds)) {
-      case Sent::kYes: return {};
-      case Sent::kBroken: return Status::FromErrno(errno, "send");
-      case Sent::kLater: break;
+      case Sent::kYes:
+        return {};
+      case Sent::kBroken:
+        return Status::FromErrno(errno, "send");
+      case Sent::kLater:
+        break;
     }
   }
   if (queue_.size() >= kMaxQueued) {
@@ -130,9 +133,13 @@ Status Connection::Send(std::span<const std::byte> frame, std::span<const int> f
 Status Connection::Flush() {
   while (!queue_.empty()) {
     switch (TrySend(queue_.front().bytes, queue_.front().fds)) {
-      case Sent::kYes: queue_.pop_front(); break;
-      case Sent::kLater: return {};
-      case Sent::kBroken: return Status::FromErrno(errno, "send");
+      case Sent::kYes:
+        queue_.pop_front();
+        break;
+      case Sent::kLater:
+        return {};
+      case Sent::kBroken:
+        return Status::FromErrno(errno, "send");
     }
   }
   return {};

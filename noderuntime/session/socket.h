@@ -39,9 +39,9 @@ class Connection {
   int fd() const { return socket_.get(); }
 
   enum class Read { kFrame, kNothing, kEnd };
-  /// The next datagram; `frame` points into an internal buffer until the next call. Descriptors that
-  /// came along are closed: nobody sends any to the daemon. One that is too long is cut to a length
-  /// that ParseFrame refuses.
+  /// The next datagram; `frame` points into an internal buffer until the next call. Descriptors
+  /// that came along are closed: nobody sends any to the daemon. One that is too long is cut to a
+  /// length that ParseFrame refuses.
   Read Receive(std::span<const std::byte>* frame);
 
   /// Sends or queues. `fds` stay open elsewhere until the frame is gone (the pool's handles do).

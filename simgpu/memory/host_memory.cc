@@ -120,8 +120,8 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes, const ExecutorLink*
                                                                  : CUDA_ERROR_INVALID_VALUE;
   }
   if (file->fd.valid()) {
-    return Publish(start, {user, length, file->offset, file->writable, false, owner,
-                           std::move(file->fd)});
+    return Publish(start,
+                   {user, length, file->offset, file->writable, false, owner, std::move(file->fd)});
   }
   UniqueFd copy = NewFile(length);
   if (!copy.valid() || !WriteAll(copy.get(), start, length)) return CUDA_ERROR_INVALID_VALUE;

@@ -28,8 +28,8 @@ class HostMemory {
   /// write to these pages during the call, and after fork() parent and child share them.
   CUresult Register(void* pointer, uint64_t bytes, const ExecutorLink* owner);
   CUresult Unregister(void* pointer);
-  /// The context is gone: what was allocated in it is freed, what was registered is the program's own
-  /// memory again.
+  /// The context is gone: what was allocated in it is freed, what was registered is the program's
+  /// own memory again.
   void DropAllOf(const ExecutorLink* owner);
 
   /// Whether [address, address + bytes) is pinned as a whole.

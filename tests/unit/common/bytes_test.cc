@@ -16,7 +16,8 @@ TEST(ParseBytes, ReadsBinaryAndDecimalSuffixes) {
 }
 
 TEST(ParseBytes, RefusesEverythingElseAndNamesTheField) {
-  for (const char* text : {"", "GiB", "-1GiB", "0", "3 apples", "nan", "1e300GiB", "1GiBB", "0x10"}) {
+  for (const char* text :
+       {"", "GiB", "-1GiB", "0", "3 apples", "nan", "1e300GiB", "1GiBB", "0x10"}) {
     const Result<uint64_t> result = ParseBytes(text, "--limit");
     ASSERT_FALSE(result.ok()) << text;
     EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);

@@ -39,9 +39,7 @@ TEST(Lookup, DlsymOnTheDriversHandle) {
   EXPECT_EQ(Call(entry), kHooked);
 }
 
-TEST(Lookup, DlsymWithoutAHandle) {
-  EXPECT_EQ(Call(dlsym(RTLD_DEFAULT, "cuMemCreate")), kHooked);
-}
+TEST(Lookup, DlsymWithoutAHandle) { EXPECT_EQ(Call(dlsym(RTLD_DEFAULT, "cuMemCreate")), kHooked); }
 
 TEST(Lookup, WhatIsNotHookedIsTheDriversOwn) {
   void* entry = dlsym(Driver(), "cuDriverGetVersion");

@@ -26,7 +26,10 @@ TEST(Options, DefaultsAreGood) { EXPECT_TRUE(Validate(Good()).ok()); }
 TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
   EXPECT_EQ(Fault([](Options& o) { o.runtime_dir = "relative"; }),
             "--runtime-dir 'relative': allowed: an absolute path of at most 79 characters");
-  EXPECT_EQ(Fault([](Options& o) { o.unit_bytes = 3 * kMiB; o.handle_bytes = 6 * kMiB; }),
+  EXPECT_EQ(Fault([](Options& o) {
+              o.unit_bytes = 3 * kMiB;
+              o.handle_bytes = 6 * kMiB;
+            }),
             "--lease-unit 3.0 MiB: allowed: a power of two from 4 KiB");
   EXPECT_EQ(Fault([](Options& o) { o.handle_bytes = 12 * kMiB; }),
             "--handle 12.0 MiB: allowed: a multiple of the lease unit (8.0 MiB)");

@@ -22,11 +22,12 @@ std::string Error(std::vector<std::string> arguments) {
 }
 
 TEST(CommandLine, ReadsEveryOption) {
-  const config::Options options =
-      Parse({"--gpu", "2", "--pool", "3GiB", "--reserve", "1GiB", "--lease-unit", "256KiB", "--handle",
-             "2MiB", "--policy", "temporal", "--lanes", "3", "--lend", "eager", "--credit", "off",
-             "--event-log", "/e", "--oracle", "/o", "--poison", "--idle-exit", "5", "--lease-wait",
-             "0.5", "--ready-fd", "7"});
+  const config::Options options = Parse(
+      {"--gpu",  "2",        "--pool",      "3GiB",     "--reserve",    "1GiB",    "--lease-unit",
+       "256KiB", "--handle", "2MiB",        "--policy", "temporal",     "--lanes", "3",
+       "--lend", "eager",    "--credit",    "off",      "--event-log",  "/e",      "--oracle",
+       "/o",     "--poison", "--idle-exit", "5",        "--lease-wait", "0.5",     "--ready-fd",
+       "7"});
   EXPECT_EQ(options.runtime_dir, "/run/x");
   EXPECT_EQ(options.gpu, 2u);
   EXPECT_EQ(options.pool_bytes, 3 * kGiB);

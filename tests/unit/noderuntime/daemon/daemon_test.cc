@@ -94,7 +94,9 @@ class DaemonTest : public ::testing::Test {
     return frame;
   }
 
-  ScriptedClient Launcher() { return ScriptedClient::Connect(options_.runtime_dir + "/noded.sock"); }
+  ScriptedClient Launcher() {
+    return ScriptedClient::Connect(options_.runtime_dir + "/noded.sock");
+  }
   protocol::Registered Register(ScriptedClient& launcher, uint64_t limit = 0, uint64_t request = 0,
                                 uint32_t gpu = 0) {
     protocol::Register wanted = {};
@@ -242,7 +244,8 @@ TEST_F(DaemonTest, ASecondProcessOfAJobIsRefusedWithAReason) {
   second.Hello(device_.info().uuid);
   const auto frame = Await(second);
   ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
-  EXPECT_EQ(std::string(frame->As<protocol::Close>().text).find("one process of a job at a time"), 0u);
+  EXPECT_EQ(std::string(frame->As<protocol::Close>().text).find("one process of a job at a time"),
+            0u);
   first.Lease(1, 1);
   EXPECT_EQ(Await(first)->type(), FrameType::kGrant);
 }
@@ -336,7 +339,8 @@ TEST_F(DaemonTest, AKilledJobsMemoryWaitsForItsForkedChildAndTheDriversList) {
   EXPECT_TRUE(Until([&] { return Status()["jobs"].empty(); }));
 }
 
-// A context that was destroyed gave everything back: the next session need not wait for the process.
+// A context that was destroyed gave everything back: the next session need not wait for the
+// process.
 TEST_F(DaemonTest, TheSameProcessMayStartOverWhenItHoldsNothing) {
   Up();
   ScriptedClient launcher = Launcher();
@@ -356,7 +360,8 @@ TEST_F(DaemonTest, TheSameProcessMayStartOverWhenItHoldsNothing) {
   EXPECT_EQ(Status()["free_bytes"], 30 * kUnit);
 }
 
-// exec: the same process, a new library, and nothing that says when the driver is done with the old one.
+// exec: the same process, a new library, and nothing that says when the driver is done with the old
+// one.
 TEST_F(DaemonTest, TheSameProcessMayNotStartOverWhileItHoldsMemory) {
   Up();
   ScriptedClient launcher = Launcher();

@@ -38,10 +38,11 @@ class StatusJsonTest : public flow::FlowTest {
   nlohmann::json Status() {
     gpu::DeviceInfo device;
     device.name = "a \"GPU\"";
-    return nlohmann::json::parse(
-        StatusJson(*flow_, {{1, {"one", 11, true, 0, 0}}, {2, {"two", 22, true, 0, 0}},
-                            {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
-                   device, 0, ServiceTimes(), now_));
+    return nlohmann::json::parse(StatusJson(*flow_,
+                                            {{1, {"one", 11, true, 0, 0}},
+                                             {2, {"two", 22, true, 0, 0}},
+                                             {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
+                                            device, 0, ServiceTimes(), now_));
   }
 };
 

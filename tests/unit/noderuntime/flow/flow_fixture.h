@@ -26,7 +26,9 @@ class RecordingSink : public FlowSink {
     denials[job].emplace_back(code, text);
     order.push_back("deny " + std::to_string(job));
   }
-  void Notice(JobId job, uint32_t, const std::string& text) override { notices[job].push_back(text); }
+  void Notice(JobId job, uint32_t, const std::string& text) override {
+    notices[job].push_back(text);
+  }
   void Log(const scheduler::Record& record) override { records.push_back(record); }
   void HolderChanged(const Extents& extents, JobId holder) override {
     for (const scheduler::Extent& extent : extents) {
@@ -67,7 +69,8 @@ struct FakeClient {
     if (timed) Push(protocol::OpKind::kLaunchTime, 50'000, launches);
     ++launches;
   }
-  /// A triangle: `layers` blocks allocated on the way up and freed on the way down, each with a launch.
+  /// A triangle: `layers` blocks allocated on the way up and freed on the way down, each with a
+  /// launch.
   void Iterate(uint32_t layers, uint64_t block) {
     const bool timed = flag(protocol::kWantTimes);
     for (uint32_t i = 0; i < layers; ++i) {
@@ -115,7 +118,8 @@ class FlowTest : public ::testing::Test {
                  const std::vector<protocol::FenceTerm>& fence = {}) {
     return flow_->OnRelease(job, {fence, extents}, now_);
   }
-  Status Gate(JobId job, uint32_t gate, uint32_t profile, uint64_t iteration = 0, bool drained = true) {
+  Status Gate(JobId job, uint32_t gate, uint32_t profile, uint64_t iteration = 0,
+              bool drained = true) {
     protocol::Gate frame = {};
     frame.header.seq = ++seq_;
     frame.gate = gate;
@@ -128,7 +132,8 @@ class FlowTest : public ::testing::Test {
     now_ += ns;
     flow_->Tick(now_);
   }
-  /// Runs iterations of `layers` units until the profile is published. The job holds base + layers units.
+  /// Runs iterations of `layers` units until the profile is published. The job holds base + layers
+  /// units.
   uint32_t Measure(JobId job, uint32_t layers) {
     for (int i = 0; i < 64 && clients_[job].profile() == 0; ++i) {
       clients_[job].Iterate(layers, kUnit);

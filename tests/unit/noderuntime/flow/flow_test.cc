@@ -39,7 +39,8 @@ TEST_F(FlowTest, BeyondItsLimitAJobIsDeniedAtOnceWithNumbers) {
   EXPECT_EQ(Known(1).leased, 6u);
 }
 
-// Its own units on their way back count against the limit: out of memory would be wrong, they come back.
+// Its own units on their way back count against the limit: out of memory would be wrong, they come
+// back.
 TEST_F(FlowTest, ALeaseThatOnlyItsOwnFencesHinderWaitsForThem) {
   Start(1, 8);
   ASSERT_TRUE(Lease(1, 8).ok());

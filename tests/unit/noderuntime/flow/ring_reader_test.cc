@@ -68,8 +68,8 @@ TEST_F(RingReaderTest, NonsenseIsSkippedAndReported) {
   EXPECT_EQ(reader_.Consume(&profiler_, 10, 1000).launches, 0u);
 }
 
-// Both ends at once, over the same protocol code that real processes run; a race shows under the thread
-// sanitizer, a wrong order as live bytes that are not zero in the end.
+// Both ends at once, over the same protocol code that real processes run; a race shows under the
+// thread sanitizer, a wrong order as live bytes that are not zero in the end.
 TEST_F(RingReaderTest, AClientThreadAndTheDaemonShareThePages) {
   constexpr int kIterations = 400;
   constexpr int kLaunches = 40;

@@ -24,12 +24,14 @@ protocol::Release MakeRelease(uint32_t terms, uint32_t extents) {
   release.terms = terms;
   release.extents = extents;
   for (protocol::Extent& extent : release.extent) extent = {0, 1};
-  release.header = MakeHeader(FrameType::kRelease,
-                              offsetof(protocol::Release, extent) + 8 * size_t{std::min(extents, 480u)});
+  release.header = MakeHeader(FrameType::kRelease, offsetof(protocol::Release, extent) +
+                                                       8 * size_t{std::min(extents, 480u)});
   return release;
 }
 
-std::string Error(const std::vector<std::byte>& bytes) { return ParseFrame(bytes).status().message(); }
+std::string Error(const std::vector<std::byte>& bytes) {
+  return ParseFrame(bytes).status().message();
+}
 
 TEST(Frames, ReadsALease) {
   protocol::Lease lease = {};
@@ -101,7 +103,8 @@ TEST(Frames, RefusesHostileCounts) {
 }
 
 TEST(Frames, RefusesExtentsThatWrapOrAreEmpty) {
-  for (const protocol::Extent extent : {protocol::Extent{4, 0}, protocol::Extent{0xfffffff0, 0x20}}) {
+  for (const protocol::Extent extent :
+       {protocol::Extent{4, 0}, protocol::Extent{0xfffffff0, 0x20}}) {
     protocol::Release release = MakeRelease(0, 1);
     release.extent[0] = extent;
     EXPECT_FALSE(ParseFrame(Bytes(release, release.header.bytes)).ok());

@@ -61,7 +61,8 @@ TEST_F(SharedPagesTest, AClientCanWriteItsPagesButNotTheDaemons) {
 }
 
 TEST_F(SharedPagesTest, BothSidesSeeTheSameBytes) {
-  auto* client = static_cast<protocol::ClientPage*>(Map(pages().client_fd(), PROT_READ | PROT_WRITE));
+  auto* client =
+      static_cast<protocol::ClientPage*>(Map(pages().client_fd(), PROT_READ | PROT_WRITE));
   const auto* daemon =
       static_cast<const protocol::DaemonPage*>(Map(pages().daemon_fd(), PROT_READ));
   // The mappings live on without the descriptors.

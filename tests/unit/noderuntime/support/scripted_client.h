@@ -38,11 +38,14 @@ class ScriptedClient {
     EXPECT_EQ(::send(socket_.get(), bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
   }
   template <typename Frame>
-  void Send(Frame frame, protocol::FrameType type, uint32_t seq = 0, size_t size = sizeof(Frame)) const {
+  void Send(Frame frame, protocol::FrameType type, uint32_t seq = 0,
+            size_t size = sizeof(Frame)) const {
     frame.header = session::MakeHeader(type, size, seq);
     SendBytes(&frame, size);
   }
-  void Hello(const std::array<uint8_t, 16>& uuid) const { Send(MakeHello(uuid), protocol::FrameType::kHello); }
+  void Hello(const std::array<uint8_t, 16>& uuid) const {
+    Send(MakeHello(uuid), protocol::FrameType::kHello);
+  }
   static protocol::Hello MakeHello(const std::array<uint8_t, 16>& uuid) {
     protocol::Hello hello = {};
     hello.major = protocol::kMajor;
@@ -103,7 +106,8 @@ class ScriptedClient {
       return std::nullopt;
     }
     received.bytes.resize(static_cast<size_t>(count));
-    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+         part = CMSG_NXTHDR(&message, part)) {
       const size_t fds = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
       for (size_t i = 0; i < fds; ++i) {
         int fd = -1;
