@@ -40,55 +40,68 @@ void DeviceToken::TakeLocked() {
     page->busy = 1;
   }
   page->owner = me_;
+  page->executor[me_].ticket = 0;
   page->slice_ns = 0;
   const int32_t pid = page->executor[me_].client.pid;
   if (page->last_pid != 0 && page->last_pid != pid) ++page->token_switches;
   page->last_pid = pid;
 }
 
+/// The executor that has waited longest and still lives, or kNobody.
+uint32_t DeviceToken::NextWaiterLocked() const {
+  const StatePage* page = gpu_->page();
+  for (uint64_t after = 0;;) {
+    uint32_t next = kNobody;
+    for (uint32_t i = 0; i < kMaxExecutors; ++i) {
+      const ExecutorEntry& entry = page->executor[i];
+      if (entry.used == 0 || entry.ticket <= after) continue;
+      if (next == kNobody || entry.ticket < page->executor[next].ticket) next = i;
+    }
+    if (next == kNobody || !ProcessGone(page->executor[next].id)) return next;
+    after = page->executor[next].ticket;
+  }
+}
+
 /// The owner (this executor, or a dead one) steps down: the first waiter that still lives is next.
 void DeviceToken::PassOnLocked() {
   StatePage* page = gpu_->page();
   page->op_started_real_ns = 0;
-  while (page->waiting_count > 0) {
-    const uint32_t next = page->waiting[0];
-    --page->waiting_count;
-    std::copy(page->waiting + 1, page->waiting + 1 + page->waiting_count, page->waiting);
-    ExecutorEntry& entry = page->executor[next];
-    if (entry.used == 0 || ProcessGone(entry.id)) continue;
-    page->owner = next;
-    entry.grant.store(1);
-    FutexWakeAll(&entry.grant);
+  const uint32_t next = NextWaiterLocked();
+  page->owner = next;
+  if (next != kNobody) {
+    page->executor[next].grant.store(1);
+    FutexWakeAll(&page->executor[next].grant);
     return;
   }
-  page->owner = kNobody;
   page->busy = 0;
   page->real_mark_ns = MonotonicNs();
 }
 
 void DeviceToken::Acquire() {
   StatePage* page = gpu_->page();
-  std::atomic<uint32_t>& grant = page->executor[me_].grant;
-  {
-    StateLock lock(page);
-    if (page->owner != kNobody && ProcessGone(page->executor[page->owner].id)) PassOnLocked();
-    if (page->owner == kNobody) {
-      TakeLocked();
-      held_ = true;
-      return;
+  ExecutorEntry& mine = page->executor[me_];
+  for (;;) {
+    {
+      StateLock lock(page);
+      if (page->owner != kNobody && page->owner != me_ &&
+          ProcessGone(page->executor[page->owner].id)) {
+        PassOnLocked();
+      }
+      if (page->owner == me_ || (page->owner == kNobody && NextWaiterLocked() == kNobody)) {
+        TakeLocked();
+        held_ = true;
+        return;
+      }
+      if (page->owner == kNobody) {
+        // Whoever stepped down was killed before it named the next one.
+        PassOnLocked();
+        continue;
+      }
+      mine.grant.store(0);
+      if (mine.ticket == 0) mine.ticket = ++page->next_ticket;
     }
-    grant.store(0);
-    page->waiting[page->waiting_count++] = me_;
+    FutexWait(&mine.grant, 0, kOwnerCheckNs);
   }
-  while (grant.load() == 0) {
-    FutexWait(&grant, 0, kOwnerCheckNs);
-    if (grant.load() != 0) break;
-    StateLock lock(page);
-    if (page->owner == kNobody || ProcessGone(page->executor[page->owner].id)) PassOnLocked();
-  }
-  StateLock lock(page);
-  TakeLocked();
-  held_ = true;
 }
 
 void DeviceToken::Release() {
@@ -103,7 +116,7 @@ void DeviceToken::YieldIfDue() {
   if (!held_) return;
   {
     StateLock lock(page);
-    if (page->waiting_count == 0 || page->slice_ns < gpu_->machine().quantum_ns) return;
+    if (page->slice_ns < gpu_->machine().quantum_ns || NextWaiterLocked() == kNobody) return;
     PassOnLocked();
     held_ = false;
   }

@@ -31,6 +31,7 @@ class DeviceToken {
 
  private:
   void TakeLocked();
+  uint32_t NextWaiterLocked() const;
   void PassOnLocked();
 
   GpuState* gpu_;

@@ -63,12 +63,11 @@ uint32_t GpuState::RegisterExecutor(const ProcessId& executor, const ProcessId& 
   ReapLocked();
   for (uint32_t i = 0; i < kMaxExecutors; ++i) {
     ExecutorEntry& entry = page_->executor[i];
-    // An index that still owns the token or waits for it belongs to a dead executor that nobody has
-    // skipped yet; reusing it would hand its turn to a stranger.
-    const bool queued = std::find(page_->waiting, page_->waiting + page_->waiting_count, i) !=
-                        page_->waiting + page_->waiting_count;
-    if (entry.used != 0 || queued || page_->owner == i) continue;
+    // An index that still owns the token belongs to a dead executor that nobody has skipped yet;
+    // reusing it would make a stranger the owner.
+    if (entry.used != 0 || page_->owner == i) continue;
     entry.used = 1;
+    entry.ticket = 0;
     entry.id = executor;
     entry.client = client;
     entry.process = process;

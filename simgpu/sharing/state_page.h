@@ -12,7 +12,7 @@
 namespace sluice::simgpu {
 
 inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
-inline constexpr uint32_t kStateVersion = 1;
+inline constexpr uint32_t kStateVersion = 2;
 inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
 inline constexpr uint32_t kMaxFinished = 64;
 inline constexpr uint32_t kMaxExecutors = 64;
@@ -38,6 +38,7 @@ struct ExecutorEntry {
   ProcessId id;
   ProcessId client;
   uint32_t process;             // index of the client's ProcessEntry
+  uint64_t ticket;              // place among those who wait for the device token; 0: does not wait
   std::atomic<uint32_t> grant;  // futex: 1 once the device token was handed to this executor
 };
 
@@ -79,12 +80,12 @@ struct StatePage {
   uint64_t oracle_violations;
   Violation violation[kKeptViolations];  // a ring: the last one is number oracle_violations - 1
 
-  // Device token: which executor may run operations. Waiters are served first in, first out.
+  // Device token: which executor may run operations. Waiters are served by ticket. There is no
+  // queue: an executor may be killed anywhere in here, and must not take a waiter with it.
   uint32_t owner;     // index into executor[], or kNobody
   int32_t last_pid;   // client that ran last, to count switches between processes
   uint64_t slice_ns;  // device time the owner has used since it got the token
-  uint32_t waiting_count;
-  uint32_t waiting[kMaxExecutors];
+  uint64_t next_ticket;
 
   uint32_t finished_counter;
   ProcessEntry process[kMaxProcesses];
