@@ -162,8 +162,7 @@ void Arena::Unlist(uint32_t id) {
 }
 
 bool Arena::Mergeable(const Block& a, const Block& b) {
-  if (a.kind != b.kind || a.borrowed || b.borrowed) return false;
-  return a.kind != BlockKind::kUnsynced || a.slot == b.slot;
+  return a.kind == b.kind && (a.kind != BlockKind::kUnsynced || a.slot == b.slot);
 }
 
 // Enters a block of a free kind into its tree and list, merged with its neighbours of the same
@@ -247,14 +246,13 @@ void Arena::FreeSynced(uint32_t id) {
   CountLive(block, false);
   ++free_seq_;
   block.kind = BlockKind::kSynced;
-  block.borrowed = block.sync = false;
+  block.sync = false;
   InsertFree(id);
 }
 
 void Arena::MakeSynced(uint32_t id) {
   RemoveFree(id);
   blocks_[id].kind = BlockKind::kSynced;
-  blocks_[id].borrowed = false;
   InsertFree(id);
 }
 

@@ -40,9 +40,9 @@ class Arena {
   void FillFromHighEnd(bool high_end) { high_end_ = high_end; }
 
   /// A live block, or kNoBlock. `slot` kNoSlot: for any stream at once (cuMemAlloc). Search order:
-  /// same-stream, synced, unused (each the address nearest the job's end that fits), another
-  /// stream's block whose mark is reached (earliest free first, whole), then a run of adjacent
-  /// usable blocks.
+  /// same-stream, synced, unused (each the address nearest the job's end that fits), what other
+  /// streams freed and the GPU has passed (synced from then on), then a run of adjacent usable
+  /// blocks.
   uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
 
   /// The live block that starts here, or kNoBlock.
@@ -132,7 +132,6 @@ class Arena {
   uint32_t TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules);
   uint32_t TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules);
   uint32_t MakeLive(uint32_t id);
-  uint32_t Borrow(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
   uint32_t Combine(uint32_t granules, uint32_t slot);
 
   bool FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,

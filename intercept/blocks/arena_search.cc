@@ -3,19 +3,6 @@
 #include "intercept/blocks/arena.h"
 
 namespace sluice {
-namespace {
-
-// How far a borrowed block may exceed the request: it is taken whole.
-bool WorthBorrowing(uint32_t size, uint32_t wanted) {
-  constexpr uint32_t kSlack = (1u << 20) >> kGranuleShift;  // 1 MiB
-  return size >= wanted && (size - wanted <= wanted || size - wanted <= kSlack);
-}
-
-// Reached frees are at the front of a slot's list; a longer look would cost more than it finds, and
-// what is missed here is collected below before anything is leased.
-constexpr uint32_t kBorrowLook = 32;
-
-}  // namespace
 
 uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
   if (granules == 0 || granules >= FreeIndex::kLimit || !Reserve()) return kNoBlock;
@@ -23,8 +10,6 @@ uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkP
   if (slot < kNoSlot) id = TakeFirst(slot, granules);
   if (id == kNoBlock) id = TakeFirst(kSyncedTree, granules);
   if (id == kNoBlock) id = TakeFirst(kUnusedTree, granules);
-  if (id != kNoBlock) return id;
-  id = Borrow(granules, slot, marks);
   if (id != kNoBlock) return id;
   if (CollectReached(marks) > 0 && Reserve()) {
     id = TakeFirst(kSyncedTree, granules);
@@ -44,7 +29,7 @@ uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
 uint32_t Arena::TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules) {
   const uint32_t id = index_.ValueAt(tree, path);
   Block& rest = blocks_[id];
-  if (rest.size == granules || rest.borrowed) {
+  if (rest.size == granules) {
     index_.Erase(tree, path);
     if (rest.kind == BlockKind::kUnsynced) Unlist(id);
     return MakeLive(id);
@@ -62,7 +47,7 @@ uint32_t Arena::TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules)
 uint32_t Arena::TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules) {
   const uint32_t id = index_.ValueAt(tree, path);
   Block& rest = blocks_[id];
-  if (rest.size == granules || rest.borrowed) return TakeLow(tree, path, granules);
+  if (rest.size == granules) return TakeLow(tree, path, granules);
   const uint32_t high = NewBlock(rest.end() - granules, granules);
   Block& block = blocks_[high];
   block.prev = id;
@@ -85,31 +70,6 @@ uint32_t Arena::MakeLive(uint32_t id) {
   return id;
 }
 
-uint32_t Arena::Borrow(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
-  uint32_t best = kNoBlock;
-  for (uint32_t word = 0; word * 64 < kNoSlot; ++word) {
-    for (uint64_t bits = listed_[word]; bits != 0; bits &= bits - 1) {
-      const uint32_t other = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
-      if (other == slot) continue;
-      const uint64_t reached = marks.mark[other].load(std::memory_order_acquire);
-      uint32_t look = kBorrowLook;
-      for (uint32_t id = list_[other].oldest; id != kNoBlock && look > 0; --look) {
-        const Block& block = blocks_[id];
-        if (!protocol::MarkReached(reached, block.mark)) break;
-        if (WorthBorrowing(block.size, granules) &&
-            (best == kNoBlock || block.free_seq < blocks_[best].free_seq)) {
-          best = id;
-        }
-        id = block.newer;
-      }
-    }
-  }
-  if (best == kNoBlock) return kNoBlock;
-  RemoveFree(best);
-  blocks_[best].borrowed = true;
-  return MakeLive(best);
-}
-
 // Space for a large block may be there in adjacent pieces of different kinds, each of which this
 // stream may use. Linear in the number of blocks, but only where the alternative is a round trip to
 // the daemon or out-of-memory.
@@ -120,9 +80,9 @@ uint32_t Arena::Combine(uint32_t granules, uint32_t slot) {
   uint32_t run = kNoBlock;
   ForEach([&](uint32_t id, const Block& block) {
     if (last != kNoBlock) return;
-    const bool usable = block.kind == BlockKind::kSynced || block.kind == BlockKind::kUnused ||
-                        (block.kind == BlockKind::kUnsynced && block.slot == slot &&
-                         slot < kNoSlot && !block.borrowed);
+    const bool usable =
+        block.kind == BlockKind::kSynced || block.kind == BlockKind::kUnused ||
+        (block.kind == BlockKind::kUnsynced && block.slot == slot && slot < kNoSlot);
     if (!usable) {
       run = kNoBlock;
       total = 0;

@@ -84,7 +84,6 @@ void Arena::RemoveUnit(uint32_t unit) {
       piece.slot = left.slot;
       piece.mark = left.mark;
       piece.free_seq = left.free_seq;
-      piece.borrowed = left.borrowed;
       piece.next = left.next;
       if (piece.next != kNoBlock) blocks_[piece.next].prev = right;
       CoverUnits(right, to, piece.end());

@@ -35,7 +35,6 @@ struct alignas(64) Block {
   uint32_t older;  // kUnsynced: the slot's blocks in the order in which they were freed
   uint32_t newer;
   BlockKind kind;
-  bool borrowed;      // taken from another stream before it was synced: neither split nor merged
   bool sync;          // kLive: from cuMemAlloc, so that freeing it synchronises
   uint16_t slot;      // kUnsynced: the *free* stream
   uint64_t mark;      // kUnsynced: the mark that covers the free
