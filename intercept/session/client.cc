@@ -107,7 +107,19 @@ CUresult Client::OpenSession(CUdevice device) {
 // The context that held everything is gone, and with it all GPU work of it. A later allocation
 // starts a new session.
 void Client::EndSession() {
-  const LockGuard guard(request_lock_);
+  if (!request_lock_.TryAcquire()) {
+    // Another thread waits for the daemon, maybe without end, and a program may be exiting: that
+    // thread's context is gone, so it gets no answer. What is held is free with the process.
+    State ready = State::kReady;
+    state_.compare_exchange_strong(ready, State::kLost, std::memory_order_acq_rel);
+    session_.Abandon();
+    request_lock_.Acquire();
+  }
+  EndSessionLocked();
+  request_lock_.Release();
+}
+
+void Client::EndSessionLocked() {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady && state != State::kLost) return;
   if (state == State::kReady && !many_contexts_) {

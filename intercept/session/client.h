@@ -120,6 +120,7 @@ class Client {
   CUresult EnsureSession();
   CUresult OpenSession(CUdevice device);
   void EndSession();
+  void EndSessionLocked();
   void MarkLost(const char* reason);
   bool ApplyPending();
   void PublishHeld();

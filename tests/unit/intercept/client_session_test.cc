@@ -193,6 +193,22 @@ TEST_F(ClientSession, AContextThatGoesGivesEverythingBack) {
   EXPECT_TRUE(daemon->LivenessHungUp());
 }
 
+// A program that exits does not wait for a thread of its own that waits for memory.
+TEST_F(ClientSession, AContextThatGoesEndsTheWaitOfAnotherThread) {
+  AllocAsync(kUnit);
+  daemon->on_request = [](const protocol::Header&) {};  // never answers
+  CUresult result = CUDA_SUCCESS;
+  std::thread waiter([&] {
+    CUdeviceptr at = 0;
+    result = client->AllocAsync(&at, 4 * kUnit, FakeDriver::Stream(2));
+  });
+  daemon->Wait(FrameType::kLease, 2);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  waiter.join();
+  EXPECT_EQ(result, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_FALSE(client->has_session());
+}
+
 TEST_F(ClientSession, AForkedChildPassesThroughButHoldsTheMemory) {
   const CUdeviceptr a = AllocAsync(kUnit);
   int go[2];
