@@ -92,7 +92,8 @@ TEST(Fork, AProcessThatReleasesItsContextBeginsAnewInTheNext) {
   EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
 }
 
-// Nothing proves that the driver is done with the old program's context: no memory, and said at once.
+// Nothing proves that the driver is done with the old program's context: no memory, and said at
+// once.
 TEST(Fork, AProgramExecutedInPlaceWhileMemoryIsHeldIsRefusedInOneLine) {
   TestBed bed;
   const cli::JobProcess job =
