@@ -55,6 +55,7 @@ struct Rules {
   bool check_admission = true;  // I0
   bool check_raise = true;      // a claim raise leaves I3 true
   bool keep_spare = true;       // fenced units become free only if I3 stays true
+  bool measure_alone = true;    // I7: no gate opens while a job without a profile is measured
 };
 
 const char* PhaseName(Phase phase);

@@ -183,7 +183,8 @@ class Round {
     if (policy_ == nullptr || !policy_->may_open(ledger_, job.id, config_)) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
       // I7: its demand is unknown and being measured; it has the others at their troughs.
-      if (other.id != job.id && other.phase == Phase::kUnprofiled && !other.settled)
+      if (ledger_.rules().measure_alone && other.id != job.id &&
+          other.phase == Phase::kUnprofiled && !other.settled)
         return std::nullopt;
     }
     Decision decision;

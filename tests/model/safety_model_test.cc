@@ -183,6 +183,23 @@ TEST(SafetyModel, BaseInTheMiddle) {
   EXPECT_GT(result.sums_only, 0u);
 }
 
+/// The search drops a state that it has seen. That is right only if nothing tells the two apart.
+TEST(SafetyModel, CopiesOfAStateBehaveAlike) {
+  ModelConfig middle;
+  middle.name = "copies, base in the middle";
+  middle.pool = 6;
+  middle.clients = {Resident(0, 5, 5), Resident(3, 5, 5)};
+  middle.compare_copies = true;
+  ExpectSound(middle);
+  ModelConfig arrives = middle;
+  arrives.name = "copies, a newcomer";
+  arrives.pool = 5;
+  arrives.clients = {Resident(0, 3, 4), Resident(1, 2, 3)};
+  arrives.clients[1].newcomer = true;
+  arrives.clients[0].grows = true;
+  ExpectSound(arrives);
+}
+
 TEST(SafetyModel, TwoDeaths) {
   ModelConfig config = Three("two deaths");
   config.deaths = 2;
@@ -232,6 +249,7 @@ TEST(SeededBug, NoAdmission) {
   config.ask_at_gate = false;
   ExpectSound(config);
   config.name = "bug: no I0";
+  config.cut_claims = false;  // a smaller claim would hide that the promises do not fit
   config.rules.check_admission = false;
   ExpectCaught(config, {Finding::kConformingDenied});
 }
@@ -246,6 +264,25 @@ TEST(SeededBug, RaiseWithoutSafety) {
   config.name = "bug: raise without I3";
   config.rules.check_raise = false;
   ExpectCaught(config, {Finding::kUnsafe});
+}
+
+/// Somebody waits for more memory, and the others take turns for ever.
+TEST(SeededBug, OvertakenWithoutBound) {
+  ModelConfig config = Three("overtaken at most four times");
+  config.clients[2].grows = true;
+  config.deaths = 0;
+  ExpectSound(config);
+  config.name = "bug: overtaken without bound";
+  config.policy.max_overtakes = 1'000'000;
+  ExpectCaught(config, {Finding::kOvertaken});
+}
+
+TEST(SeededBug, MeasuredInCompany) {
+  ModelConfig config = Three("bug: measured in company");
+  config.clients[2].newcomer = true;
+  config.deaths = 0;
+  config.rules.measure_alone = false;
+  ExpectCaught(config, {Finding::kNotAlone});
 }
 
 /// Fenced units that become free at once, wherever they lie: the job's remaining claim grows, the

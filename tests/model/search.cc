@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <unordered_map>
 
 #include "tests/model/world.h"
@@ -22,6 +23,12 @@ const char* FindingName(Finding finding) {
       return "conforming job denied";
     case Finding::kNoWayOn:
       return "no way on";
+    case Finding::kOvertaken:
+      return "overtaken too often";
+    case Finding::kNotAlone:
+      return "measured in company";
+    case Finding::kCopiesDiffer:
+      return "copies of a state differ";
   }
   return "unknown";
 }
@@ -33,7 +40,20 @@ struct Node {
   std::string label;
   std::vector<uint32_t> helpful_from;  // states with a step to this one that is no death
   uint32_t got_on = 0;                 // bit per client
+  size_t future = 0;                   // hash of its next steps (compare_copies)
 };
+
+/// What can happen next and where it leads. The counters of a step are left out: they are for
+/// people.
+size_t Future(const std::vector<Step>& steps) {
+  std::string text;
+  for (const Step& step : steps) {
+    text += step.label + (step.helps ? ":" : "!") + step.world.Key();
+    for (const auto& [finding, what] : step.findings) text += FindingName(finding);
+    text += '\n';
+  }
+  return std::hash<std::string>()(text);
+}
 
 }  // namespace
 
@@ -42,6 +62,7 @@ SearchResult Search(const ModelConfig& config) {
   std::vector<Node> nodes;
   std::unordered_map<std::string, uint32_t> index;
   std::deque<std::pair<uint32_t, World>> frontier;
+  std::vector<std::pair<uint32_t, size_t>> copies;
 
   auto path = [&nodes](uint32_t at) {
     std::vector<std::string> labels;
@@ -55,7 +76,11 @@ SearchResult Search(const ModelConfig& config) {
   };
   auto intern = [&](World&& world, uint32_t parent, const std::string& label) {
     const auto [entry, fresh] = index.emplace(world.Key(), static_cast<uint32_t>(nodes.size()));
-    if (!fresh) return entry->second;
+    if (!fresh) {
+      if (config.compare_copies)
+        copies.emplace_back(entry->second, Future(NextSteps(config, world)));
+      return entry->second;
+    }
     Node node;
     node.parent = parent;
     node.label = label;
@@ -78,7 +103,9 @@ SearchResult Search(const ModelConfig& config) {
     if (nodes.size() > config.max_states) return result;
     const auto [at, world] = std::move(frontier.front());
     frontier.pop_front();
-    for (Step& step : NextSteps(config, world)) {
+    std::vector<Step> steps = NextSteps(config, world);
+    if (config.compare_copies) nodes[at].future = Future(steps);
+    for (Step& step : steps) {
       ++result.edges;
       result.denials += step.denials;
       result.sums_only += step.sums_only;
@@ -90,6 +117,10 @@ SearchResult Search(const ModelConfig& config) {
   }
   result.states = nodes.size();
   result.complete = true;
+  for (const auto& [at, future] : copies) {
+    if (future != nodes[at].future)
+      find(Finding::kCopiesDiffer, "a copy of this state goes on differently", at);
+  }
 
   // For each client: from which states can it get on? Backwards from those where it has.
   for (JobId job = 1; job <= config.clients.size(); ++job) {

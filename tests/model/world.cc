@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scheduler/ledger/limits.h"
 #include "scheduler/safety/safety.h"
 
 namespace sluice::scheduler::model {
@@ -200,9 +201,7 @@ class Actions {
     request.kind = kind;
     request.units = units;
     request.contiguous = contiguous;
-    request.claim = config_.clients[i].claim;
     request.piece = config_.clients[i].piece;
-    request.returns = config_.clients[i].returns && PressureOn(world->ledger, IdOf(i), false);
     request.ticket = world->waiting.size();
     world->waiting.push_back(request);
   }
@@ -229,21 +228,37 @@ class Actions {
       step.findings.emplace_back(Finding::kInvariant, "refused: " + status.message());
   }
 
+  /// As the daemon does before each decision: what a gate opens with is what holds when it opens.
+  void UpdateTerms(World* world) {
+    for (Request& request : world->waiting) {
+      const Job* job = world->ledger.Find(request.job);
+      if (request.kind != RequestKind::kGate0 || job == nullptr) continue;
+      const ClientModel& model = config_.clients[request.job - 1];
+      request.returns = model.returns && PressureOn(world->ledger, request.job, false);
+      request.claim = model.claim;
+      if (!config_.cut_claims) continue;
+      const Units most = std::min(job->limit, LargestClaim(world->ledger, request.job));
+      request.claim = std::max(std::min(model.claim, most), job->held());
+    }
+  }
+
   /// The policy decides all it can, then the state is judged and kept.
   void End(Step step) {
     World& world = step.world;
+    UpdateTerms(&world);
     while (const auto decision = Next(world.ledger, world.waiting, config_.policy)) {
       if (!config_.deny_at_rest && decision->kind == Decision::Kind::kDeny &&
           decision->code != DenyCode::kOverLimit)
         break;
       step.label += Decided(&step, *decision);
+      UpdateTerms(&world);
     }
     std::sort(world.waiting.begin(), world.waiting.end(),
               [](const Request& a, const Request& b) { return a.ticket < b.ticket; });
     for (size_t i = 0; i < world.waiting.size(); ++i) {
       world.waiting[i].ticket = i;
-      world.waiting[i].overtaken =
-          std::min(world.waiting[i].overtaken, config_.policy.max_overtakes);
+      // One more than is allowed has been found already: the number must not grow for ever.
+      world.waiting[i].overtaken = std::min(world.waiting[i].overtaken, config_.overtakes);
     }
     Judge(&step);
     steps_.push_back(std::move(step));
@@ -272,6 +287,7 @@ class Actions {
       client = Left(Stage::kDying);
       return "; " + who + " is refused";
     }
+    JudgeOpening(step, decision);
     CountOvertaken(decision, &world.waiting);
     Must(*step, Apply(decision, world.waiting, &world.ledger));
     if (decision.kind == Decision::Kind::kReclaim) return "; " + who + "'s spare is freed";
@@ -290,8 +306,48 @@ class Actions {
     return "; " + who + " is granted";
   }
 
+  /// Something comes back without a decision. In the model's own words: the policy has its own.
+  bool Moves(const World& world) const {
+    for (size_t i = 0; i < world.clients.size(); ++i) {
+      const ClientState& client = world.clients[i];
+      if (client.stage == Stage::kDying || !client.on_gpu.empty()) return true;
+      if (client.stage != Stage::kLiving || world.Waits(IdOf(i))) continue;
+      const Job& job = *world.ledger.Find(IdOf(i));
+      if (job.past_gate() ||
+          (job.phase == Phase::kParked && !job.drained && !world.ledger.map().Held(job.id).empty()))
+        return true;
+    }
+    return false;
+  }
+
+  /// I6 and I7 bind the decision that opens a gate: nothing that a job does can break them.
+  void JudgeOpening(Step* step, const Decision& decision) {
+    const World& world = step->world;
+    if (decision.kind != Decision::Kind::kGrant) return;
+    const Request& opened = world.waiting[decision.request];
+    if (opened.kind != RequestKind::kNewcomer && opened.kind != RequestKind::kGate0) return;
+    for (const Job& other : world.ledger.jobs()) {
+      if (other.id != opened.job && other.phase == Phase::kUnprofiled && !other.settled) {
+        step->findings.emplace_back(Finding::kNotAlone,
+                                    "a gate opens while " + other.Title() + " is measured");
+      }
+    }
+    // Where nothing moves, whoever can go on does: otherwise nobody would.
+    if (!Moves(world)) return;
+    for (const Request& other : world.waiting) {
+      if (other.ticket < opened.ticket && other.overtaken >= config_.overtakes) {
+        step->findings.emplace_back(Finding::kOvertaken,
+                                    "job " + std::to_string(other.job) + " is passed once more");
+      }
+    }
+  }
+
   void Judge(Step* step) {
     const World& world = step->world;
+    for (const Job& job : world.ledger.jobs()) {
+      if (job.phase == Phase::kParked && job.drained && job.held() > job.request)
+        step->findings.emplace_back(Finding::kInvariant, "I2: " + job.Title() + " keeps too much");
+    }
     const Status status = world.ledger.CheckInvariants();
     if (!status.ok()) step->findings.emplace_back(Finding::kInvariant, status.message());
     bool sums_only = false;
@@ -360,7 +416,8 @@ std::string World::Key() const {
     put(job.past_gate() ? job.terms.claim : 0);
     put(job.past_gate() ? static_cast<Units>(job.terms.end) : 0);
     put(job.past_gate() ? std::min<Units>(job.terms.piece, 0xff) : 0);
-    put((job.drained ? 1u : 0u) | (job.past_gate() && job.terms.returns ? 2u : 0u));
+    put((job.drained ? 1u : 0u) | (job.past_gate() && job.terms.returns ? 2u : 0u) |
+        (job.settled ? 4u : 0u));
     put_extents(job.base);
     put_extents(job.last_trough);
   }
@@ -375,7 +432,10 @@ std::string World::Key() const {
     put(static_cast<Units>(request.kind));
     put(request.units);
     put(request.contiguous);
-    put(request.overtaken);
+    put(request.claim);
+    put(std::min<Units>(request.piece, 0xff));
+    put(request.returns ? 1u : 0u);
+    put(request.overtaken);  // and its ticket is its place in the list
   }
   put(static_cast<Units>(deaths) | (promises_broken ? 16u : 0u));
   return key;

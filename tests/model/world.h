@@ -33,7 +33,9 @@ struct World {
   bool promises_broken = false;  // somebody lost its profile or drifted: I3 need not hold any more
 
   bool Waits(JobId job) const;
-  /// Two worlds with one key behave alike.
+  /// Two worlds with one key behave alike (ModelConfig::compare_copies holds that against it). All
+  /// that the policy reads is in it; limits, requests and names never change, and what a step counts
+  /// for people is no behaviour.
   std::string Key() const;
 };
 
