@@ -44,11 +44,11 @@ struct ModelConfig {
   /// the rules do without that last resort.
   bool deny_at_rest = true;
   bool ask_at_gate = true;  // gates 0 also come with a first unit
-  /// I6: how often a request may be overtaken. Not the policy's own number: a seeded bug raises that
-  /// one.
+  /// I6: how often a request may be overtaken. Not the policy's own number: a seeded bug raises
+  /// that one.
   uint32_t overtakes = 4;
-  /// As the daemon does, a gate opens with no larger claim than what can ever be free for it. False:
-  /// with all that the client wants.
+  /// As the daemon does, a gate opens with no larger claim than what can ever be free for it.
+  /// False: with all that the client wants.
   bool cut_claims = true;
   /// Walks on from every copy of a state, too, and compares where that leads.
   bool compare_copies = false;
@@ -56,7 +56,7 @@ struct ModelConfig {
 };
 
 enum class Finding {
-  kInvariant,         // I0, I1, I2, h <= C <= L
+  kInvariant,         // I0, I1, I2, I5, h <= C <= L
   kOverBudget,        // a unit is lent while its last holder's GPU work may still touch it
   kUnsafe,            // I3 does not hold although nobody deviated
   kConformingDenied,  // a client inside what it was promised is told out-of-memory

@@ -347,6 +347,12 @@ class Actions {
     for (const Job& job : world.ledger.jobs()) {
       if (job.phase == Phase::kParked && job.drained && job.held() > job.request)
         step->findings.emplace_back(Finding::kInvariant, "I2: " + job.Title() + " keeps too much");
+      // No step both ends an iteration and begins one. That a raise is safe is I3's matter.
+      const Job* before = world_.ledger.Find(job.id);
+      if (before != nullptr && before->phase == Phase::kRunning && job.past_gate() &&
+          job.terms.claim < before->terms.claim)
+        step->findings.emplace_back(Finding::kInvariant,
+                                    "I5: the claim of " + job.Title() + " fell");
     }
     const Status status = world.ledger.CheckInvariants();
     if (!status.ok()) step->findings.emplace_back(Finding::kInvariant, status.message());

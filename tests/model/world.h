@@ -34,8 +34,8 @@ struct World {
 
   bool Waits(JobId job) const;
   /// Two worlds with one key behave alike (ModelConfig::compare_copies holds that against it). All
-  /// that the policy reads is in it; limits, requests and names never change, and what a step counts
-  /// for people is no behaviour.
+  /// that the policy reads is in it; limits, requests and names never change, and what a step
+  /// counts for people is no behaviour.
   std::string Key() const;
 };
 
