@@ -461,6 +461,16 @@ Status Ledger::CheckInvariants() const {
     if (job.past_gate() && job.terms.claim > job.limit)
       return broken(job.Title() + " claims more than its limit");
     if (job.held() > job.limit) return broken(job.Title() + " is above its limit");
+    for (const Extents& base : {job.base, job.last_trough}) {
+      if (Merge(base) != base || (!base.empty() && base.back().end() > map_.units()))
+        return broken("the base of " + job.Title() + " is no sorted list of extents of the pool");
+    }
+    if (!Subtract(job.last_trough, job.base).empty())
+      return broken("the last trough of " + job.Title() + " is not in its base");
+    // What lies outside would never count as given back.
+    if (job.phase == Phase::kParked && job.drained &&
+        !Subtract(map_.Held(job.id), job.last_trough).empty())
+      return broken(job.Title() + " is parked and drained, but holds more than its base");
     if (job.phase != Phase::kDying) requests += job.request;
   }
   if (sum != map_.units()) return broken("I1: held and free add up to " + std::to_string(sum));

@@ -121,7 +121,8 @@ class Ledger {
   /// "job 1 'a' holds 12.0 MiB (limit 40.0 MiB), job 2 ..." of all but `except`, largest first.
   std::string Holders(JobId except = kNoJob) const;
 
-  /// I0, I1, b <= h <= C <= L and the counters against the map. For tests.
+  /// I0, I1, h <= C <= L, that a parked, drained job holds nothing outside its base, and the
+  /// counters against the map. For tests. (I2, base within request, is the job's to keep.)
   Status CheckInvariants() const;
   friend bool operator==(const Ledger& a, const Ledger& b) {
     return a.map_ == b.map_ && a.jobs_ == b.jobs_;

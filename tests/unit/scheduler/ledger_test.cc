@@ -249,6 +249,29 @@ TEST_F(LedgerTest, LeavesOnlyWithEmptyHands) {
   Ok(ledger.Leave(1));
 }
 
+/// No operation can do this, so the test reaches into a copy.
+TEST_F(LedgerTest, ChecksBases) {
+  Parked(1, "a", 2, 8, {{0, 2}});
+  auto with = [this](auto change) {
+    Ledger copy = ledger;
+    change(const_cast<Job*>(copy.Find(1)));
+    return copy.CheckInvariants().message();
+  };
+  EXPECT_NE(with([](Job* job) { job->base.clear(); }).find("not in its base"), std::string::npos);
+  EXPECT_NE(with([](Job* job) {
+              job->last_trough = {{0, 1}};
+            }).find("holds more than its base"),
+            std::string::npos);
+  EXPECT_NE(with([](Job* job) {
+              job->base = {{4, 1}, {0, 2}};
+            }).find("no sorted list"),
+            std::string::npos);
+  EXPECT_NE(with([](Job* job) {
+              job->base = {{0, 17}};
+            }).find("no sorted list"),
+            std::string::npos);
+}
+
 TEST_F(LedgerTest, NamesTheHolders) {
   Parked(1, "a", 2, 8, {{0, 2}});
   Parked(2, "b", 3, 8, {{2, 3}});
