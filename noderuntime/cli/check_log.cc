@@ -54,6 +54,10 @@ std::string DescribeAudit(const std::string& file, const AuditReport& report) {
     text += Format("  promises broken by a job's change of mind: %llu\n",
                    static_cast<unsigned long long>(report.broken_promises));
   }
+  if (report.overbase_troughs != 0) {
+    text += Format("  troughs at which a job kept more than its request: %llu\n",
+                   static_cast<unsigned long long>(report.overbase_troughs));
+  }
   if (report.unchecked_orders != 0) {
     text += Format("  not checked for a safe order (too many jobs at once): %llu\n",
                    static_cast<unsigned long long>(report.unchecked_orders));

@@ -28,6 +28,9 @@ class Auditor {
     if (record.t_ns < last_ns_) Violation("schema", "time goes backwards");
     Elapse(record.t_ns);
     Names(record);
+    // The request follows what has been measured, in the lines right after the trough's.
+    if (record.event != EventKind::kBase && record.event != EventKind::kLimit) Bases();
+    if (record.event == EventKind::kTrough) at_trough_.push_back(record.job);
     const bool safe_before = safe_;
     const bool sums_before = safe_in_sums_;
     for (AuditViolation& violation : replay_.Apply(record))
@@ -43,6 +46,7 @@ class Auditor {
   }
 
   AuditReport Finish(size_t records) {
+    Bases();
     for (auto& [id, job] : report_.jobs) {
       const Time& time = times_[id];
       if (time.total_ns > 0 && time.peak > 0) {
@@ -84,6 +88,18 @@ class Auditor {
     if (record.event == EventKind::kDeny) ++report_.jobs[record.job].denied;
   }
 
+  /// I2, once for each trough.
+  void Bases() {
+    for (const JobId id : at_trough_) {
+      const auto at = replay_.jobs().find(id);
+      if (at == replay_.jobs().end()) continue;
+      const audit::ReplayJob& job = at->second;
+      if (job.where == audit::Where::kTrough && job.drained && job.held > job.request)
+        ++report_.overbase_troughs;
+    }
+    at_trough_.clear();
+  }
+
   void Budgets(const Record& record) {
     uint64_t held = 0;
     for (const auto& [id, job] : replay_.jobs()) {
@@ -96,8 +112,6 @@ class Auditor {
         if (id == record.job)
           Violation("I1", "job " + std::to_string(id) + " holds more than its claim or its limit");
       }
-      if (job.where == audit::Where::kTrough && job.drained && job.held > job.request)
-        ++report_.overbase_moments;
     }
     if (held + replay_.free() != report_.pool_units) {
       ++report_.over_budget_moments;
@@ -177,6 +191,7 @@ class Auditor {
   bool safe_ = true;
   bool safe_in_sums_ = true;
   std::map<JobId, Time> times_;
+  std::vector<JobId> at_trough_;  // came there, and not judged yet
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace sluice::scheduler {
 
 struct AuditViolation {
   size_t record = 0;  // index in the log
-  std::string rule;   // "I0", "I1", "I2", "I3", "I4", "schema"
+  std::string rule;   // "I0", "I1", "I3", "I4", "I5", "I7", "schema"
   std::string text;
 };
 
@@ -45,8 +45,9 @@ struct AuditReport {
       0;  // records after which more than the pool was held, or a unit had two holders
   uint64_t over_limit_moments = 0;  // records after which a job held more than its claim or limit
   uint64_t lent_bytes_within_iterations = 0;
-  uint64_t overbase_moments =
-      0;  // records after which a job held more at its trough than its request (I2)
+  /// Drained troughs at which a job kept more than its request (I2). Its own doing, which no
+  /// decision can prevent: counted, and no violation.
+  uint64_t overbase_troughs = 0;
   uint64_t broken_promises = 0;  // troughs and mismatches after which I3 no longer held
   uint64_t unchecked_orders =
       0;  // transitions with more jobs past their gate than brute force covers

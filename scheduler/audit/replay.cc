@@ -41,6 +41,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       break;
     case EventKind::kSettle:
       Expect(job->where == Where::kUnknownIteration, record, "without a profile");
+      job->settled = true;
       job->limit = job->request = record.limit;
       job->claim = std::min(job->claim, job->limit);
       break;
@@ -56,6 +57,8 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       break;
     case EventKind::kClaim:
       Expect(job->past_gate(), record, "past its gate");
+      if (job->where == Where::kIteration && record.claim < job->claim)
+        Complain("I5", "the claim of job " + std::to_string(id) + " falls inside its iteration");
       job->claim = record.claim;
       break;
     case EventKind::kRelease:
@@ -96,7 +99,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kMismatch:
       Expect(job->where == Where::kIteration, record, "inside an iteration");
       job->where = Where::kUnknownIteration;
-      job->returns = job->drained = false;
+      job->returns = job->drained = job->settled = false;
       job->piece = kWholeClaim;
       StopLending(id);
       break;
@@ -151,10 +154,26 @@ void Replay::Open(const Record& record, ReplayJob* job) {
   const bool from_trough = job->where == Where::kTrough;
   Expect(from_trough || (job->where == Where::kWaiting && !record.profiled), record,
          "at its trough");
+  Unknown(record, *job);
+  job->settled = false;
   job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
   job->claim = record.claim;
   job->piece = record.piece == 0 ? 1 : record.piece;
   job->returns = record.profiled && record.returns;
+}
+
+/// I7 binds the decision: a job that loses its profile inside its iteration leaves the others in
+/// theirs, and that is nobody's fault.
+void Replay::Unknown(const Record& record, const ReplayJob& job) {
+  if (!record.profiled && record.claim != job.limit) {
+    Complain("I7", "job " + std::to_string(record.job) +
+                       " begins without a profile and does not claim its limit");
+  }
+  for (const auto& [id, other] : jobs_) {
+    if (id == record.job || other.where != Where::kUnknownIteration || other.settled) continue;
+    Complain("I7", "job " + std::to_string(record.job) + " passes its gate while job " +
+                       std::to_string(id) + " is measured");
+  }
 }
 
 void Replay::Grant(JobId id, ReplayJob* job, const Extents& extents) {
@@ -211,6 +230,7 @@ void Replay::Trough(JobId id, ReplayJob* job, bool drained) {
   }
   StopLending(id);
   job->where = Where::kTrough;
+  job->settled = false;
   job->drained = drained;
   if (!drained) return;
   job->base = now;

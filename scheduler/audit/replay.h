@@ -17,6 +17,7 @@ struct ReplayJob {
   Where where = Where::kWaiting;
   bool returns = false;
   bool drained = false;
+  bool settled = false;  // without a profile, and nobody waits for one
   Units request = 0;
   Units limit = 0;
   Units claim = 0;
@@ -63,6 +64,7 @@ class Replay {
   void Grant(JobId id, ReplayJob* job, const Extents& extents);
   void Reclaim(JobId id, ReplayJob* job, const Extents& extents);
   void Open(const Record& record, ReplayJob* job);
+  void Unknown(const Record& record, const ReplayJob& job);
   void Trough(JobId id, ReplayJob* job, bool drained);
   void OfJob(const Record& record, ReplayJob* job);
   void StopLending(JobId id);

@@ -49,7 +49,7 @@ TEST(Audit, AcceptsAGoodLogAndKeepsTheScore) {
   EXPECT_EQ(report.jobs.at(1).peak_units, 16u);
   EXPECT_EQ(report.jobs.at(1).iterations, 2u);
   EXPECT_EQ(report.broken_promises, 0u);
-  EXPECT_EQ(report.overbase_moments, 0u);
+  EXPECT_EQ(report.overbase_troughs, 0u);
   EXPECT_EQ(report.pool_units, 20u);
   EXPECT_EQ(report.policy, "flow");
   EXPECT_EQ(report.series.back().free, 16u);
@@ -204,17 +204,102 @@ TEST(Audit, CountsAPromiseThatAJobBreaks) {
   AuditReport report = Audit(log.records);
   EXPECT_TRUE(report.ok()) << "no decision was wrong";
   EXPECT_EQ(report.broken_promises, 1u);
-  EXPECT_EQ(report.overbase_moments, 1u);
+  EXPECT_EQ(report.overbase_troughs, 1u);
   log.Grant(2, {{14, 2}});
   EXPECT_TRUE(Audit(log.records).ok()) << "and what is left to do makes nothing worse";
+}
+
+TEST(Audit, CatchesAClaimThatFalls) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8);
+  log.Add(EventKind::kClaim, 1).claim = 9;
+  EXPECT_TRUE(Audit(log.records).ok());
+  log.Add(EventKind::kClaim, 1).claim = 8;
+  ExpectCaught(log, "I5", "falls inside its iteration");
+}
+
+TEST(Audit, CountsATroughWithMoreThanTheRequest) {
+  LogWriter log(20);
+  log.Parked(1, 2, 16, {{0, 5}});
+  EXPECT_EQ(Audit(log.records).overbase_troughs, 1u) << "also when the log ends there";
+  log.Add(EventKind::kBase, 1).units = 5;
+  Record& limit = log.Add(EventKind::kLimit, 1);
+  limit.limit = 16;
+  limit.request = 5;
+  EXPECT_EQ(Audit(log.records).overbase_troughs, 0u) << "the request follows what was measured";
+  for (int i = 0; i < 3; ++i) {
+    log.Gate(1, 8, {{6, 1}});
+    log.Add(EventKind::kWait, 1);
+    log.Trough(1);
+    log.Add(EventKind::kWait, 1);
+    log.Add(EventKind::kWait, 1);
+    log.Gate(1, 8);
+    log.Release(1, {{6, 1}}, 1);
+    log.Fenced(1, 1);
+    log.Trough(1);
+  }
+  const AuditReport report = Audit(log.records);
+  EXPECT_EQ(report.overbase_troughs, 3u) << "once for each trough, not for each line";
+  EXPECT_TRUE(report.ok()) << "a job's own doing";
+}
+
+TEST(Audit, CatchesTwoJobsThatAreMeasuredAtOnce) {
+  LogWriter log(20);
+  log.Admit(1, 2, 16);
+  log.Admit(2, 2, 4);
+  log.Start(1, 16);
+  log.Start(2, 4);
+  ExpectCaught(log, "I7", "passes its gate while job 1 is measured");
+}
+
+TEST(Audit, CatchesAGateBesideAJobThatIsMeasured) {
+  LogWriter log(20);
+  log.Parked(1, 2, 8, {{0, 2}});
+  log.Admit(2, 2, 8);
+  log.Start(2, 8);
+  log.Gate(1, 8);
+  ExpectCaught(log, "I7", "passes its gate while job 2 is measured");
+}
+
+TEST(Audit, CatchesAGateBesideAJobThatLostItsProfile) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 8);
+  log.Add(EventKind::kMismatch, 1);
+  log.Gate(2, 8);
+  ExpectCaught(log, "I7", "while job 1 is measured");
+}
+
+TEST(Audit, AcceptsJobsWithoutAProfileWhoseGateHasOpenedBefore) {
+  LogWriter log(20);
+  log.Parked(1, 2, 8, {{0, 2}});
+  log.Gate(1, 8);
+  log.Admit(2, 2, 8);
+  log.Start(2, 8);  // beside a job inside its iteration, which opens no gate before the next
+  log.Add(EventKind::kMismatch, 1);  // two at once, and no decision made it so
+  AuditReport report = Audit(log.records);
+  for (const AuditViolation& v : report.violations) ADD_FAILURE() << v.rule << " " << v.text;
+  log.Trough(1);
+  log.Add(EventKind::kSettle, 2).limit = 8;
+  log.Gate(1, 8);  // what a settled job may hold is known
+  report = Audit(log.records);
+  for (const AuditViolation& v : report.violations) ADD_FAILURE() << v.rule << " " << v.text;
+}
+
+TEST(Audit, CatchesAJobWithoutAProfileThatClaimsLessThanItsLimit) {
+  LogWriter log(20);
+  log.Admit(1, 2, 16);
+  log.Start(1, 8);
+  ExpectCaught(log, "I7", "does not claim its limit");
 }
 
 TEST(Audit, AcceptsAGateOnTheNumberAloneOnlyForAJobAlone) {
   LogWriter log(20);
   log.Parked(1, 1, 16, {{0, 1}});
   log.Admit(2, 1, 16);
-  log.Start(2, 1);
-  log.Grant(2, {{10, 1}});
+  log.Start(2, 16);
+  log.Grant(2, {{1, 10}});
+  log.Release(2, {{1, 9}}, 1);
+  log.Fenced(2, 1);
   log.Trough(2);
   log.Gate(1, 14).sums_only = true;
   EXPECT_TRUE(Audit(log.records).ok());
