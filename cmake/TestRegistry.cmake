@@ -14,10 +14,11 @@ function(sluice_write_test_registry)
   file(WRITE ${PROJECT_BINARY_DIR}/test_sources.txt "${text}\n")
 endfunction()
 
-# One message for each tests/**/*_test.cc that is not in the list, and each listed one that is gone.
+# One message for each tests/**/*_test and *_test.* that is not in the list, and each listed one that is gone.
 function(sluice_test_registry_errors source_dir registered out)
   file(STRINGS "${registered}" listed)
-  file(GLOB_RECURSE on_disk "${source_dir}/tests/*_test.cc")
+  file(GLOB_RECURSE on_disk "${source_dir}/tests/*_test.*" "${source_dir}/tests/*_test")
+  list(FILTER on_disk EXCLUDE REGEX "/__pycache__/")
   set(errors "")
   foreach(source IN LISTS on_disk)
     if(NOT source IN_LIST listed)
