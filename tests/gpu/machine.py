@@ -57,11 +57,19 @@ print("CUDA %d.%d" % (version.value // 1000, version.value % 1000 // 10))
 """
 
 
+def program_in(folder, name):
+    """In a build the programs of the tests have a folder of their own; packed, all are in one."""
+    path = folder / "bin" / name
+    if not path.exists():
+        path = folder / "tests" / "programs" / name
+    if not path.exists():
+        raise FileNotFoundError(f"{folder}: no program '{name}'; wanted: a finished build, or what --pack made")
+    return path
+
+
 def pack(folder, out):
     """Programs, library and the shared libraries they need beyond the C library."""
-    wanted = [folder / "bin" / name for name in ("sluice", "sluice-noded", "workload", "train",
-                                                 "sluice-train")]
-    wanted = [path for path in wanted if path.exists()]
+    wanted = [program_in(folder, name) for name in ("sluice", "sluice-noded", "workload", "train")]
     (out / "bin").mkdir(parents=True, exist_ok=True)
     (out / "lib").mkdir(exist_ok=True)
     (out / "deps").mkdir(exist_ok=True)
@@ -116,7 +124,7 @@ class Machine:
     def __enter__(self):
         if self.simulated:
             gpu = self.scratch / "gpu"
-            text = "launch_ns = 5000\ncost.default = 100000\n"
+            text = "launch_ns = 10000\nlaunch_queue = 1024\ncost.default = 200000\n"
             (self.scratch / "machine").write_text(text)
             subprocess.run([self.program("simgpu-ctl"), "up", gpu, "--memory", "256MiB", "--machine",
                             self.scratch / "machine"], check=True)
@@ -133,7 +141,7 @@ class Machine:
         self.environment[name] = f"{value}:{old}" if old else str(value)
 
     def program(self, name):
-        return str(self.folder / "bin" / name)
+        return str(program_in(self.folder, name))
 
     def run(self, command, timeout=300, **extra):
         """A finished program; its output as text."""
