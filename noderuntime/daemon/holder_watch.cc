@@ -30,7 +30,7 @@ bool HolderWatch::Poll(gpu::Device* device, uint64_t now_ns) {
   if (now_ns < next_poll_ns_) return false;
   // Nobody writes to the pipe, so anything but a hang-up is a client's mischief and means nothing.
   pipe_gone_ = pipe_gone_ || Ready(liveness_, 0);
-  if (ProcessEnded() && pipe_gone_ && !device->IsUsedBy(pid_).value_or(false)) return true;
+  if (ProcessEnded() && pipe_gone_ && !device->IsUsedBy(pid_)) return true;
   next_poll_ns_ = now_ns + interval_ns_;
   interval_ns_ = std::min(interval_ns_ * 2, kSlowestPollNs);
   return false;

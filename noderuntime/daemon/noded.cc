@@ -53,12 +53,6 @@ void SayReady(int fd) {
 Status Serve(const config::Options& options, const flow::FaultPlan& faults) {
   Result<std::unique_ptr<gpu::CudaDevice>> device = gpu::CudaDevice::Open(options.gpu);
   if (!device.ok()) return device.status();
-  if (!(*device)->nvml_missing().empty()) {
-    spdlog::warn(
-        "no list of compute processes ({}): the end of a process is all that tells that its "
-        "memory is free",
-        (*device)->nvml_missing());
-  }
   Result<std::unique_ptr<Daemon>> daemon = Daemon::Create(options, device->get(), faults);
   if (!daemon.ok()) return daemon.status();
   SayReady(options.ready_fd);

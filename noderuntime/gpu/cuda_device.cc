@@ -71,11 +71,13 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(uint32_t ordinal) {
   made->info_.granularity = granularity;
 
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
-  if (nvml.ok()) {
-    made->nvml_ = std::move(*nvml);
-  } else {
-    made->nvml_missing_ = nvml.status().message();
+  if (!nvml.ok()) {
+    return nvml.status().Annotate(
+        "without the driver's list of compute processes nothing tells when the memory of a job "
+        "that "
+        "was killed is free");
   }
+  made->nvml_ = std::move(*nvml);
   return made;
 }
 
@@ -157,8 +159,7 @@ Status CudaDevice::Poison(uint64_t offset, uint64_t bytes) {
   return driver_.Check(driver_.cuCtxSynchronize(), "poison");
 }
 
-std::optional<bool> CudaDevice::IsUsedBy(pid_t pid) {
-  if (nvml_ == nullptr) return std::nullopt;
+bool CudaDevice::IsUsedBy(pid_t pid) {
   const Result<std::vector<pid_t>> pids = nvml_->ComputeProcesses(info_.uuid);
   // Not knowing is no proof: the bytes stay where they are until the driver answers again.
   if (!pids.ok()) return true;

@@ -22,10 +22,7 @@ class CudaDevice : public Device {
   const DeviceInfo& info() const override { return info_; }
   Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
   Status Poison(uint64_t offset, uint64_t bytes) override;
-  std::optional<bool> IsUsedBy(pid_t pid) override;
-
-  /// Why processes cannot be asked for, if so.
-  const std::string& nvml_missing() const { return nvml_missing_; }
+  bool IsUsedBy(pid_t pid) override;
 
  private:
   explicit CudaDevice(const Driver& driver) : driver_(driver) {}
@@ -35,7 +32,6 @@ class CudaDevice : public Device {
   DeviceInfo info_;
   CUdevice device_ = 0;
   std::unique_ptr<Nvml> nvml_;
-  std::string nvml_missing_;
   std::vector<int> handle_fds_;  // not owned: they belong to the pool, which lives as long
   uint64_t handle_bytes_ = 0;
   CUcontext context_ = nullptr;

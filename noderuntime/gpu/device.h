@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +39,8 @@ class Device {
   /// daemon's own, which is made at the first call.
   virtual Status Poison(uint64_t offset, uint64_t bytes) = 0;
 
-  /// Whether the driver still knows `pid` as a user of this device. nullopt: there is no way to
-  /// tell.
-  virtual std::optional<bool> IsUsedBy(pid_t pid) = 0;
+  /// Whether the driver still knows `pid` as a user of this device; true when it does not answer.
+  virtual bool IsUsedBy(pid_t pid) = 0;
 };
 
 }  // namespace sluice::gpu

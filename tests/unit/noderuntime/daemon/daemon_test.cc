@@ -42,7 +42,7 @@ class FakeDevice : public gpu::Device {
     poisoned.emplace_back(offset, bytes);
     return {};
   }
-  std::optional<bool> IsUsedBy(pid_t pid) override { return pid == user; }
+  bool IsUsedBy(pid_t pid) override { return pid == user; }
 
   std::vector<std::pair<uint64_t, uint64_t>> poisoned;
   pid_t user = -1;
@@ -376,7 +376,7 @@ TEST_F(DaemonTest, TheSameProcessMayNotStartOverWhileItHoldsMemory) {
   again.Hello(device_.info().uuid);
   const auto frame = Await(again);
   ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
-  EXPECT_NE(std::string(frame->As<protocol::Close>().text).find("executed this program"),
+  EXPECT_NE(std::string(frame->As<protocol::Close>().text).find("left GPU memory behind"),
             std::string::npos);
   EXPECT_EQ(Status()["free_bytes"], 28 * kUnit);
 }
