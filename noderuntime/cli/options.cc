@@ -122,15 +122,16 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
       ->check(Integer(kMinDemoJobs, kMaxDemoJobs));
   demo_app->add_option("--iterations", demo.iterations, "Iterations of every job")
       ->check(Integer(kMinDemoIterations, kMaxDemoIterations));
-  demo_app->add_option("--pool-fraction", demo.pool_fraction, "Pool over the sum of the solo peaks")
-      ->check(Between(kMinPoolFraction, std::nextafter(kEndPoolFraction, 0.0),
-                      "a number from 0.3 to less than 0.65"));
+  CLI::Option* fraction = demo_app->add_option("--pool-fraction", demo.pool_fraction,
+                                               "Pool over the sum of the solo peaks");
+  fraction->check(Between(kMinPoolFraction, std::nextafter(kEndPoolFraction, 0.0),
+                          "a number from 0.3 to less than 0.65"));
   demo_app->add_option("--seed", demo.seed, "Seed of the first job; the others count on")
       ->check(Integer(0, UINT32_MAX));
   demo_app->add_option("--keep", demo.keep, "Keep logs and events in this folder");
   demo_app->add_flag("--real-gpu", demo.real_gpu,
                      "Use this machine's driver, not the simulated one");
-  demo_app->add_option("--pool", pool, "Fixed size of the pool");
+  demo_app->add_option("--pool", pool, "Fixed size of the pool")->excludes(fraction);
 
   try {
     std::reverse(own.begin(), own.end());  // CLI11 takes its vector from the back

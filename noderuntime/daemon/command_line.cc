@@ -110,8 +110,9 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   config::Options options;
   Raw raw;
   app.set_version_flag("--version", std::string("sluice-noded ") + SLUICE_VERSION);
-  app.add_option("--runtime-dir", raw.runtime_dir, "folder for the sockets (0700, made if missing)")
-      ->required();
+  // Required, but asked for below: an unknown flag is what a person should be told of first.
+  app.add_option("--runtime-dir", raw.runtime_dir,
+                 "folder for the sockets (0700, made if missing; required)");
   app.add_option("--gpu", raw.gpu, "number of the GPU (0)");
   app.add_option("--pool", raw.pool, "memory to lend (the GPU's minus the reserve)");
   app.add_option("--reserve", raw.reserve, "memory left to contexts (an eighth, at most 2 GiB)");
@@ -140,6 +141,7 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   } catch (const CLI::ParseError& error) {
     return Bad(std::string(error.what()) + " (sluice-noded --help lists what is allowed)");
   }
+  if (raw.runtime_dir.empty()) return Bad("--runtime-dir: is required; allowed: a folder");
   if (Status s = Convert(raw, app, environment_oracle, &options); !s.ok()) return s;
   return std::variant<config::Options, PrintText>(std::move(options));
 }

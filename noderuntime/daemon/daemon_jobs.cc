@@ -152,12 +152,12 @@ void Daemon::Open(uint32_t id, Client* client) {
     return;
   }
   if (!job.holder.has_value()) return AcceptSession(id, client);
-  // A process that has executed another program has a new context by now, and nothing tells whether
-  // the driver is done with its old one.
+  // A process that has executed another program, or has left a context in a hurry, has a new one by
+  // now, and nothing tells whether the driver is done with the old one.
   if (job.holder->pid() == client->session->pid() && !job.holder->ProcessEnded()) {
     CloseClient(id, "process " + std::to_string(job.pid) +
-                        " held GPU memory when it executed this program; that memory is free when "
-                        "the process has ended");
+                        " left GPU memory behind, in an earlier program or context; that is free "
+                        "when the process has ended");
     return;
   }
   // The job's last process is still going away.
