@@ -108,9 +108,9 @@ std::vector<pid_t> Executors() {
 
 TEST_F(ContextLife, AnExecutorThatDiesIsALaunchFailureNotAHang) {
   const std::vector<pid_t> before = Executors();
+  SharedWord word;  // of the context that lives on
   CUcontext other = nullptr;
   ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
-  SharedWord word;
   CUstream stream = nullptr;
   ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   ASSERT_CU(cuStreamWaitValue64_v2(stream, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));

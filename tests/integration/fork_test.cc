@@ -100,8 +100,7 @@ TEST(Fork, AProgramExecutedInPlaceWhileMemoryIsHeldIsRefusedInOneLine) {
       bed.Run({.label = "job", .command = Workload({"--one-shot", "--exec-holding"})});
   EXPECT_EQ(job.status().code, 4) << Describe(job);
   const auto lines = std::count_if(job.err().begin(), job.err().end(), [](const std::string& line) {
-    return line.starts_with("sluice") &&
-           line.find("held GPU memory when it executed this program") != std::string::npos;
+    return line.starts_with("sluice") && line.find("left GPU memory behind") != std::string::npos;
   });
   EXPECT_EQ(lines, 1) << Describe(job);
 }

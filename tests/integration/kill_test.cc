@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <map>
 #include <memory>
 #include <random>
+#include <set>
 
 #include "tests/support/peer.h"
 
@@ -29,9 +32,10 @@ unsigned Kills() {
   return text == nullptr ? 50 : static_cast<unsigned>(std::stoul(text));
 }
 
+/// Long enough to be profiled after a fifth of it and to lend for the rest.
 std::vector<std::string> Victim(const std::string& blocks) {
   return {
-      Program("WORKLOAD"), "--iterations", "10",     "--blocks", blocks, "--block-bytes", "512KiB",
+      Program("WORKLOAD"), "--iterations", "60",     "--blocks", blocks, "--block-bytes", "512KiB",
       "--base-bytes",      "1MiB",         "--seed", "7"};
 }
 /// Its peak is 7 MiB: with the peer's 11 MiB more than the pool, so that memory is lent.
@@ -154,6 +158,30 @@ class KillBed {
     EXPECT_EQ(bed_->GpuStats().oracle_violations, 0u);
     const scheduler::AuditReport report = log().Audit();
     EXPECT_TRUE(report.ok()) << Violations(report);
+    EXPECT_GT(report.lent_bytes_within_iterations, 0u);
+  }
+
+  /// Of the jobs that died holding memory: all, those behind a gate that their profile opened, and
+  /// those with units that the GPU was not known to be done with.
+  struct Deaths {
+    size_t all = 0;
+    size_t behind_gates = 0;
+    size_t with_open_fences = 0;
+  };
+  Deaths CountDeaths() {
+    Deaths deaths;
+    std::map<JobId, bool> gated;
+    std::map<JobId, std::set<scheduler::ReleaseId>> open;
+    for (const Record& record : log().Read()) {
+      if (record.event == EventKind::kGate) gated[record.job] = record.profiled;
+      if (record.event == EventKind::kRelease) open[record.job].insert(record.release);
+      if (record.event == EventKind::kFenced) open[record.job].erase(record.release);
+      if (record.event != EventKind::kDeath || record.job == peer_->job()) continue;
+      ++deaths.all;
+      deaths.behind_gates += size_t{gated[record.job]};
+      deaths.with_open_fences += size_t{!open[record.job].empty()};
+    }
+    return deaths;
   }
 
  private:
@@ -244,6 +272,14 @@ TEST(Kill, NothingLeaksAndThePeerComputesTheSame) {
                                        /*fork_child=*/true));
   }
   bed.ExpectAllWell();
+  const auto deaths = bed.CountDeaths();
+  std::printf("%zu died holding memory, %zu behind a gate of their profile, %zu with open fences\n",
+              deaths.all, deaths.behind_gates, deaths.with_open_fences);
+  EXPECT_GE(5 * deaths.behind_gates, deaths.all) << "too few were lending when they died";
+  // About one in twenty.
+  if (deaths.all >= 150) {
+    EXPECT_GT(deaths.with_open_fences, 0u);
+  }
 }
 
 // What the test above checks beside a child can fail. The pool has less than the peer's peak beside
