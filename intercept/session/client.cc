@@ -12,6 +12,13 @@ using protocol::FrameType;
 
 // The life of the session, and everything that is said to the daemon.
 
+namespace {
+
+// For a request of another thread that is answered at once.
+constexpr uint64_t kEndPatienceNs = 100'000'000;
+
+}  // namespace
+
 void Client::Configure(const DriverTable* driver, const char* socket_path, bool poison) {
   driver_ = driver;
   socket_path_ = socket_path;
@@ -107,7 +114,14 @@ CUresult Client::OpenSession(CUdevice device) {
 // The context that held everything is gone, and with it all GPU work of it. A later allocation
 // starts a new session.
 void Client::EndSession() {
-  if (!request_lock_.TryAcquire()) {
+  const uint64_t start = NowNs();
+  Backoff backoff;
+  bool acquired = request_lock_.TryAcquire();
+  while (!acquired && NowNs() - start < kEndPatienceNs) {
+    backoff.Pause();
+    acquired = request_lock_.TryAcquire();
+  }
+  if (!acquired) {
     // Another thread waits for the daemon, maybe without end, and a program may be exiting: that
     // thread's context is gone, so it gets no answer. What is held is free with the process.
     State ready = State::kReady;
