@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/support/peer.h"
 
@@ -109,6 +110,22 @@ TEST_F(BadInput, ASecondDaemonInTheSameFolderIsRefused) {
   ASSERT_TRUE(output.ok());
   EXPECT_FALSE(output.value().status.ok());
   EXPECT_NE(output.value().err.find(bed_.runtime_dir()), std::string::npos) << output.value().err;
+}
+
+// Without the driver's list of processes nothing proves that a dead job's memory is free.
+TEST_F(BadInput, ADriverWithoutItsManagementLibraryIsRefused) {
+  const std::string folder = bed_.work().File("without-nvml");
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink(Program("BIN") + "/../simgpu/libcuda.so.1",
+                                  folder + "/libcuda.so.1");
+  cli::SpawnOptions options;
+  options.argv = {Program("BIN") + "/sluice-noded", "--runtime-dir", bed_.work().File("other")};
+  options.environment = bed_.environment();
+  options.environment.Set("LD_LIBRARY_PATH", folder);
+  const Result<cli::CommandOutput> output = cli::RunCommand(std::move(options));
+  ASSERT_TRUE(output.ok());
+  ExpectOneLine({"no NVML", {}, {"libnvidia-ml.so.1", "list of compute processes"}},
+                output.value());
 }
 
 TEST_F(BadInput, AMissingCompilerIsOneClearErrorOfThatProgram) {
