@@ -26,15 +26,10 @@ struct Desk {
   void Ok(const Status& status) { ASSERT_TRUE(status.ok()) << status.message(); }
 
   void Parked(JobId id, const std::string& name, Units request, Units limit, Extent base) {
-    Ok(ledger.Admit(id, name, request, limit));
+    Admit(id, name, request, limit);
     Ok(ledger.StartUnprofiled(id));
     Ok(ledger.Grant(id, {base}));
     Ok(ledger.ReachTrough(id, true));
-    Write(EventKind::kAdmit, id, [&](Record& r) {
-      r.name = name;
-      r.request = request;
-      r.limit = limit;
-    });
     Write(EventKind::kGate, id, [&](Record& r) {
       r.claim = limit;
       r.extents = {base};
@@ -94,6 +89,19 @@ struct Desk {
     Ok(ledger.ReachTrough(id, true));
     Write(EventKind::kTrough, id, [](Record& r) { r.drained = true; });
     Decide();
+  }
+  void LoseProfile(JobId id) {
+    Ok(ledger.LoseProfile(id));
+    Write(EventKind::kMismatch, id, [](Record&) {});
+    Decide();
+  }
+  void Admit(JobId id, const std::string& name, Units request, Units limit) {
+    Ok(ledger.Admit(id, name, request, limit));
+    Write(EventKind::kAdmit, id, [&](Record& r) {
+      r.name = name;
+      r.request = request;
+      r.limit = limit;
+    });
   }
   void Die(JobId id) {
     Ok(ledger.Die(id));

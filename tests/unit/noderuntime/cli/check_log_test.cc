@@ -91,6 +91,30 @@ TEST_F(CheckLogTest, AUnitWithTwoHoldersIsFoundOnItsLine) {
   EXPECT_NE(out_.find("FAILED"), std::string::npos) << out_;
 }
 
+TEST_F(CheckLogTest, ATroughAboveTheRequestIsCountedAndNoFailure) {
+  std::vector<Record> records = GoodLog();
+  records.resize(4);
+  records.push_back(Make(4, EventKind::kTrough, 1));
+  records.back().drained = true;
+  EXPECT_EQ(Check(records), 0) << out_ << err_;
+  EXPECT_NE(out_.find("troughs at which a job kept more than its request: 1"), std::string::npos)
+      << out_;
+  EXPECT_EQ(Check(GoodLog()), 0);
+  EXPECT_EQ(out_.find("its request"), std::string::npos) << out_;
+}
+
+TEST_F(CheckLogTest, TwoJobsMeasuredAtOnceAreFound) {
+  std::vector<Record> records = GoodLog();
+  records.resize(4);
+  for (const EventKind event : {EventKind::kAdmit, EventKind::kGate}) {
+    records.push_back(Make(4, event, 2));
+    records.back().name = "second";
+    records.back().limit = records.back().claim = 8;
+  }
+  EXPECT_EQ(Check(records), 1);
+  EXPECT_NE(out_.find("line 6: I7: "), std::string::npos) << out_;
+}
+
 TEST_F(CheckLogTest, AMalformedLineIsNamed) {
   EXPECT_EQ(Check(GoodLog(), "{\"t_ns\":9,\"event\":\"gra\n"), 1);
   EXPECT_EQ(err_, "sluice: " + work_->File("log") + ": line 9: not a JSON object\n");
