@@ -52,25 +52,34 @@ const std::string& ConnectOnce() {
   return error;
 }
 
+// Which streams an iteration works on, by its number.
+struct Streams {
+  CUstream allocates;
+  CUstream frees;
+};
+Streams One(uintptr_t) { return {Stream(0), Stream(0)}; }
+Streams InTurn(uintptr_t iteration) { return {Stream(iteration % 2), Stream(iteration % 2)}; }
+Streams FreedElsewhere(uintptr_t) { return {Stream(0), Stream(1)}; }
+
 // One iteration; false when there is no memory for a block.
-bool Run(const BlockSequence& sequence, CUstream stream, std::vector<CUdeviceptr>& address) {
+bool Run(const BlockSequence& sequence, Streams streams, std::vector<CUdeviceptr>& address) {
   for (const BlockStep& step : sequence.steps) {
-    const CUresult result = step.alloc
-                                ? g_client.AllocAsync(&address[step.block], step.bytes, stream)
-                                : g_client.FreeAsync(address[step.block], stream);
+    const CUresult result =
+        step.alloc ? g_client.AllocAsync(&address[step.block], step.bytes, streams.allocates)
+                   : g_client.FreeAsync(address[step.block], streams.frees);
     if (result != CUDA_SUCCESS) return false;
   }
   return true;
 }
 
-void Blocks(benchmark::State& state, const BlockSequence& sequence, uintptr_t streams) {
+void Blocks(benchmark::State& state, const BlockSequence& sequence, Streams (*streams)(uintptr_t)) {
   if (const std::string& error = ConnectOnce(); !error.empty()) {
     state.SkipWithError(error.c_str());
     return;
   }
   std::vector<CUdeviceptr> address(sequence.blocks);
   uintptr_t turn = 0;
-  const auto run = [&] { return Run(sequence, Stream(turn++ % streams), address); };
+  const auto run = [&] { return Run(sequence, streams(turn++), address); };
   // Afterwards what it needs is leased.
   bool ok = true;
   for (int i = 0; i < kWarmUp; ++i) ok = ok && run();
@@ -85,8 +94,11 @@ const int kRegistered = [] {
   for (const char* name : {"resnet50", "bert-base"}) {
     const BlockSequence sequence = ReadSequence(name);
     const std::string suffix = std::string("/") + name;
-    benchmark::RegisterBenchmark(("blocks/client" + suffix).c_str(), Blocks, sequence, 1);
-    benchmark::RegisterBenchmark(("blocks/client_in_turn" + suffix).c_str(), Blocks, sequence, 2);
+    benchmark::RegisterBenchmark(("blocks/client" + suffix).c_str(), Blocks, sequence, One);
+    benchmark::RegisterBenchmark(("blocks/client_in_turn" + suffix).c_str(), Blocks, sequence,
+                                 InTurn);
+    benchmark::RegisterBenchmark(("blocks/client_freed_elsewhere" + suffix).c_str(), Blocks,
+                                 sequence, FreedElsewhere);
   }
   return 0;
 }();

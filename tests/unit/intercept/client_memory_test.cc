@@ -234,6 +234,18 @@ TEST_F(ClientMemory, ReportsAreConsistent) {
   daemon->Wait(FrameType::kRelease, 1);
 }
 
+// Neighbours that are freed one after the other become one block, which waits for its newest mark:
+// what the GPU has passed must leave it before.
+TEST_F(ClientMemory, AStreamThatKeepsFreeingLeavesItsSpaceToOthers) {
+  driver.immediate = true;
+  for (int i = 0; i < 200; ++i) {
+    const CUdeviceptr a = AllocAsync(kUnit, FakeDriver::Stream(1));
+    Launch("k", FakeDriver::Stream(2));
+    EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(2)), CUDA_SUCCESS);
+  }
+  EXPECT_LE(daemon->held_units(), 20u) << "a mark comes every 16 launches";
+}
+
 TEST_F(ClientMemory, ADestroyedStreamLeavesItsFreesMarked) {
   const CUstream s = FakeDriver::Stream(5);
   const CUdeviceptr a = AllocAsync(kUnit, s);
