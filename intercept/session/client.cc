@@ -8,9 +8,9 @@
 
 namespace sluice {
 
-using protocol::FrameType;
-
 // The life of the session, and everything that is said to the daemon.
+
+using protocol::FrameType;
 
 namespace {
 

@@ -73,9 +73,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::Open(uint32_t ordinal) {
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
   if (!nvml.ok()) {
     return nvml.status().Annotate(
-        "without the driver's list of compute processes nothing tells when the memory of a job "
-        "that "
-        "was killed is free");
+        "without the driver's list of compute processes nothing tells when the memory of a killed "
+        "job is free");
   }
   made->nvml_ = std::move(*nvml);
   return made;
