@@ -119,6 +119,25 @@ typedef enum CUmemorytype_enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 
 typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0 } CUjit_option;
 
 enum CUctx_flags_enum { CU_CTX_SCHED_AUTO = 0, CU_CTX_MAP_HOST = 8 };
+/// Parts of a GPU that a context is bound to, and sharing with a graphics context.
+typedef struct CUexecAffinityParam_st {
+  int type;
+  union {
+    struct {
+      unsigned val;
+    } smCount;
+  } param;
+} CUexecAffinityParam;
+typedef struct CUctxCigParam_st {
+  int sharedDataType;
+  void* sharedData;
+} CUctxCigParam;
+typedef struct CUctxCreateParams_st {
+  CUexecAffinityParam* execAffinityParams;
+  int numExecAffinityParams;
+  CUctxCigParam* cigParams;
+} CUctxCreateParams;
+
 enum CUstream_flags_enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
 enum CUevent_flags_enum {
   CU_EVENT_DEFAULT = 0,

@@ -9,6 +9,7 @@ using sluice::simgpu::Context;
 using sluice::simgpu::ContextStack;
 using sluice::simgpu::CurrentContext;
 using sluice::simgpu::Driver;
+using sluice::simgpu::NotSupported;
 
 namespace {
 
@@ -21,6 +22,29 @@ Context* Find(Driver* driver, CUcontext handle) {
     if (Handle(context.get()) == handle) return context.get();
   }
   return nullptr;
+}
+
+/// As CurrentContext, but of `handle` where it is not null.
+CUresult NamedContext(CUcontext handle, Context** out) {
+  if (handle == nullptr) return CurrentContext(out);
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  *out = Find(driver, handle);
+  if (*out == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if ((*out)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return (*out)->queue().error();
+}
+
+CUresult Synchronize(Context* context) {
+  std::vector<uint64_t> marks;
+  {
+    const std::lock_guard lock(context->mutex);
+    marks = context->AllMarks();
+  }
+  const CUresult result = context->WaitFor(marks);
+  const std::lock_guard lock(context->mutex);
+  if (result == CUDA_SUCCESS) context->TrimPool();
+  return result;
 }
 
 }  // namespace
@@ -75,6 +99,18 @@ CUresult cuCtxCreate_v2(CUcontext* ctx, unsigned, CUdevice dev) {
   ContextStack().push_back(context);
   *ctx = Handle(context);
   return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v3(CUcontext* ctx, CUexecAffinityParam* affinity, int count, unsigned flags,
+                        CUdevice dev) {
+  if (affinity != nullptr || count != 0) return NotSupported("cuCtxCreate with an affinity");
+  return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext* ctx, CUctxCreateParams* params, unsigned flags, CUdevice dev) {
+  if (params == nullptr) return cuCtxCreate_v2(ctx, flags, dev);
+  if (params->cigParams != nullptr) return NotSupported("cuCtxCreate for graphics");
+  return cuCtxCreate_v3(ctx, params->execAffinityParams, params->numExecAffinityParams, flags, dev);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
@@ -133,26 +169,21 @@ CUresult cuCtxGetCurrent(CUcontext* ctx) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetDevice(CUdevice* dev) {
+CUresult cuCtxGetDevice(CUdevice* dev) { return cuCtxGetDevice_v2(dev, nullptr); }
+
+CUresult cuCtxGetDevice_v2(CUdevice* dev, CUcontext ctx) {
   Context* context = nullptr;
-  const CUresult result = CurrentContext(&context);
+  const CUresult result = NamedContext(ctx, &context);
   if (result != CUDA_SUCCESS) return result;
   if (dev == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *dev = 0;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize(void) {
+CUresult cuCtxSynchronize(void) { return cuCtxSynchronize_v2(nullptr); }
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx) {
   Context* context = nullptr;
-  CUresult result = CurrentContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  std::vector<uint64_t> marks;
-  {
-    const std::lock_guard lock(context->mutex);
-    marks = context->AllMarks();
-  }
-  result = context->WaitFor(marks);
-  const std::lock_guard lock(context->mutex);
-  if (result == CUDA_SUCCESS) context->TrimPool();
-  return result;
+  const CUresult result = NamedContext(ctx, &context);
+  return result == CUDA_SUCCESS ? Synchronize(context) : result;
 }

@@ -5,6 +5,13 @@
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/driver.h"
 
+// Declared for their addresses only; untyped_api.cc defines them.
+extern "C" {
+#define CU_UNTYPED(symbol, base, version, per_thread) CUresult symbol(void);
+#include "common/cuda/exports.def"
+#undef CU_UNTYPED
+}
+
 namespace {
 
 struct Entry {
@@ -17,10 +24,10 @@ struct Entry {
 /// Linked with -Bsymbolic: these are this library's functions even when a preloaded library exports
 /// the same names.
 const Entry kEntries[] = {
-#define CU_FUNCTION(symbol, base, version, per_thread, params, names) \
+#define CU_EXPORT(symbol, base, version, per_thread) \
   {#base, version, per_thread != 0, reinterpret_cast<void*>(&symbol)},
-#include "common/cuda/functions.def"
-#undef CU_FUNCTION
+#include "common/cuda/exports.def"
+#undef CU_EXPORT
 };
 
 /// The newest variant that is not newer than `version`; a per-thread one where it is wanted and

@@ -125,6 +125,28 @@ TEST_F(ContextLife, AnExecutorThatDiesIsALaunchFailureNotAHang) {
   EXPECT_EQ(Read32(memory), 8u);
 }
 
+TEST_F(ContextLife, TheNewerFormsTakeAContextOrNone) {
+  CUcontext other = nullptr;
+  CUctxCreateParams plain{};
+  ASSERT_CU(cuCtxCreate_v4(&other, &plain, 0, 0));
+  CUctxCigParam graphics{};
+  CUctxCreateParams shared{};
+  shared.cigParams = &graphics;
+  CUcontext none = nullptr;
+  EXPECT_EQ(cuCtxCreate_v4(&none, &shared, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+  CUexecAffinityParam some{};
+  EXPECT_EQ(cuCtxCreate_v3(&none, &some, 1, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  CUdevice device = -1;
+  EXPECT_CU(cuCtxGetDevice_v2(&device, other));
+  EXPECT_EQ(device, 0);
+  EXPECT_CU(cuCtxSynchronize_v2(other));
+  EXPECT_CU(cuCtxSynchronize_v2(nullptr));
+  EXPECT_EQ(cuCtxSynchronize_v2(reinterpret_cast<CUcontext>(&device)), CUDA_ERROR_INVALID_CONTEXT);
+  ASSERT_CU(cuCtxDestroy_v2(other));
+  EXPECT_EQ(cuCtxSynchronize_v2(other), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
 TEST_F(ContextLife, ThreadsShareAContext) {
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;

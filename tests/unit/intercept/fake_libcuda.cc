@@ -73,7 +73,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version,
   return Find(symbol, pfn, version, flags);
 }
 // A variant that functions.def does not know, newer than a hooked one.
-EXPORT CUresult cuCtxSynchronize_v2(CUcontext) { return CUDA_ERROR_UNKNOWN; }
+EXPORT CUresult cuCtxSynchronize_v9(CUcontext) { return CUDA_ERROR_UNKNOWN; }
 
 namespace {
 
@@ -83,8 +83,8 @@ const Row kRows[] = {
    reinterpret_cast<void*>(&Inner_##symbol<0>)},
 #include "common/cuda/functions.def"
 #undef CU_FUNCTION
-    {"cuCtxSynchronize", 13000, false, reinterpret_cast<void*>(&cuCtxSynchronize_v2),
-     reinterpret_cast<void*>(&cuCtxSynchronize_v2)},
+    {"cuCtxSynchronize", 13010, false, reinterpret_cast<void*>(&cuCtxSynchronize_v9),
+     reinterpret_cast<void*>(&cuCtxSynchronize_v9)},
 };
 const size_t kRowCount = sizeof(kRows) / sizeof(kRows[0]);
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+constexpr int kDriver = 13000;
+
+struct Row {
+  const char* symbol;
+  const char* base;
+  int version;
+  bool per_thread;
+};
+
+const std::vector<Row>& Table() {
+  static const auto* rows = new std::vector<Row>{
+#define CU_EXPORT(symbol, base, version, per_thread) {#symbol, #base, version, per_thread != 0},
+#include "common/cuda/exports.def"
+#undef CU_EXPORT
+  };
+  return *rows;
+}
+
+std::set<std::string> Names() {
+  std::set<std::string> names;
+  for (const Row& row : Table()) names.insert(row.symbol);
+  return names;
+}
+
+void* Library() {
+  static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  return library;
+}
+
+/// The defined names in the dynamic symbol table of an ELF file.
+std::set<std::string> DefinedNames(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string elf = text.str();
+  ElfW(Ehdr) header;
+  memcpy(&header, elf.data(), sizeof header);
+  std::set<std::string> names;
+  const auto section = [&](size_t i) {
+    ElfW(Shdr) s;
+    memcpy(&s, elf.data() + header.e_shoff + i * header.e_shentsize, sizeof s);
+    return s;
+  };
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    const ElfW(Shdr) symbols = section(i);
+    if (symbols.sh_type != SHT_DYNSYM) continue;
+    const ElfW(Shdr) strings = section(symbols.sh_link);
+    for (size_t at = 0; at < symbols.sh_size; at += sizeof(ElfW(Sym))) {
+      ElfW(Sym) symbol;
+      memcpy(&symbol, elf.data() + symbols.sh_offset + at, sizeof symbol);
+      const bool function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+      if (symbol.st_shndx != SHN_UNDEF && function) {
+        names.insert(elf.data() + strings.sh_offset + symbol.st_name);
+      }
+    }
+  }
+  return names;
+}
+
+/// What cuGetProcAddress has to answer, said another way than the driver computes it: of the
+/// variants of the wanted kind, or else of the legacy kind, the last one in order of version.
+std::string Expected(const std::string& base, int version, bool per_thread) {
+  std::vector<Row> variants;
+  for (const Row& row : Table()) {
+    if (row.base == base && row.version <= version && (per_thread || !row.per_thread)) {
+      variants.push_back(row);
+    }
+  }
+  if (variants.empty()) return "";
+  std::sort(variants.begin(), variants.end(), [](const Row& a, const Row& b) {
+    return std::pair(a.per_thread, a.version) < std::pair(b.per_thread, b.version);
+  });
+  return variants.back().symbol;
+}
+
+/// The exported name that cuGetProcAddress hands out, "" for none.
+std::string Found(const std::string& base, int version, bool per_thread,
+                  CUdriverProcAddressQueryResult* status) {
+  void* pointer = nullptr;
+  const cuuint64_t flags =
+      per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT;
+  EXPECT_CU(cuGetProcAddress_v2(base.c_str(), &pointer, version, flags, status));
+  if (pointer == nullptr) return "";
+  Dl_info info{};
+  if (dladdr(pointer, &info) == 0 || info.dli_sname == nullptr) return "(no export)";
+  return info.dli_sname;
+}
+
+TEST(Exports, NoNameAndNoVariantIsListedTwice) {
+  std::set<std::string> names;
+  std::set<std::string> variants;
+  for (const Row& row : Table()) {
+    EXPECT_TRUE(names.insert(row.symbol).second) << row.symbol;
+    const std::string variant =
+        std::string(row.base) + " " + std::to_string(row.version) + (row.per_thread ? " ptsz" : "");
+    EXPECT_TRUE(variants.insert(variant).second) << variant;
+    EXPECT_LE(row.version, kDriver) << row.symbol;
+    EXPECT_EQ(std::string(row.symbol).rfind(row.base, 0), 0u) << row.symbol;
+  }
+  // CUDA 13.0: 637 names of the driver and 36 for OpenGL, EGL and VDPAU.
+  EXPECT_EQ(names.size(), 673u);
+}
+
+TEST(Exports, TheLibraryExportsTheTableAndNothingElse) {
+  ASSERT_NE(Library(), nullptr);
+  link_map* map = nullptr;
+  ASSERT_EQ(dlinfo(Library(), RTLD_DI_LINKMAP, &map), 0);
+  EXPECT_EQ(DefinedNames(map->l_name), Names());
+}
+
+TEST(Exports, EveryVariantIsFoundFromItsVersionOn) {
+  for (const Row& row : Table()) {
+    for (const bool per_thread : {false, true}) {
+      if (row.per_thread && !per_thread) continue;
+      CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+      EXPECT_EQ(Found(row.base, row.version, per_thread, &status),
+                Expected(row.base, row.version, per_thread))
+          << row.symbol;
+      EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS) << row.symbol;
+    }
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    EXPECT_EQ(Found(row.base, row.version, row.per_thread, &status), row.symbol);
+  }
+}
+
+TEST(Exports, OneVersionEarlierThereIsTheOneBefore) {
+  for (const Row& row : Table()) {
+    const std::string expected = Expected(row.base, row.version - 1, row.per_thread);
+    ASSERT_NE(expected, row.symbol);
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    EXPECT_EQ(Found(row.base, row.version - 1, row.per_thread, &status), expected) << row.symbol;
+    EXPECT_EQ(status, expected.empty() ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                       : CU_GET_PROC_ADDRESS_SUCCESS)
+        << row.symbol;
+  }
+}
+
+TEST(Exports, AnUntypedFunctionSaysOnceThatItIsNotSupported) {
+  std::vector<std::string> untyped;
+#define CU_UNTYPED(symbol, base, version, per_thread) untyped.push_back(#symbol);
+#include "common/cuda/exports.def"
+#undef CU_UNTYPED
+  ASSERT_FALSE(untyped.empty());
+  const std::string& name = untyped.front();
+  auto* function = reinterpret_cast<CUresult (*)(void*, int)>(dlsym(Library(), name.c_str()));
+  ASSERT_NE(function, nullptr);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(function(nullptr, 1), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(function(nullptr, 2), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "simulated GPU: " + name + " is not supported\n");
+}
+
+}  // namespace
+}  // namespace sluice::contract
