@@ -12,14 +12,18 @@
 /// Amounts of memory are in lease units, offsets count units from the start of the pool; the unit
 /// in bytes is in Welcome. Descriptors travel beside a frame (SCM_RIGHTS).
 ///
-/// A client has at most one request (Lease or Gate) outstanding; Release, Mismatch and Bye have no
-/// answer. The daemon answers a request with zero or more Notice frames, then either Grant frames
-/// (the last one flagged kLastFrame; a client applies all of them at that point) or one Deny.
+/// A client has at most one request (Lease, Gate or Charge) outstanding; Release, Mismatch,
+/// Uncharge, Count and Bye have no answer. The daemon answers a request with zero or more Notice
+/// frames, then either Grant frames (the last one flagged kLastFrame; a client applies all of them
+/// at that point), one Charged, or one Deny.
+///
+/// Versions: a different major is refused. The minor counts additions: a side uses a frame only
+/// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
-inline constexpr uint16_t kMinor = 0;  // larger on one side: that side leaves the newer parts alone
+inline constexpr uint16_t kMinor = 1;  // larger on one side: that side leaves the newer parts alone
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
 inline constexpr size_t kMaxFenceTerms = 8;
@@ -36,6 +40,9 @@ enum class FrameType : uint16_t {
   kRelease = 5,
   kMismatch = 6,
   kBye = 7,
+  kCharge = 17,
+  kUncharge = 18,
+  kCount = 19,
   // daemon to client
   kWelcome = 32,
   kHandles = 33,
@@ -43,6 +50,7 @@ enum class FrameType : uint16_t {
   kDeny = 35,
   kNotice = 36,
   kClose = 37,
+  kCharged = 49,
   // launcher (`sluice run`) and command line to daemon, on the daemon's own socket
   kRegister = 64,
   kRegistered = 65,
@@ -161,6 +169,51 @@ struct Bye {
   Header header;
 };
 
+/// Memory that the driver gives outside the pool, by what it was asked for.
+enum class Family : uint32_t {
+  // Charged: against the job's limit (if it was given one) and against what the GPU has beside the
+  // pool.
+  kArray = 1,     // arrays and mipmapped arrays
+  kManaged = 2,   // cuMemAllocManaged
+  kPhysical = 3,  // cuMemCreate of the program's own
+  kPool = 4,      // driver pools that the arena cannot stand in for (exportable, imported, ...)
+  kGraph = 5,     // allocation nodes of graphs
+  kContext = 6,   // a further context: `bytes` is ignored, the daemon knows what one costs
+  // Counted: somebody else is charged for them, or they are not the GPU's.
+  kImported = 16,
+  kHostPinned = 17,
+  kHostRegistered = 18,
+};
+
+/// Asks for `bytes` more outside the pool. Answered at once: nothing out there is lent.
+struct Charge {
+  Header header;
+  uint32_t family;  // a charged Family
+  uint32_t reserved;
+  uint64_t bytes;
+};
+
+/// `bytes` of what was charged are the driver's again.
+struct Uncharge {
+  Header header;
+  uint32_t family;  // a charged Family
+  uint32_t reserved;
+  uint64_t bytes;  // at most what is charged
+};
+
+/// What the job has of a counted family now.
+struct Count {
+  Header header;
+  uint32_t family;  // a counted Family
+  uint32_t reserved;
+  uint64_t bytes;
+};
+
+struct Charged {
+  Header header;
+  uint64_t outside_bytes;  // what the job is charged for in all
+};
+
 struct Grant {
   Header header;
   uint32_t gate;  // the gate this answers, or kNoGate for a Lease
@@ -232,6 +285,8 @@ static_assert(sizeof(Release) == 24 + 16 * kMaxFenceTerms + 8 * kMaxExtentsPerFr
 static_assert(sizeof(Grant) == 40 + 8 * kMaxExtentsPerFrame);
 static_assert(sizeof(Release) <= kMaxFrameBytes && sizeof(Grant) <= kMaxFrameBytes);
 static_assert(sizeof(Deny) == 24 + kMaxTextBytes && sizeof(Notice) == 16 + kMaxTextBytes);
+static_assert(sizeof(Charge) == 32 && sizeof(Uncharge) == 32 && sizeof(Count) == 32);
+static_assert(sizeof(Charged) == 24);
 static_assert(sizeof(Register) == 168 && sizeof(Registered) == 24 + kMaxTextBytes);
 
 }  // namespace sluice::protocol

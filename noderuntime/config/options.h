@@ -18,6 +18,7 @@ struct Options {
   uint32_t gpu = 0;
   std::optional<uint64_t> pool_bytes;     // default: the device minus the reserve
   std::optional<uint64_t> reserve_bytes;  // default: an eighth of the device, at most 2 GiB
+  uint64_t context_bytes = 0;             // what a context is charged for
   uint64_t unit_bytes = 8 * kMiB;
   uint64_t handle_bytes = 32 * kMiB;
   std::string policy = "flow";

@@ -18,6 +18,7 @@ struct Raw {
   std::string gpu = "0";
   std::string pool;
   std::string reserve;
+  std::string context;
   std::string unit;
   std::string handle;
   std::string lanes = "2";
@@ -74,6 +75,9 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
     status = Take(ParseBytes(raw.reserve, "--reserve"), &bytes);
     options->reserve_bytes = bytes;
   }
+  if (status.ok() && given("--context")) {
+    status = Take(ParseBytes(raw.context, "--context"), &options->context_bytes);
+  }
   if (status.ok() && given("--lease-unit")) {
     status = Take(ParseBytes(raw.unit, "--lease-unit"), &options->unit_bytes);
   }
@@ -116,6 +120,8 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--gpu", raw.gpu, "number of the GPU (0)");
   app.add_option("--pool", raw.pool, "memory to lend (the GPU's minus the reserve)");
   app.add_option("--reserve", raw.reserve, "memory left to contexts (an eighth, at most 2 GiB)");
+  app.add_option("--context", raw.context,
+                 "what each context is charged for outside the pool (0: contexts are not charged)");
   app.add_option("--lease-unit", raw.unit, "unit of lending (8MiB)");
   app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
   app.add_option("--policy", options.policy, "flow or temporal (flow)");

@@ -92,6 +92,8 @@ Status Daemon::Init(const flow::FaultPlan& faults) {
   flow::FlowOptions flow;
   flow.pool_units = units;
   flow.unit_bytes = options_.unit_bytes;
+  flow.outside_bytes = device_->info().total_bytes - pool_.bytes();
+  flow.context_bytes = options_.context_bytes;
   flow.policy.policy = options_.policy;
   flow.policy.lanes = options_.lanes;
   flow.lend_eagerly = options_.lend == "eager";

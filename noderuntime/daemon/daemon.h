@@ -84,6 +84,7 @@ class Daemon : private flow::FlowSink {
 
   // flow::FlowSink (daemon_sink.cc)
   void Grant(flow::JobId job, const flow::GrantAnswer& answer) override;
+  void Charged(flow::JobId job, uint32_t seq, uint64_t outside_bytes) override;
   void Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code,
             const std::string& text) override;
   void Notice(flow::JobId job, uint32_t seq, const std::string& text) override;

@@ -134,6 +134,12 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     if (!client.session->request_outstanding()) service_.Add(NowNs() - now_ns);
   } else if (const auto* gate = std::get_if<protocol::Gate>(&event)) {
     status = flow_->OnGate(job_id, *gate, now_ns);
+  } else if (const auto* charge = std::get_if<protocol::Charge>(&event)) {
+    status = flow_->OnCharge(job_id, *charge, now_ns);
+  } else if (const auto* uncharge = std::get_if<protocol::Uncharge>(&event)) {
+    status = flow_->OnUncharge(job_id, *uncharge, now_ns);
+  } else if (const auto* count = std::get_if<protocol::Count>(&event)) {
+    status = flow_->OnCount(job_id, *count);
   } else if (auto* release = std::get_if<session::ReleaseFrame>(&event)) {
     status = flow_->OnRelease(job_id, std::move(*release), now_ns);
   } else if (const auto* mismatch = std::get_if<protocol::Mismatch>(&event)) {

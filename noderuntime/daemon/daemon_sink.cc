@@ -60,6 +60,16 @@ void Daemon::Grant(flow::JobId job, const flow::GrantAnswer& answer) {
   } while (sent < answer.extents.size());
 }
 
+void Daemon::Charged(flow::JobId job, uint32_t seq, uint64_t outside_bytes) {
+  Client* client = SessionOf(job);
+  if (client == nullptr) return;
+  client->session->Answered();
+  protocol::Charged frame = {};
+  frame.header = MakeHeader(protocol::FrameType::kCharged, sizeof frame, seq);
+  frame.outside_bytes = outside_bytes;
+  SendTo(job, frame);
+}
+
 void Daemon::Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) {
   Client* client = SessionOf(job);
   if (client == nullptr) return;

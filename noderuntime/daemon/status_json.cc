@@ -55,6 +55,19 @@ Json ProfileOf(const flow::FlowJob& job) {
   return json;
 }
 
+/// Bytes by family; what is only counted stands beside what is charged.
+Json Outside(const flow::Flow& flow, flow::JobId id, const flow::FlowJob* job) {
+  Json json = Json::object();
+  for (const auto& [family, bytes] : flow.outside().families(id)) {
+    if (bytes > 0) json[flow::FamilyName(family)] = bytes;
+  }
+  if (job == nullptr) return json;
+  for (const auto& [family, bytes] : job->counted) {
+    if (bytes > 0) json[flow::FamilyName(family)] = bytes;
+  }
+  return json;
+}
+
 }  // namespace
 
 void ServiceTimes::Add(uint64_t ns) {
@@ -92,6 +105,8 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["unit_bytes"] = unit;
   json["policy"] = flow.options().policy.policy;
   json["free_bytes"] = ledger.free() * unit;
+  json["outside_reserve_bytes"] = flow.outside().reserve();
+  json["outside_bytes"] = flow.outside().charged();
   json["jobs"] = Json::array();
   for (const auto& [id, facts] : jobs) {
     Json entry;
@@ -114,6 +129,8 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     entry["unfenced_bytes"] = state.unfenced * unit;
     entry["peak_held_bytes"] = state.peak * unit;
     entry["live_bytes"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
+    entry["outside_bytes"] = flow.outside().charged(id);
+    entry["outside"] = Outside(flow, id, job);
     entry["pressure"] = job != nullptr && job->pressure;
     entry["profile"] = job != nullptr ? ProfileOf(*job) : Json(nullptr);
     entry["waiting"] = job != nullptr ? Waiting(flow, *job, now_ns) : Json(nullptr);

@@ -115,6 +115,7 @@ Status TakeField(const std::string& key, const json& value, Record& record) {
   if (key == "policy") return TakeText(key, value, record.policy);
   if (key == "text") return TakeText(key, value, record.text);
   if (key == "unit_bytes") return TakeNumber(key, value, record.unit_bytes);
+  if (key == "bytes") return TakeNumber(key, value, record.bytes);
   if (key == "units") return TakeNumber(key, value, record.units);
   if (key == "contiguous") return TakeNumber(key, value, record.contiguous);
   if (key == "request") return TakeNumber(key, value, record.request);
@@ -142,6 +143,7 @@ std::string ToJson(const Record& record) {
   AppendText(line, "name", record.name);
   AppendText(line, "policy", record.policy);
   AppendNumber(line, "unit_bytes", record.unit_bytes);
+  AppendNumber(line, "bytes", record.bytes);
   AppendNumber(line, "units", record.units);
   AppendNumber(line, "contiguous", record.contiguous);
   AppendNumber(line, "request", record.request);

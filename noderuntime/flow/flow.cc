@@ -36,11 +36,14 @@ scheduler::ProfilerOptions ClientHash() {
 }  // namespace
 
 Flow::Flow(const FlowOptions& options, FlowSink* sink)
-    : options_(options), sink_(sink), ledger_(options.pool_units, options.unit_bytes) {
+    : options_(options),      sink_(sink),
+      ledger_(options.pool_units, options.unit_bytes),
+      outside_(options.outside_bytes) {
   Record record;
   record.event = EventKind::kPool;
   record.units = options_.pool_units;
   record.unit_bytes = options_.unit_bytes;
+  record.bytes = options_.outside_bytes;
   record.policy = options_.policy.policy;
   sink_->Log(record);
 }
@@ -111,6 +114,14 @@ void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
   FlowJob& job = jobs_.try_emplace(spec.id, spec, pages, ClientHash()).first->second;
   job.waits_since_ns = now_ns;
   job.last_launch_ns = now_ns;
+  // Its context is there already: what is asked is whether it may stay.
+  if (const Status charged = ChargeOutside(
+          spec.id, job, static_cast<uint32_t>(protocol::Family::kContext), options_.context_bytes);
+      !charged.ok()) {
+    job.refusal = charged.message();
+    job.waits_since_ns = 0;
+    return;
+  }
   TryAdmit(spec.id);
   Decide();
 }
@@ -181,7 +192,8 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
     return {};
   }
   const scheduler::GatePlan& place = plan.gates[gate.gate];
-  if (known->phase != Phase::kRunning || place.need_units <= known->leased) {
+  const Units need = std::min(place.need_units, known->limit - known->outside);
+  if (known->phase != Phase::kRunning || need <= known->leased) {
     AnswerGrant(id, {});
     return {};
   }
@@ -189,7 +201,7 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
   request.job = id;
   request.kind = RequestKind::kGate;
   request.gate = gate.gate;
-  request.units = place.need_units - known->leased;
+  request.units = need - known->leased;
   request.contiguous = std::min(place.contiguous, request.units);
   Enqueue(id, request);
   Decide();
@@ -244,12 +256,17 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
   CollectFences(id, job);
   fences_pending_ -= job->releases.size();
   const bool admitted = job->admitted;
+  // A context alone is no reason to wait: whoever says goodbye has destroyed it.
+  const bool has_outside =
+      outside_.charged(id) >
+      outside_.charged(id, static_cast<uint32_t>(protocol::Family::kContext));
+  if (!has_outside) outside_.Remove(id);
   jobs_.erase(id);
   const scheduler::Job* known = ledger_.Find(id);
   if (admitted && known != nullptr) {
     // The GPU is done with spare units, so only leased and unfenced ones need their last holder
-    // gone.
-    if (known->leased == 0 && known->unfenced == 0) {
+    // gone. What it has outside the pool is the driver's to take back, and goes with the process.
+    if (known->leased == 0 && known->unfenced == 0 && !has_outside) {
       Leave(id);
     } else {
       Log(RecordFor(EventKind::kDeath, id));
@@ -258,7 +275,7 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
     }
   }
   Decide();
-  return ledger_.Find(id) != nullptr;
+  return ledger_.Find(id) != nullptr || outside_.charged(id) > 0;
 }
 
 void Flow::Leave(JobId id) {
@@ -276,11 +293,13 @@ void Flow::Leave(JobId id) {
 void Flow::HolderGone(JobId id, uint64_t now_ns) {
   now_ns_ = now_ns;
   const scheduler::Job* known = ledger_.Find(id);
+  if (known == nullptr) outside_.Remove(id);  // it was never admitted
   if (known == nullptr || known->phase != Phase::kDying) return;
   const Extents held = ledger_.map().Held(id);
   if (!held.empty()) sink_->HolderChanged(held, scheduler::kNoJob);
   Log(RecordFor(EventKind::kFree, id));
   Must(ledger_.LastHolderGone(id));
+  outside_.Remove(id);
   Decide();
 }
 

@@ -13,6 +13,7 @@
 #include "noderuntime/flow/types.h"
 #include "noderuntime/session/frames.h"
 #include "scheduler/ledger/ledger.h"
+#include "scheduler/outside/outside.h"
 
 namespace sluice::flow {
 
@@ -22,6 +23,9 @@ enum class Urgency {
   kTimers,  // somebody may have to be told something
   kFences,  // a fence is awaited by somebody who waits for memory
 };
+
+/// "array", "managed", ...: a family of memory outside the pool, for people and logs.
+const char* FamilyName(uint32_t family);
 
 /// Profiles in, grants and gates out: a thin shell round the pure scheduling library. It keeps the
 /// ledger, feeds the profilers, asks the policy and says what was decided. Time is an argument, and
@@ -41,6 +45,9 @@ class Flow {
   Status OnGate(JobId job, const protocol::Gate& gate, uint64_t now_ns);
   Status OnRelease(JobId job, session::ReleaseFrame release, uint64_t now_ns);
   Status OnMismatch(JobId job, const protocol::Mismatch& mismatch, uint64_t now_ns);
+  Status OnCharge(JobId job, const protocol::Charge& charge, uint64_t now_ns);
+  Status OnUncharge(JobId job, const protocol::Uncharge& uncharge, uint64_t now_ns);
+  Status OnCount(JobId job, const protocol::Count& count);
 
   /// The session is over; its pages are not touched again. True: memory waits for HolderGone.
   bool Die(JobId job, uint64_t now_ns);
@@ -54,6 +61,7 @@ class Flow {
 
   const FlowOptions& options() const { return options_; }
   const scheduler::Ledger& ledger() const { return ledger_; }
+  const scheduler::OutsideAccount& outside() const { return outside_; }
   const std::vector<scheduler::Request>& requests() const { return requests_; }
   const FlowJob* Find(JobId job) const;
   size_t fences_pending() const { return fences_pending_; }
@@ -80,6 +88,11 @@ class Flow {
   bool FenceReached(const FlowJob& job, const PendingRelease& release) const;
   bool CollectFences(JobId id, FlowJob* job);
   void FinishRelease(JobId id, const PendingRelease& release);
+
+  // flow_outside.cc: memory outside the pool.
+  Status ChargeOutside(JobId id, const FlowJob& job, uint32_t family, uint64_t bytes);
+  void LogOutside(JobId id, uint32_t family);
+  Units OutsideUnits(JobId id, const FlowJob& job, uint64_t more_bytes) const;
 
   // flow_decide.cc: from requests to answers.
   void Decide();
@@ -125,6 +138,7 @@ class Flow {
   FlowOptions options_;
   FlowSink* sink_;
   Ledger ledger_;
+  scheduler::OutsideAccount outside_;
   std::map<JobId, FlowJob> jobs_;
   std::vector<Request> requests_;
   /// Requests that exceed their job's limit only until its own releases are fenced: the policy

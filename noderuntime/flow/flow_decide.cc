@@ -75,6 +75,11 @@ void Flow::TryAdmit(JobId id) {
   record.request = job->spec.request;
   record.limit = limit;
   Log(std::move(record));
+  if (outside_.charged(id) > 0) {
+    // Room was asked for when it was charged.
+    Must(ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
+    LogOutside(id, static_cast<uint32_t>(protocol::Family::kContext));
+  }
 
   Request request;
   request.job = id;

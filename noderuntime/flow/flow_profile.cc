@@ -131,7 +131,7 @@ Units Flow::ClaimFor(const FlowJob& job) const {
   const Units margin = std::max((most + 49) / 50, plan.piece_units);
   const Units wanted =
       careful ? std::max(scheduler::WithTenth(most), most + margin) : most + margin;
-  return std::max(std::min({wanted, known.limit, LargestClaim(ledger_, job.spec.id)}),
+  return std::max(std::min({wanted, known.limit - known.outside, LargestClaim(ledger_, job.spec.id)}),
                   known.held());
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +67,8 @@ struct FlowJob {
   uint32_t next_profile = 1;
   uint64_t stray_frames =
       0;  // frames about a profile that is gone; a few are in flight, many are a flood
+
+  std::map<uint32_t, uint64_t> counted;  // bytes by counted family
 
   Units use = 0;                 // most it held leased in this iteration
   Units measured_use = 0;        // the same while it was measured

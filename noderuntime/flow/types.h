@@ -26,6 +26,8 @@ struct FaultPlan {
 struct FlowOptions {
   Units pool_units = 0;
   uint64_t unit_bytes = 0;
+  uint64_t outside_bytes = 0;  // what the GPU has beside the pool
+  uint64_t context_bytes = 0;  // what each context is charged for; 0: contexts are not charged
   scheduler::Config policy;
   bool lend_eagerly = false;  // pressure is always on
   bool credit = true;
@@ -69,6 +71,7 @@ class FlowSink {
  public:
   virtual ~FlowSink() = default;
   virtual void Grant(JobId job, const GrantAnswer& answer) = 0;
+  virtual void Charged(JobId job, uint32_t seq, uint64_t outside_bytes) = 0;
   virtual void Deny(JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) = 0;
   virtual void Notice(JobId job, uint32_t seq, const std::string& text) = 0;
   virtual void Log(const scheduler::Record& record) = 0;

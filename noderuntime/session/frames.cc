@@ -119,6 +119,12 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return ParseRelease(datagram);
     case protocol::FrameType::kMismatch:
       return Fixed<protocol::Mismatch>(datagram, "Mismatch");
+    case protocol::FrameType::kCharge:
+      return Fixed<protocol::Charge>(datagram, "Charge");
+    case protocol::FrameType::kUncharge:
+      return Fixed<protocol::Uncharge>(datagram, "Uncharge");
+    case protocol::FrameType::kCount:
+      return Fixed<protocol::Count>(datagram, "Count");
     case protocol::FrameType::kBye:
       return Fixed<protocol::Bye>(datagram, "Bye");
     case protocol::FrameType::kRegister:

@@ -105,6 +105,17 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
             if (state_ != State::kReady) return misplaced("Mismatch");
             return mismatch;
           },
+          [&](protocol::Charge& charge) -> std::optional<SessionEvent> {
+            return request("Charge", charge);
+          },
+          [&](protocol::Uncharge& uncharge) -> std::optional<SessionEvent> {
+            if (state_ != State::kReady) return misplaced("Uncharge");
+            return uncharge;
+          },
+          [&](protocol::Count& count) -> std::optional<SessionEvent> {
+            if (state_ != State::kReady) return misplaced("Count");
+            return count;
+          },
           [&](protocol::Bye&) -> std::optional<SessionEvent> {
             state_ = State::kClosed;
             return Closed{"the client said goodbye", true};

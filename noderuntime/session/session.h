@@ -32,7 +32,8 @@ struct Closed {
   bool by_peer = false;  // hung up or said Bye; nothing was wrong
 };
 using SessionEvent = std::variant<Opened, protocol::Ready, protocol::Lease, protocol::Gate,
-                                  ReleaseFrame, protocol::Mismatch, Closed>;
+                                  ReleaseFrame, protocol::Mismatch, protocol::Charge,
+                                  protocol::Uncharge, protocol::Count, Closed>;
 
 /// The daemon's end of one client connection: the handshake, then one frame at a time. It knows
 /// what a client may say and when, not what it means. Whatever breaks the rules closes this session

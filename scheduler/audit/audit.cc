@@ -16,7 +16,8 @@ constexpr size_t kMaxViolations = 100;  // a broken log breaks every rule after 
 /// Runs the replay over the log and keeps the score.
 class Auditor {
  public:
-  Auditor(const Record& pool, size_t max_samples) : replay_(pool.units), max_samples_(max_samples) {
+  Auditor(const Record& pool, size_t max_samples)
+      : replay_(pool.units), reserve_bytes_(pool.bytes), max_samples_(max_samples) {
     report_.pool_units = pool.units;
     report_.unit_bytes = pool.unit_bytes;
     report_.policy = pool.policy;
@@ -102,12 +103,17 @@ class Auditor {
 
   void Budgets(const Record& record) {
     uint64_t held = 0;
+    uint64_t outside = 0;
     for (const auto& [id, job] : replay_.jobs()) {
       held += job.held;
       AuditJob& score = report_.jobs[id];
       score.peak_units = std::max(score.peak_units, job.held);
       score.limit_units = job.limit;
-      if (job.held > job.limit || (job.past_gate() && job.held > job.claim)) {
+      const bool dead = job.where == audit::Where::kDead;
+      outside += job.outside_bytes;
+      score.peak_outside_bytes = std::max(score.peak_outside_bytes, job.outside_bytes);
+      if ((!dead && uint64_t{job.held} + job.outside > job.limit) ||
+          (job.past_gate() && job.held > job.claim)) {
         ++report_.over_limit_moments;
         if (id == record.job)
           Violation("I1", "job " + std::to_string(id) + " holds more than its claim or its limit");
@@ -117,6 +123,12 @@ class Auditor {
       ++report_.over_budget_moments;
       Violation("I1",
                 "held and free add up to " + std::to_string(held + replay_.free()) + " units");
+    }
+    if (outside > reserve_bytes_ && record.event == EventKind::kOutside) {
+      ++report_.over_budget_moments;
+      Violation("outside", "jobs have " + std::to_string(outside) +
+                               " bytes outside the pool, where the GPU has " +
+                               std::to_string(reserve_bytes_));
     }
     const bool admits = record.event == EventKind::kAdmit || record.event == EventKind::kLimit ||
                         record.event == EventKind::kSettle;
@@ -183,6 +195,7 @@ class Auditor {
 
   audit::Replay replay_;
   AuditReport report_;
+  uint64_t reserve_bytes_;
   size_t max_samples_;
   size_t index_ = 0;
   size_t records_seen_ = 0;

@@ -13,7 +13,7 @@ namespace sluice::scheduler {
 
 struct AuditViolation {
   size_t record = 0;  // index in the log
-  std::string rule;   // "I0", "I1", "I3", "I4", "I5", "I7", "schema"
+  std::string rule;   // "I0", "I1", "I3", "I4", "I5", "I7", "outside", "schema"
   std::string text;
 };
 
@@ -22,6 +22,7 @@ struct AuditJob {
   std::string name;
   Units peak_units = 0;
   Units limit_units = 0;
+  uint64_t peak_outside_bytes = 0;  // most it had outside the pool
   double mean_over_peak =
       0;  // time-weighted mean of held over peak, while it was inside profiled iterations
   uint64_t iterations = 0;  // troughs reached

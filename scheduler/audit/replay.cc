@@ -96,6 +96,10 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kTrough:
       Trough(id, job, record.drained);
       break;
+    case EventKind::kOutside:
+      job->outside = record.units;
+      job->outside_bytes = record.bytes;
+      break;
     case EventKind::kMismatch:
       Expect(job->where == Where::kIteration, record, "inside an iteration");
       job->where = Where::kUnknownIteration;

@@ -23,6 +23,8 @@ struct ReplayJob {
   Units claim = 0;
   Units piece = kWholeClaim;
   Units held = 0;
+  Units outside = 0;           // what counts against its limit
+  uint64_t outside_bytes = 0;  // all of it
   std::vector<bool> base;         // held at the last two drained troughs
   std::vector<bool> last_trough;  // at the last one
   bool past_gate() const { return where == Where::kIteration || where == Where::kUnknownIteration; }

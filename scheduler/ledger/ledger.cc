@@ -170,7 +170,8 @@ Status Ledger::SetLimit(JobId job, Units limit) {
   // A profiled job relies on its claim until its trough. The claim of one without a profile is its
   // limit by another name and falls with it.
   const bool running = j->phase == Phase::kRunning;
-  const Units least = running ? std::max(j->terms.claim, j->held()) : j->held();
+  const Units has = j->held() + j->outside;
+  const Units least = running ? std::max(j->terms.claim, has) : has;
   if (limit < least) {
     return Precondition("limit: " + j->Title() + (running ? " was promised " : " holds ") +
                         Bytes(least) + ", a limit of " + Bytes(limit) + " is below that");
@@ -192,6 +193,19 @@ Status Ledger::SetRequest(JobId job, Units request) {
   return Status();
 }
 
+Status Ledger::SetOutside(JobId job, Units outside) {
+  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
+                      "outside");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (outside > j->outside && uint64_t{j->held()} + outside > j->limit) {
+    return Exhausted(j->Title() + " would have " + Bytes(outside) + " outside the pool, holds " +
+                     Bytes(j->held()) + " of it, and its limit is " + Bytes(j->limit));
+  }
+  j->outside = outside;
+  return Status();
+}
+
 Status Ledger::StartUnprofiled(JobId job) {
   auto known = Expect(job, {Phase::kWaiting, Phase::kParked}, "start");
   if (!known.ok()) return known.status();
@@ -207,7 +221,7 @@ Status Ledger::Settle(JobId job, Units limit) {
   auto known = Expect(job, {Phase::kUnprofiled}, "settle");
   if (!known.ok()) return known.status();
   Job* const j = *known;
-  if (limit < j->held()) {
+  if (limit < j->held() + j->outside) {
     return Precondition("settle: " + j->Title() + " holds " + Bytes(j->held()) + ", a limit of " +
                         Bytes(limit) + " is below that");
   }
@@ -338,6 +352,11 @@ Status Ledger::Grant(JobId job, const Extents& extents) {
                      Bytes(j->held() + TotalUnits(fresh)) + ", its claim is " +
                      Bytes(j->terms.claim));
   }
+  if (j->held() + TotalUnits(fresh) + j->outside > j->limit) {
+    return Exhausted("grant: " + j->Title() + " would hold " +
+                     Bytes(j->held() + TotalUnits(fresh)) + " and has " + Bytes(j->outside) +
+                     " outside the pool, its limit is " + Bytes(j->limit));
+  }
   Move(j, own, UnitState::kLeased, 0);
   Move(j, fresh, UnitState::kLeased, 0);
   return Status();
@@ -460,7 +479,8 @@ Status Ledger::CheckInvariants() const {
       return broken(job.Title() + " is above its claim");
     if (job.past_gate() && job.terms.claim > job.limit)
       return broken(job.Title() + " claims more than its limit");
-    if (job.held() > job.limit) return broken(job.Title() + " is above its limit");
+    if (job.held() + job.outside > job.limit && job.phase != Phase::kDying)
+      return broken(job.Title() + " is above its limit");
     for (const Extents& base : {job.base, job.last_trough}) {
       if (Merge(base) != base || (!base.empty() && base.back().end() > map_.units()))
         return broken("the base of " + job.Title() + " is no sorted list of extents of the pool");

@@ -38,6 +38,8 @@ struct Job {
   Units unfenced = 0;
   Units spare = 0;
   Units quarantined = 0;
+  /// What it has outside the pool that counts against its limit (scheduler/outside), rounded up.
+  Units outside = 0;
   Units peak = 0;  // most it ever held
   /// Units that were held at the last two drained troughs. Only what lies outside counts as given
   /// back at the next one: a tensor that is replaced in each iteration alternates between two
@@ -54,7 +56,7 @@ struct Job {
 
 /// The truth about one pool. A value: copy it, try an operation on the copy, look. Every operation
 /// either succeeds or leaves the ledger as it was and says precisely why not. It enforces I0, I1,
-/// and h <= C <= L; whether an operation is *safe* (I3) is asked of scheduler/safety before it is
+/// h <= C <= L and h + outside <= L; whether an operation is *safe* (I3) is asked of scheduler/safety before it is
 /// made.
 ///
 /// Errors: kNotFound, no such job or release; kFailedPrecondition, the job's phase or holdings do
@@ -75,6 +77,9 @@ class Ledger {
   /// with it.
   Status SetLimit(JobId job, Units limit);
   Status SetRequest(JobId job, Units request);
+  /// What the job has outside the pool now. More than before only where its limit has room for it
+  /// and for what it holds.
+  Status SetOutside(JobId job, Units outside);
 
   // the way past the gate
   Status StartUnprofiled(JobId job);  // waiting or parked; claim = limit, gives nothing back

@@ -21,6 +21,7 @@ constexpr Name kNames[] = {
     {EventKind::kSettle, "settle"}, {EventKind::kWait, "wait"},
     {EventKind::kDeny, "deny"},     {EventKind::kDeath, "death"},
     {EventKind::kFree, "free"},     {EventKind::kLeave, "leave"},
+    {EventKind::kOutside, "outside"},
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace sluice::scheduler {
 
 enum class EventKind : uint8_t {
-  kPool,   // units, unit_bytes, policy; always first
+  kPool,   // units, unit_bytes, policy, bytes (what the GPU has outside the pool); always first
   kAdmit,  // request, limit, name
   kLimit,  // limit, request
   kGate,   // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the
@@ -31,6 +31,8 @@ enum class EventKind : uint8_t {
   kSettle,    // unprofiled, and not waited for any more
   kWait,      // units, contiguous, text: a request has begun to wait
   kDeny,      // units, text
+  kOutside,   // bytes: all that it has outside the pool; units: how much of that counts against its
+              // limit; text: why it changed
   kDeath,     // everything is quarantined
   kFree,      // last holder gone; the job is removed
   kLeave,     // removed, held nothing
@@ -44,6 +46,7 @@ struct Record {
   std::string policy;
   std::string text;
   uint64_t unit_bytes = 0;
+  uint64_t bytes = 0;
   Units units = 0;
   Units contiguous = 0;
   Units request = 0;

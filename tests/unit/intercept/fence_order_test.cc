@@ -126,6 +126,7 @@ class Daemon : public flow::FlowSink {
   void Grant(flow::JobId, const flow::GrantAnswer& answer) override {
     shared_.to_client.Send(answer.extents);
   }
+  void Charged(flow::JobId, uint32_t, uint64_t) override { ++breaches_; }
   void Deny(flow::JobId, uint32_t, DenyCode, const std::string&) override { ++breaches_; }
   void Notice(flow::JobId, uint32_t, const std::string&) override {}
   void Log(const scheduler::Record&) override {}

@@ -350,6 +350,30 @@ TEST(Audit, DeathFreesWithTheLastHolder) {
   EXPECT_EQ(report.jobs.at(1).peak_units, 6u) << "the score of a job outlives it";
 }
 
+TEST(Audit, CatchesMoreOutsideThanThereIs) {
+  LogWriter log = TwoJobs();
+  log.records[0].bytes = 5000;
+  log.Add(EventKind::kOutside, 1).bytes = 3000;
+  Record& second = log.Add(EventKind::kOutside, 2);
+  second.bytes = 2000;
+  EXPECT_TRUE(Audit(log.records).ok());
+  EXPECT_EQ(Audit(log.records).jobs.at(1).peak_outside_bytes, 3000u);
+  log.Add(EventKind::kOutside, 2).bytes = 2001;
+  ExpectCaught(log, "outside", "5001 bytes outside the pool, where the GPU has 5000");
+}
+
+TEST(Audit, CatchesALimitThatForgetsWhatIsOutside) {
+  LogWriter log = TwoJobs();
+  log.records[0].bytes = 1 << 20;
+  Record& outside = log.Add(EventKind::kOutside, 1);
+  outside.bytes = 9 * 1024;
+  outside.units = 9;
+  log.Gate(1, 16, {{4, 5}});
+  EXPECT_TRUE(Audit(log.records).ok());
+  log.Grant(1, {{9, 1}});
+  ExpectCaught(log, "I1", "holds more than its claim or its limit");
+}
+
 TEST(Audit, ThinsTheSeriesEvenly) {
   LogWriter log = TwoJobs();
   for (int i = 0; i < 1000; ++i) log.Add(EventKind::kWait, 1);

@@ -249,6 +249,28 @@ TEST_F(LedgerTest, LeavesOnlyWithEmptyHands) {
   Ok(ledger.Leave(1));
 }
 
+TEST_F(LedgerTest, WhatIsOutsideThePoolTakesRoomInTheLimit) {
+  Parked(1, "a", 2, 8, {{0, 2}});
+  Ok(ledger.SetOutside(1, 3));
+  Ok(ledger.OpenGate(1, {8, 1, true, End::kLow}));
+  const Ledger before = ledger;
+  Refused(ledger.Grant(1, {{2, 4}}), before, "has 3.0 MiB outside the pool, its limit is 8.0 MiB");
+  Ok(ledger.Grant(1, {{2, 3}}));
+  const Ledger full = ledger;
+  Refused(ledger.SetOutside(1, 4), full, "holds 5.0 MiB of it, and its limit is 8.0 MiB");
+  Refused(ledger.SetLimit(1, 7), full, "was promised 8.0 MiB");
+  Ok(ledger.SetOutside(1, 0));
+  Ok(ledger.Grant(1, {{5, 3}}));
+}
+
+TEST_F(LedgerTest, ALimitDoesNotFallBelowWhatIsOutsideToo) {
+  Parked(1, "a", 2, 8, {{0, 2}});
+  Ok(ledger.SetOutside(1, 3));
+  const Ledger before = ledger;
+  Refused(ledger.SetLimit(1, 4), before, "a limit of 4.0 MiB is below that");
+  Ok(ledger.SetLimit(1, 5));
+}
+
 /// No operation can do this, so the test reaches into a copy.
 TEST_F(LedgerTest, ChecksBases) {
   Parked(1, "a", 2, 8, {{0, 2}});

@@ -22,6 +22,9 @@ class RecordingSink : public FlowSink {
     grants[job].push_back(answer);
     order.push_back("grant " + std::to_string(job));
   }
+  void Charged(JobId job, uint32_t, uint64_t outside_bytes) override {
+    charged[job].push_back(outside_bytes);
+  }
   void Deny(JobId job, uint32_t, protocol::DenyCode code, const std::string& text) override {
     denials[job].emplace_back(code, text);
     order.push_back("deny " + std::to_string(job));
@@ -46,6 +49,7 @@ class RecordingSink : public FlowSink {
   std::map<JobId, std::vector<GrantAnswer>> grants;
   std::map<JobId, std::vector<std::pair<protocol::DenyCode, std::string>>> denials;
   std::map<JobId, std::vector<std::string>> notices;
+  std::map<JobId, std::vector<uint64_t>> charged;
   std::vector<scheduler::Record> records;
   std::map<Units, JobId> holders;
   std::vector<std::string> order;
@@ -100,6 +104,7 @@ class FlowTest : public ::testing::Test {
   void Restart() {
     options_.pool_units = 40;
     options_.unit_bytes = kUnit;
+    options_.outside_bytes = 10 * kUnit;
     sink_ = RecordingSink();
     flow_ = std::make_unique<Flow>(options_, &sink_);
   }
@@ -127,6 +132,19 @@ class FlowTest : public ::testing::Test {
     frame.iteration = iteration;
     frame.drained = drained;
     return flow_->OnGate(job, frame, now_);
+  }
+  Status Charge(JobId job, protocol::Family family, uint64_t bytes) {
+    protocol::Charge frame = {};
+    frame.header.seq = ++seq_;
+    frame.family = static_cast<uint32_t>(family);
+    frame.bytes = bytes;
+    return flow_->OnCharge(job, frame, now_);
+  }
+  Status Uncharge(JobId job, protocol::Family family, uint64_t bytes) {
+    protocol::Uncharge frame = {};
+    frame.family = static_cast<uint32_t>(family);
+    frame.bytes = bytes;
+    return flow_->OnUncharge(job, frame, now_);
   }
   void Pass(uint64_t ns) {
     now_ += ns;
