@@ -65,9 +65,9 @@ TEST_F(FlowOutsideTest, AGivenLimitCoversBothSides) {
 }
 
 TEST_F(FlowOutsideTest, WhatWasChargedBeforeAdmissionCountsAfterIt) {
-  Start(1);  // has the pool until it is measured
+  Start(1, 38);
   ASSERT_TRUE(Lease(1, 30).ok());
-  Start(2, 12);
+  Start(2, 12, 5);  // its request does not fit beside that limit
   ASSERT_EQ(flow_->ledger().Find(2), nullptr);
   ASSERT_TRUE(Charge(2, Family::kArray, 13 * kUnit).ok());
   EXPECT_NE(Denial(2).find("asks for 13.0 MiB outside the pool"), std::string::npos) << Denial(2);
