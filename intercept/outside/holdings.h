@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stdint.h>
+
+#include "intercept/base/paged_array.h"
+
+namespace sluice {
+
+/// What a program can have outside the arena, by what names it.
+enum class Thing : uint8_t {
+  kArray = 1,  // CUarray or CUmipmappedArray
+  kPointer,    // a device address that the driver gave: managed, driver pool, IPC
+  kPhysical,   // CUmemGenericAllocationHandle
+  kMapping,    // a mapped range, by its start; `link` is the handle
+  kHost,       // pinned or registered host memory
+  kPool,       // CUmemoryPool
+  kGraphExec,  // an instantiated graph with allocation nodes
+  kExternal,   // CUexternalMemory
+  kContext,    // a context beside the session's
+};
+
+struct Holding {
+  uint64_t key;     // the handle or address
+  uint64_t bytes;   // what was charged or counted for it
+  uint64_t link;    // another thing's key, by kind
+  uint32_t family;  // protocol::Family; 0: neither charged nor counted
+  uint32_t refs;    // handles that the program has of it
+  uint32_t mapped;  // kPhysical: ranges it is mapped in
+  Thing thing;
+};
+
+/// Everything that the program holds outside the arena: what to give back when it lets go of a
+/// handle that says nothing of its size. Not thread-safe: the caller holds a lock. Open addressing,
+/// at most half full, no tombstones.
+class Holdings {
+ public:
+  constexpr Holdings() = default;
+
+  /// False when the host is out of memory: then nothing was added. A thing that is there already is
+  /// replaced: its handle was given up behind our back.
+  bool Insert(const Holding& holding);
+  /// Valid until the next Insert or Take; null when unknown.
+  Holding* Find(Thing thing, uint64_t key);
+  /// Removes it. False: unknown.
+  bool Take(Thing thing, uint64_t key, Holding* out);
+  /// The mapping that contains this address, or null. Looks at all: for rare calls.
+  Holding* FindMapping(uint64_t address);
+
+  /// f(holding) for all; f may change what is no key.
+  template <class F>
+  void ForEach(F f) {
+    for (uint32_t i = 0; i < capacity_; ++i) {
+      if (slots_[i].thing != Thing{}) f(slots_[i]);
+    }
+  }
+  uint32_t size() const { return size_; }
+  void FreeMemory();
+
+ private:
+  uint32_t Home(Thing thing, uint64_t key) const {
+    const uint64_t mixed =
+        (key ^ (uint64_t{static_cast<uint8_t>(thing)} << 56)) * 0x9e3779b97f4a7c15u;
+    return static_cast<uint32_t>(mixed >> 40) & (capacity_ - 1);
+  }
+  bool Grow();
+  void Place(const Holding& holding);
+
+  PagedArray<Holding> slots_;
+  uint32_t capacity_ = 0;
+  uint32_t size_ = 0;
+};
+
+}  // namespace sluice
