@@ -21,6 +21,10 @@ struct ProcessRow {
   uint64_t busy_ns;
   uint64_t bytes_now;
   uint64_t bytes_peak;
+  struct Bytes {
+    uint64_t requested;
+    uint64_t held;
+  } family[kFamilies];
 };
 
 struct Stats {
@@ -60,9 +64,17 @@ Stats Collect(GpuState* gpu) {
   }
   for (const ProcessEntry& p : page->process) {
     if (p.state == ProcessEntry::kFree) continue;
-    stats.processes.push_back({p.id.pid, p.name, p.state == ProcessEntry::kRunning,
-                               p.kernels.load(), p.busy_ns.load(), p.bytes_now.load(),
-                               p.bytes_peak.load()});
+    stats.processes.push_back({p.id.pid,
+                               p.name,
+                               p.state == ProcessEntry::kRunning,
+                               p.kernels.load(),
+                               p.busy_ns.load(),
+                               p.bytes_now.load(),
+                               p.bytes_peak.load(),
+                               {}});
+    for (uint32_t i = 0; i < kFamilies; ++i) {
+      stats.processes.back().family[i] = {p.family[i].requested.load(), p.family[i].held.load()};
+    }
   }
   return stats;
 }
@@ -119,9 +131,14 @@ std::string StatsJson(GpuState* gpu) {
     const ProcessRow& p = s.processes[i];
     Append(&text,
            "%s{\"pid\": %d, \"name\": %s, \"running\": %s, \"kernels\": %llu, \"busy_ns\": %llu, "
-           "\"bytes_now\": %llu, \"bytes_peak\": %llu}",
+           "\"bytes_now\": %llu, \"bytes_peak\": %llu, \"families\": {",
            i == 0 ? "" : ", ", p.pid, Quoted(p.name).c_str(), p.running ? "true" : "false",
            U(p.kernels), U(p.busy_ns), U(p.bytes_now), U(p.bytes_peak));
+    for (uint32_t f = 0; f < kFamilies; ++f) {
+      Append(&text, "%s\"%s\": {\"requested\": %llu, \"held\": %llu}", f == 0 ? "" : ", ",
+             kFamilyNames[f], U(p.family[f].requested), U(p.family[f].held));
+    }
+    text += "}}";
   }
   return text + "]}\n";
 }
@@ -145,6 +162,12 @@ std::string StatsText(GpuState* gpu) {
     Append(&text, "process %7d %-16s %s  %llu kernels, busy %.3f ms, %s now, %s at most\n", p.pid,
            p.name.c_str(), p.running ? "running " : "finished", U(p.kernels), ms(p.busy_ns),
            FormatBytes(p.bytes_now).c_str(), FormatBytes(p.bytes_peak).c_str());
+    for (uint32_t f = 0; f < kFamilies; ++f) {
+      const ProcessRow::Bytes& b = p.family[f];
+      if (b.requested == 0 && b.held == 0) continue;
+      Append(&text, "        %-9s %s asked for, %s held\n", kFamilyNames[f],
+             FormatBytes(b.requested).c_str(), FormatBytes(b.held).c_str());
+    }
   }
   return text;
 }

@@ -35,7 +35,7 @@ CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
   CUresult result = driver->virtual_memory->Replay(context->link_.get());
   if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(context->link_.get());
   if (result != CUDA_SUCCESS) {
-    gpu->Uncharge(gpu->machine().context_bytes, driver->process);
+    context->EndCharge();
     return result;
   }
   driver->executors.Add(context->link_.get());
@@ -67,14 +67,19 @@ void Context::Destroy() {
     if (stream != nullptr) driver_->streams.Delete(stream);
     stream = nullptr;
   }
-  for (const std::unique_ptr<Heap>* heap : {&plain_heap_, &pool_heap_}) {
-    if (*heap != nullptr) driver_->space.Free((*heap)->base(), (*heap)->window());
-  }
   plain_heap_.reset();
   pool_heap_.reset();
   queue_.reset();
   link_.reset();
-  driver_->gpu->Uncharge(driver_->gpu->machine().context_bytes, driver_->process);
+  EndCharge();
+}
+
+/// The executor charged what the context costs and is gone.
+void Context::EndCharge() {
+  const uint64_t bytes = driver_->gpu->machine().context_bytes;
+  const Payer payer{driver_->process, Family::kContext};
+  driver_->gpu->CountRequested(-static_cast<int64_t>(bytes), payer);
+  driver_->gpu->Uncharge(bytes, payer);
 }
 
 bool Context::Completed(const StreamMark& mark) const { return queue_->Done(mark.stream, mark.id); }
@@ -208,16 +213,16 @@ void Context::DeleteEvent(CUevent event) {
 
 Heap* Context::plain_heap() {
   if (plain_heap_ == nullptr) {
-    plain_heap_ =
-        Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(), this);
+    plain_heap_ = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kSync},
+                               &driver_->space, link_.get(), this);
   }
   return plain_heap_.get();
 }
 
 Heap* Context::pool_heap() {
   if (pool_heap_ == nullptr) {
-    pool_heap_ =
-        Heap::Create(driver_->gpu.get(), driver_->process, &driver_->space, link_.get(), this);
+    pool_heap_ = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kAsync},
+                              &driver_->space, link_.get(), this);
   }
   return pool_heap_.get();
 }

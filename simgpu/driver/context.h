@@ -68,6 +68,7 @@ class Context : private BlockPool::Order {
   bool Completed(const StreamMark& mark) const override;
   bool Follows(uint32_t stream, const StreamMark& mark) const override;
   CUstream PerThreadStream();
+  void EndCharge();
   void HostFunctionLoop();
 
   Driver* driver_;

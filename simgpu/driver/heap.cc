@@ -10,25 +10,71 @@ namespace {
 /// Addresses cost nothing: a window of several times the memory makes its fragmentation irrelevant.
 constexpr uint64_t kWindowFactor = 4;
 
+uint64_t Chunk(const GpuState& gpu) {
+  return std::max<uint64_t>(gpu.machine().granularity, 2u << 20);
+}
+
 }  // namespace
 
-std::unique_ptr<Heap> Heap::Create(GpuState* gpu, uint32_t process, AddressSpace* space,
-                                   ExecutorLink* link, const BlockPool::Order* order) {
-  const uint64_t chunk = std::max<uint64_t>(gpu->machine().granularity, 2u << 20);
-  const uint64_t window = (gpu->page()->capacity * kWindowFactor + chunk - 1) / chunk * chunk;
-  const std::optional<uint64_t> base = space->Reserve(window, chunk);
+uint64_t Heap::WindowBytes(const GpuState& gpu) {
+  const uint64_t chunk = Chunk(gpu);
+  return (gpu.page()->capacity * kWindowFactor + chunk - 1) / chunk * chunk;
+}
+
+std::unique_ptr<Heap> Heap::Create(GpuState* gpu, Payer payer, AddressSpace* space,
+                                   ExecutorLink* link, const BlockPool::Order* order,
+                                   std::optional<Window> window) {
+  const uint64_t bytes = WindowBytes(*gpu);
+  const std::optional<uint64_t> base = space->Reserve(bytes, Chunk(*gpu));
   if (!base) return nullptr;
-  Result<UniqueFd> file = gpu->CreateSparse(window);
+  if (!window) {
+    Result<UniqueFd> file = gpu->CreateSparse(bytes);
+    if (file.ok()) window = Window{std::move(*file)};
+  }
   ControlRequest request{};
   request.op = ControlOp::kMapMemory;
   request.a = *base;
-  request.b = window;
-  if (!file.ok() || link->Call(request, file->get()).result != CUDA_SUCCESS) {
-    space->Free(*base, window);
+  request.b = bytes;
+  request.c = window ? window->offset : 0;
+  if (!window || link->Call(request, window->file.get()).result != CUDA_SUCCESS) {
+    space->Free(*base, bytes);
     return nullptr;
   }
   return std::unique_ptr<Heap>(
-      new Heap(gpu, process, link, std::move(*file), *base, window, order));
+      new Heap(gpu, payer, space, link, std::move(*window), *base, bytes, order));
+}
+
+Heap::~Heap() {
+  gpu_->CountRequested(-static_cast<int64_t>(pool_.requested()), payer_);
+  gpu_->Uncharge(pool_.reserved(), payer_);
+  space_->Free(base_, bytes_);
+}
+
+/// What a change of the pool does to the count in the state page.
+void Heap::CountRequested(uint64_t before) {
+  const auto change = static_cast<int64_t>(pool_.requested() - before);
+  if (change != 0) gpu_->CountRequested(change, payer_);
+}
+
+std::optional<uint64_t> Heap::Alloc(uint64_t bytes, uint32_t stream) {
+  const uint64_t before = pool_.requested();
+  const std::optional<uint64_t> offset = pool_.Alloc(bytes, stream);
+  CountRequested(before);
+  if (!offset) return std::nullopt;
+  return base_ + *offset;
+}
+
+bool Heap::Free(uint64_t address, const StreamMark& mark) {
+  const uint64_t before = pool_.requested();
+  const bool freed = pool_.Free(address - base_, mark);
+  CountRequested(before);
+  return freed;
+}
+
+std::optional<BlockPool::Block> Heap::Find(uint64_t address) const {
+  std::optional<BlockPool::Block> block = pool_.Find(address - base_);
+  if (block) block->offset += base_;
+  return block;
 }
 
 bool Heap::Protect(uint64_t offset, uint64_t bytes, unsigned access) {
@@ -41,15 +87,16 @@ bool Heap::Protect(uint64_t offset, uint64_t bytes, unsigned access) {
 }
 
 bool Heap::Grow(uint64_t offset, uint64_t bytes) {
-  if (!gpu_->Back(file_.get(), offset, bytes, process_).ok()) return false;
+  if (bytes > window_.limit || pool_.reserved() > window_.limit - bytes) return false;
+  if (!gpu_->Back(file(), window_.offset + offset, bytes, payer_).ok()) return false;
   if (Protect(offset, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) return true;
-  gpu_->Drop(file_.get(), offset, bytes, process_);
+  gpu_->Drop(file(), window_.offset + offset, bytes, payer_);
   return false;
 }
 
 void Heap::Shrink(uint64_t offset, uint64_t bytes) {
   Protect(offset, bytes, CU_MEM_ACCESS_FLAGS_PROT_NONE);
-  gpu_->Drop(file_.get(), offset, bytes, process_);
+  gpu_->Drop(file(), window_.offset + offset, bytes, payer_);
 }
 
 }  // namespace sluice::simgpu

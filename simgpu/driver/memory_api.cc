@@ -18,9 +18,9 @@ std::optional<Range> FindAllocation(Context* context, uint64_t address) {
     const std::lock_guard lock(context->mutex);
     for (Heap* heap : {context->plain_heap(), context->pool_heap()}) {
       if (heap == nullptr || !heap->Contains(address)) continue;
-      const std::optional<BlockPool::Block> block = heap->pool().Find(address - heap->base());
+      const std::optional<BlockPool::Block> block = heap->Find(address);
       if (!block) return std::nullopt;
-      return Range{heap->base() + block->offset, block->bytes};
+      return Range{block->offset, block->bytes};
     }
   }
   Driver* driver = context->driver();
@@ -51,14 +51,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytes) {
   const std::lock_guard lock(context->mutex);
   Heap* heap = context->plain_heap();
   if (heap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::optional<uint64_t> offset = heap->pool().Alloc(bytes, StreamMark::kNone);
-  if (!offset && context->pool_heap() != nullptr) {
+  std::optional<uint64_t> address = heap->Alloc(bytes, StreamMark::kNone);
+  if (!address && context->pool_heap() != nullptr) {
     // What the stream-ordered pool keeps in reserve is there for others too.
-    context->pool_heap()->pool().Trim(0);
-    offset = heap->pool().Alloc(bytes, StreamMark::kNone);
+    context->pool_heap()->Trim(0);
+    address = heap->Alloc(bytes, StreamMark::kNone);
   }
-  if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
-  *dptr = heap->base() + *offset;
+  if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+  *dptr = *address;
   return CUDA_SUCCESS;
 }
 
@@ -90,19 +90,19 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     Heap* pool = context->pool_heap();
     if (pool != nullptr && pool->Contains(dptr)) {
       // The caller promises that the GPU is done with a stream-ordered block: no synchronisation.
-      return pool->pool().Free(dptr - pool->base(), {}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+      return pool->Free(dptr, {}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     Heap* plain = context->plain_heap();
     if (plain == nullptr || !plain->Contains(dptr)) return CUDA_ERROR_INVALID_VALUE;
-    const std::optional<BlockPool::Block> block = plain->pool().Find(dptr - plain->base());
-    if (!block || plain->base() + block->offset != dptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::optional<BlockPool::Block> block = plain->Find(dptr);
+    if (!block || block->offset != dptr) return CUDA_ERROR_INVALID_VALUE;
     marks = context->AllMarks();
   }
   result = context->WaitFor(marks);
   const std::lock_guard lock(context->mutex);
   Heap* plain = context->plain_heap();
-  if (!plain->pool().Free(dptr - plain->base(), {})) return CUDA_ERROR_INVALID_VALUE;
-  plain->pool().Trim(0);
+  if (!plain->Free(dptr, {})) return CUDA_ERROR_INVALID_VALUE;
+  plain->Trim(0);
   return result;
 }
 

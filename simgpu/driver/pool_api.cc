@@ -24,9 +24,9 @@ CUresult AllocAsync(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream
   if (result != CUDA_SUCCESS) return result;
   Heap* heap = context->pool_heap();
   if (heap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::optional<uint64_t> offset = heap->pool().Alloc(bytes, stream->slot);
-  if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
-  *dptr = heap->base() + *offset;
+  const std::optional<uint64_t> address = heap->Alloc(bytes, stream->slot);
+  if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+  *dptr = *address;
   return CUDA_SUCCESS;
 }
 
@@ -35,8 +35,8 @@ CUresult FreePlainBehind(Context* context, CUdeviceptr dptr, const std::vector<u
   const CUresult result = context->WaitFor(marks);
   const std::lock_guard lock(context->mutex);
   Heap* plain = context->plain_heap();
-  if (!plain->pool().Free(dptr - plain->base(), {})) return CUDA_ERROR_INVALID_VALUE;
-  plain->pool().Trim(0);
+  if (!plain->Free(dptr, {})) return CUDA_ERROR_INVALID_VALUE;
+  plain->Trim(0);
   return result;
 }
 
@@ -64,7 +64,7 @@ CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
         mark.id = context->Issue(stream, &marker, lock);
         if (mark.id == 0) return context->queue().error();
       }
-      return heap->pool().Free(dptr - heap->base(), mark) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+      return heap->Free(dptr, mark) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     Heap* plain = context->plain_heap();
     if (plain == nullptr || !plain->Contains(dptr)) return CUDA_ERROR_INVALID_VALUE;

@@ -42,7 +42,7 @@ void ControlServer::Answer(const ControlRequest& request, int fd_in, ControlRepl
       reply->b = static_cast<uint64_t>(getpid());
       break;
     case ControlOp::kMapMemory:
-      why = mappings_->MapDevice(request.a, request.b, fd.get());
+      why = mappings_->MapDevice(request.a, request.b, fd.get(), request.c);
       break;
     case ControlOp::kProtect:
       why = mappings_->Protect(request.a, request.b, request.c);

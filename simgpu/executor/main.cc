@@ -46,10 +46,12 @@ int main(int argc, char** argv) {
   // even if a forked child of the client lives on.
   sluice::UniqueFd own_memory;
   const uint64_t bytes = (*gpu)->machine().context_bytes;
+  const Payer payer{process, Family::kContext};
   CUresult start = CUDA_SUCCESS;
   if (bytes > 0) {
-    auto memory = (*gpu)->CreateMemory(bytes, process);
+    auto memory = (*gpu)->CreateMemory(bytes, payer);
     if (memory.ok()) {
+      (*gpu)->CountRequested(static_cast<int64_t>(bytes), payer);
       own_memory = std::move(*memory);
     } else {
       start = CUDA_ERROR_OUT_OF_MEMORY;

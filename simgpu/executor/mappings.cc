@@ -29,11 +29,11 @@ Mappings::Mappings(int32_t client_pid) : client_pid_(client_pid) {
   if (path != nullptr && (exempt == nullptr || strcmp(exempt, "1") != 0)) oracle_path_ = path;
 }
 
-std::string Mappings::MapDevice(uint64_t address, uint64_t bytes, int fd) {
+std::string Mappings::MapDevice(uint64_t address, uint64_t bytes, int fd, uint64_t offset) {
   struct stat info;
   if (fstat(fd, &info) != 0) return Failure("fstat");
   void* at = mmap(Pointer(address), bytes, PROT_NONE,
-                  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+                  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return Failure("map device memory");
   const std::lock_guard lock(mutex_);
   device_[address] = {bytes, info.st_ino, PROT_NONE, {}};

@@ -21,7 +21,7 @@ class Mappings {
   explicit Mappings(int32_t client_pid);
 
   /// These return an empty string or what went wrong.
-  std::string MapDevice(uint64_t address, uint64_t bytes, int fd);
+  std::string MapDevice(uint64_t address, uint64_t bytes, int fd, uint64_t offset);
   std::string Protect(uint64_t address, uint64_t bytes, uint64_t access);
   std::string UnmapDevice(uint64_t address, uint64_t bytes);
   std::string MapHost(uint64_t client_address, uint64_t bytes, int fd, uint64_t offset,

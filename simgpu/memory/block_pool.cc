@@ -3,11 +3,14 @@
 #include "simgpu/memory/block_pool.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <vector>
 
 namespace sluice::simgpu {
 namespace {
+
+std::atomic<uint64_t> g_serial{0};
 
 uint64_t Up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 uint64_t Down(uint64_t value, uint64_t step) { return value / step * step; }
@@ -29,7 +32,7 @@ bool BlockPool::Usable(const State& block, uint32_t stream) const {
 
 BlockPool::Blocks::iterator BlockPool::AddFree(uint64_t offset, uint64_t bytes,
                                                const StreamMark& mark) {
-  const auto added = blocks_.insert_or_assign(offset, State{bytes, true, mark}).first;
+  const auto added = blocks_.insert_or_assign(offset, State{bytes, true, mark, 0, 0}).first;
   free_.emplace(bytes, offset);
   return added;
 }
@@ -69,7 +72,7 @@ uint64_t BlockPool::Take(uint64_t offset, uint64_t bytes) {
     if (block_end > offset + bytes) AddFree(offset + bytes, block_end - offset - bytes, mark);
     end = block_end;
   }
-  blocks_[offset] = State{bytes, false, {}};
+  blocks_[offset] = State{bytes, false, {}, 0, 0};
   used_ += bytes;
   used_high_ = std::max(used_high_, used_);
   return offset;
@@ -136,7 +139,16 @@ bool BlockPool::Extend(uint64_t bytes, uint32_t stream) {
 
 std::optional<uint64_t> BlockPool::Alloc(uint64_t bytes, uint32_t stream) {
   if (bytes == 0 || bytes > window_) return std::nullopt;
-  bytes = Up(bytes, kGranule);
+  const std::optional<uint64_t> offset = AllocRounded(Up(bytes, kGranule), stream);
+  if (!offset) return std::nullopt;
+  State& block = blocks_.at(*offset);
+  block.requested = bytes;
+  block.serial = ++g_serial;
+  requested_ += bytes;
+  return offset;
+}
+
+std::optional<uint64_t> BlockPool::AllocRounded(uint64_t bytes, uint32_t stream) {
   if (const auto found = TakeBest(bytes, stream)) return found;
   Settle();
   if (const auto found = TakeBest(bytes, stream)) return found;
@@ -154,6 +166,7 @@ bool BlockPool::Free(uint64_t offset, const StreamMark& mark) {
   if (found == blocks_.end() || found->second.free) return false;
   uint64_t bytes = found->second.bytes;
   used_ -= bytes;
+  requested_ -= found->second.requested;
   blocks_.erase(found);
   StreamMark joined = mark;
   const auto join = [&](Blocks::iterator neighbour) {
@@ -205,7 +218,7 @@ std::optional<BlockPool::Block> BlockPool::Find(uint64_t offset) const {
   if (found == blocks_.begin()) return std::nullopt;
   --found;
   if (found->second.free || offset - found->first >= found->second.bytes) return std::nullopt;
-  return Block{found->first, found->second.bytes};
+  return Block{found->first, found->second.bytes, found->second.requested, found->second.serial};
 }
 
 }  // namespace sluice::simgpu

@@ -40,6 +40,8 @@ class BlockPool {
   struct Block {
     uint64_t offset = 0;
     uint64_t bytes = 0;
+    uint64_t requested = 0;
+    uint64_t serial = 0;  // no other block of this process has or had it
   };
 
   static constexpr uint64_t kGranule = 512;
@@ -56,6 +58,8 @@ class BlockPool {
   /// The allocated block that contains `offset`.
   std::optional<Block> Find(uint64_t offset) const;
 
+  /// Of the allocated blocks: what was asked for, and what they take (rounded up).
+  uint64_t requested() const { return requested_; }
   uint64_t used() const { return used_; }
   uint64_t reserved() const { return reserved_; }
   uint64_t used_high() const { return used_high_; }
@@ -68,6 +72,8 @@ class BlockPool {
     uint64_t bytes;
     bool free;
     StreamMark mark;
+    uint64_t requested = 0;
+    uint64_t serial = 0;
   };
   using Blocks = std::map<uint64_t, State>;
 
@@ -76,6 +82,7 @@ class BlockPool {
   void RemoveFree(Blocks::iterator block);
   void Settle();
   uint64_t Take(uint64_t offset, uint64_t bytes);
+  std::optional<uint64_t> AllocRounded(uint64_t bytes, uint32_t stream);
   std::optional<uint64_t> TakeBest(uint64_t bytes, uint32_t stream);
   std::optional<uint64_t> TakeRun(uint64_t bytes, uint32_t stream);
   bool Extend(uint64_t bytes, uint32_t stream);
@@ -86,6 +93,7 @@ class BlockPool {
   const Order* order_;
   Blocks blocks_;                                 // all backed bytes, allocated and free
   std::set<std::pair<uint64_t, uint64_t>> free_;  // (bytes, offset) of the free ones
+  uint64_t requested_ = 0;
   uint64_t used_ = 0;
   uint64_t reserved_ = 0;
   uint64_t used_high_ = 0;

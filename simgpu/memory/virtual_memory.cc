@@ -24,11 +24,11 @@ CUmemAllocationProp StandardProperties() {
 /// driver.
 struct VirtualMemory::Physical {
   ~Physical() {
-    if (charged) gpu->Uncharge(bytes, process);
+    if (fd.valid()) gpu->CountRequested(-static_cast<int64_t>(bytes), payer);
+    if (payer.family == Family::kVmm) gpu->Uncharge(bytes, payer);
   }
   GpuState* gpu = nullptr;
-  uint32_t process = 0;
-  bool charged = false;  // created here, not imported
+  Payer payer;  // kIpc: imported, and paid for elsewhere
   UniqueFd fd;
   uint64_t bytes = 0;
   CUmemAllocationProp prop{};
@@ -37,6 +37,7 @@ struct VirtualMemory::Physical {
 };
 
 CUmemGenericAllocationHandle VirtualMemory::Publish(std::shared_ptr<Physical> memory) {
+  gpu_->CountRequested(static_cast<int64_t>(memory->bytes), memory->payer);
   memory->handle = next_handle_++;
   memory->references = 1;
   const CUmemGenericAllocationHandle handle = memory->handle;
@@ -61,15 +62,15 @@ CUresult VirtualMemory::Create(CUmemGenericAllocationHandle* out, uint64_t bytes
       prop.requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  Result<UniqueFd> fd = gpu_->CreateMemory(bytes, process_);
+  const Payer payer{process_, Family::kVmm};
+  Result<UniqueFd> fd = gpu_->CreateMemory(bytes, payer);
   if (!fd.ok()) {
     return fd.status().code() == StatusCode::kResourceExhausted ? CUDA_ERROR_OUT_OF_MEMORY
                                                                 : CUDA_ERROR_OPERATING_SYSTEM;
   }
   auto memory = std::make_shared<Physical>();
   memory->gpu = gpu_;
-  memory->process = process_;
-  memory->charged = true;
+  memory->payer = payer;
   memory->fd = std::move(*fd);
   memory->bytes = bytes;
   memory->prop = prop;
@@ -180,7 +181,7 @@ CUresult VirtualMemory::Import(CUmemGenericAllocationHandle* out, int fd) {
   if (!bytes.ok() || *bytes == 0 || !Aligned(*bytes)) return CUDA_ERROR_INVALID_VALUE;
   auto memory = std::make_shared<Physical>();
   memory->gpu = gpu_;
-  memory->process = process_;
+  memory->payer = {process_, Family::kIpc};
   memory->fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!memory->fd.valid()) return CUDA_ERROR_OPERATING_SYSTEM;
   memory->bytes = *bytes;

@@ -120,7 +120,7 @@ GpuState::Memory GpuState::MemoryNow() const {
   return {page_->capacity - std::min(used, page_->capacity), page_->capacity};
 }
 
-Status GpuState::Charge(uint64_t bytes, uint32_t charge) {
+Status GpuState::Charge(uint64_t bytes, Payer payer) {
   if (page_->kernel_enforced == 0) {
     // Weaker than a tmpfs: what counts is the entry of the process that made the bytes, and they
     // are given back when that process ends even if another one still maps them.
@@ -132,15 +132,25 @@ Status GpuState::Charge(uint64_t bytes, uint32_t charge) {
       return Status(StatusCode::kResourceExhausted, "the simulated GPU is full");
     }
   }
-  if (charge < kMaxProcesses) {
-    ProcessEntry& entry = page_->process[charge];
+  if (payer.process < kMaxProcesses) {
+    ProcessEntry& entry = page_->process[payer.process];
+    entry.family[static_cast<uint32_t>(payer.family)].held.fetch_add(bytes);
     Raise(&entry.bytes_peak, entry.bytes_now.fetch_add(bytes) + bytes);
   }
   return {};
 }
 
-void GpuState::Uncharge(uint64_t bytes, uint32_t charge) {
-  if (charge < kMaxProcesses) page_->process[charge].bytes_now.fetch_sub(bytes);
+void GpuState::Uncharge(uint64_t bytes, Payer payer) {
+  if (payer.process >= kMaxProcesses) return;
+  ProcessEntry& entry = page_->process[payer.process];
+  entry.bytes_now.fetch_sub(bytes);
+  entry.family[static_cast<uint32_t>(payer.family)].held.fetch_sub(bytes);
+}
+
+void GpuState::CountRequested(int64_t bytes, Payer payer) {
+  if (payer.process >= kMaxProcesses) return;
+  page_->process[payer.process].family[static_cast<uint32_t>(payer.family)].requested.fetch_add(
+      static_cast<uint64_t>(bytes));
 }
 
 Result<UniqueFd> GpuState::CreateSparse(uint64_t bytes) {
@@ -153,16 +163,16 @@ Result<UniqueFd> GpuState::CreateSparse(uint64_t bytes) {
   return fd;
 }
 
-Result<UniqueFd> GpuState::CreateMemory(uint64_t bytes, uint32_t charge) {
+Result<UniqueFd> GpuState::CreateMemory(uint64_t bytes, Payer payer) {
   Result<UniqueFd> fd = CreateSparse(bytes);
   if (!fd.ok()) return fd;
-  const Status backed = Back(fd->get(), 0, bytes, charge);
+  const Status backed = Back(fd->get(), 0, bytes, payer);
   if (!backed.ok()) return backed;
   return fd;
 }
 
-Status GpuState::Back(int fd, uint64_t offset, uint64_t bytes, uint32_t charge) {
-  const Status charged = Charge(bytes, charge);
+Status GpuState::Back(int fd, uint64_t offset, uint64_t bytes, Payer payer) {
+  const Status charged = Charge(bytes, payer);
   if (!charged.ok()) return charged;
   int rc = 0;
   do {
@@ -170,15 +180,15 @@ Status GpuState::Back(int fd, uint64_t offset, uint64_t bytes, uint32_t charge) 
   } while (rc != 0 && errno == EINTR);
   if (rc == 0) return {};
   const int error = errno;
-  Uncharge(bytes, charge);
+  Uncharge(bytes, payer);
   if (error == ENOSPC) return Status(StatusCode::kResourceExhausted, "the simulated GPU is full");
   return Status::FromErrno(error, "back memory of the simulated GPU");
 }
 
-void GpuState::Drop(int fd, uint64_t offset, uint64_t bytes, uint32_t charge) {
+void GpuState::Drop(int fd, uint64_t offset, uint64_t bytes, Payer payer) {
   fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(bytes));
-  Uncharge(bytes, charge);
+  Uncharge(bytes, payer);
 }
 
 Result<uint64_t> GpuState::ImportedBytes(int fd) const {

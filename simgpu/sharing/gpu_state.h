@@ -40,16 +40,18 @@ class GpuState {
   };
   Memory MemoryNow() const;
 
-  /// A new file of `bytes` in the GPU's memory, all of it backed; `charge` names the process entry
-  /// that pays. Fails with kResourceExhausted when the GPU is full.
-  Result<UniqueFd> CreateMemory(uint64_t bytes, uint32_t charge);
+  /// A new file of `bytes` in the GPU's memory, all of it backed; `payer` says for whom and
+  /// for what. Fails with kResourceExhausted when the GPU is full.
+  Result<UniqueFd> CreateMemory(uint64_t bytes, Payer payer);
   /// A new file of `bytes` without any backing, for heaps that grow and shrink inside it.
   Result<UniqueFd> CreateSparse(uint64_t bytes);
   /// Backs or drops a range of a sparse file.
-  Status Back(int fd, uint64_t offset, uint64_t bytes, uint32_t charge);
-  void Drop(int fd, uint64_t offset, uint64_t bytes, uint32_t charge);
+  Status Back(int fd, uint64_t offset, uint64_t bytes, Payer payer);
+  void Drop(int fd, uint64_t offset, uint64_t bytes, Payer payer);
   /// Ends the charge of bytes whose file is closed by the caller.
-  void Uncharge(uint64_t bytes, uint32_t charge);
+  void Uncharge(uint64_t bytes, Payer payer);
+  /// Counts what the program asked for; `bytes` is negative when it gives back.
+  void CountRequested(int64_t bytes, Payer payer);
   /// Whether `fd` is memory of this GPU, and how much.
   Result<uint64_t> ImportedBytes(int fd) const;
 
@@ -62,7 +64,7 @@ class GpuState {
  private:
   GpuState(std::string dir, Machine machine, StatePage* page)
       : dir_(std::move(dir)), machine_(std::move(machine)), page_(page) {}
-  Status Charge(uint64_t bytes, uint32_t charge);
+  Status Charge(uint64_t bytes, Payer payer);
   void ReapLocked();
 
   std::string dir_;

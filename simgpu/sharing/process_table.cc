@@ -7,6 +7,17 @@
 
 /// The part of GpuState that keeps the lists of programs and executors.
 namespace sluice::simgpu {
+namespace {
+
+void ClearBytes(ProcessEntry* entry) {
+  entry->bytes_now.store(0);
+  for (FamilyBytes& family : entry->family) {
+    family.requested.store(0);
+    family.held.store(0);
+  }
+}
+
+}  // namespace
 
 void GpuState::ReapLocked() {
   for (ExecutorEntry& e : page_->executor) {
@@ -21,7 +32,7 @@ void GpuState::ReapLocked() {
     if (held) continue;
     p.state = ProcessEntry::kFinished;
     p.order = ++page_->finished_counter;
-    p.bytes_now.store(0);
+    ClearBytes(&p);
   }
 }
 
@@ -52,7 +63,7 @@ uint32_t GpuState::RegisterProcess(const ProcessId& id, const std::string& name)
   snprintf(entry.name, sizeof entry.name, "%s", name.c_str());
   entry.kernels.store(0);
   entry.busy_ns.store(0);
-  entry.bytes_now.store(0);
+  ClearBytes(&entry);
   entry.bytes_peak.store(0);
   return chosen;
 }

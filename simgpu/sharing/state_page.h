@@ -7,17 +7,28 @@
 #include <atomic>
 #include <cstdint>
 
+#include "simgpu/sharing/memory_family.h"
 #include "simgpu/sharing/process_id.h"
 
 namespace sluice::simgpu {
 
 inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
-inline constexpr uint32_t kStateVersion = 2;
+inline constexpr uint32_t kStateVersion = 3;
 inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
 inline constexpr uint32_t kMaxFinished = 64;
 inline constexpr uint32_t kMaxExecutors = 64;
 inline constexpr uint32_t kKeptViolations = 16;
+inline constexpr uint32_t kFamilySlots = 16;  // room for families to come
+static_assert(kFamilies <= kFamilySlots);
 inline constexpr uint32_t kNobody = UINT32_MAX;
+
+/// Bytes of one process and family. `requested` is what the program asked for and has not given
+/// back, `held` what that takes of the GPU (chunks and reserves included; nothing for another
+/// process's memory).
+struct FamilyBytes {
+  std::atomic<uint64_t> requested;
+  std::atomic<uint64_t> held;
+};
 
 /// A program that has used the GPU. Its statistics outlive it.
 struct ProcessEntry {
@@ -28,8 +39,9 @@ struct ProcessEntry {
   char name[32];
   std::atomic<uint64_t> kernels;
   std::atomic<uint64_t> busy_ns;
-  std::atomic<uint64_t> bytes_now;
+  std::atomic<uint64_t> bytes_now;  // held, over all families
   std::atomic<uint64_t> bytes_peak;
+  FamilyBytes family[kFamilySlots];
 };
 
 /// One executor, that is one context of a running program.

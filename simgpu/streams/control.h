@@ -10,7 +10,7 @@ namespace sluice::simgpu {
 /// do not wait for queued operations.
 enum class ControlOp : uint32_t {
   kStart,         // first request; reply: b: the executor's pid
-  kMapMemory,     // fd, a: device address, b: bytes; no access until kProtect
+  kMapMemory,     // fd, a: device address, b: bytes, c: file offset; no access until kProtect
   kProtect,       // a: device address, b: bytes, c: CUmemAccess_flags
   kUnmapMemory,   // a: device address, b: bytes
   kMapHost,       // fd, a: host address in the client, b: bytes, c: file offset, d: writable

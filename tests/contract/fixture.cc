@@ -195,7 +195,9 @@ bool AddRole(const char* role, int (*function)()) {
   return true;
 }
 
-uint64_t Stat(const std::string& key) {
+namespace {
+
+std::string StatsText() {
   const std::string command =
       std::string(SLUICE_SIMGPU_CTL) + " stats " + getenv("SLUICE_SIMGPU") + " --json";
   FILE* pipe = popen(command.c_str(), "r");
@@ -204,9 +206,32 @@ uint64_t Stat(const std::string& key) {
   size_t n = 0;
   while ((n = fread(buffer, 1, sizeof buffer, pipe)) > 0) text.append(buffer, n);
   pclose(pipe);
-  const size_t at = text.find("\"" + key + "\": ");
-  EXPECT_NE(at, std::string::npos) << key << " in " << text;
-  return at == std::string::npos ? 0 : strtoull(text.c_str() + at + key.size() + 4, nullptr, 10);
+  return text;
+}
+
+/// The number behind the first `key` after `*at`, which moves there.
+uint64_t NumberAfter(const std::string& text, const std::string& key, size_t* at) {
+  *at = text.find("\"" + key + "\": ", *at);
+  EXPECT_NE(*at, std::string::npos) << key << " in " << text;
+  return *at == std::string::npos ? 0 : strtoull(text.c_str() + *at + key.size() + 4, nullptr, 10);
+}
+
+}  // namespace
+
+uint64_t Stat(const std::string& key) {
+  size_t at = 0;
+  return NumberAfter(StatsText(), key, &at);
+}
+
+Counted CountedBytes(const std::string& family, int pid) {
+  const std::string text = StatsText();
+  size_t at = text.find("\"pid\": " + std::to_string(pid == 0 ? getpid() : pid) + ",");
+  EXPECT_NE(at, std::string::npos) << text;
+  if (at == std::string::npos) return {};
+  NumberAfter(text, family, &at);
+  if (at == std::string::npos) return {};
+  const uint64_t requested = NumberAfter(text, "requested", &at);
+  return {requested, NumberAfter(text, "held", &at)};
 }
 
 bool Eventually(bool (*done)(void*), void* argument) {

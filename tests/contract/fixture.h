@@ -87,6 +87,14 @@ bool AddRole(const char* role, int (*function)());
 /// The numbers of `simgpu-ctl stats --json`.
 uint64_t Stat(const std::string& key);
 
+/// What simgpu-ctl counts for this process (or another) and one family of memory.
+struct Counted {
+  uint64_t requested = 0;
+  uint64_t held = 0;
+  bool operator==(const Counted&) const = default;
+};
+Counted CountedBytes(const std::string& family, int pid = 0);
+
 /// Polls until `done`, at most ten seconds.
 bool Eventually(bool (*done)(void*), void* argument);
 template <typename F>
