@@ -45,8 +45,6 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 0},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
     {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 8},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
     {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 0},
     {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
@@ -106,10 +104,29 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   const CUresult result = Check(dev, &driver);
   if (result != CUDA_SUCCESS) return result;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const int capability = driver->gpu->machine().compute_capability;
+  if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
+    *value = capability / 10;
+    return CUDA_SUCCESS;
+  }
+  if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
+    *value = capability % 10;
+    return CUDA_SUCCESS;
+  }
   // Capabilities that are not listed are ones that this GPU does not have.
   *value = 0;
   for (const Attribute& row : kAttributes) {
     if (row.attribute == attribute) *value = row.value;
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
+  Driver* driver = nullptr;
+  const CUresult result = Check(dev, &driver);
+  if (result != CUDA_SUCCESS) return result;
+  if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *major = driver->gpu->machine().compute_capability / 10;
+  *minor = driver->gpu->machine().compute_capability % 10;
   return CUDA_SUCCESS;
 }

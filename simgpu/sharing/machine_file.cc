@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint64_t kMaxNs = 3'600'000'000'000;  // an hour: more is a slip of the pen
 constexpr std::string_view kKeys =
-    "name, time_scale, launch_queue, launch_ns, quantum_ns, granularity, context_bytes, "
+    "name, compute_capability, time_scale, launch_queue, launch_ns, quantum_ns, granularity, "
+    "context_bytes, "
     "copy_bytes_per_s, memset_bytes_per_s, create_ns, map_ns, set_access_ns, unmap_ns, "
     "cost.default, cost.KERNEL, delay.KERNEL";
 
@@ -81,6 +82,16 @@ std::string Set(Machine& machine, std::string_view key, std::string_view value) 
   if (key == "name") {
     if (value.empty() || value.size() > 64) return "1 to 64 characters";
     machine.name = value;
+    return {};
+  }
+  if (key == "compute_capability") {
+    // Those that this NVRTC compiles for.
+    const std::optional<double> number = Number<double>(value);
+    const double tenths = number.value_or(0) * 10;
+    if (!(tenths >= 50 && tenths <= 90) || std::abs(tenths - std::round(tenths)) > 1e-9) {
+      return "a number from 5.0 to 9.0 with one digit after the point";
+    }
+    machine.compute_capability = static_cast<int>(std::round(tenths));
     return {};
   }
   if (key == "time_scale") {

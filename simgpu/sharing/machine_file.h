@@ -21,6 +21,7 @@ struct KernelCost {
 /// docs/design/simulated-gpu.md lists the keys. All times are simulated nanoseconds.
 struct Machine {
   std::string name = "Sluice simulated GPU";
+  int compute_capability = 80;      // times ten
   double time_scale = 1;            // real seconds per simulated second
   uint64_t launch_queue = 1024;     // outstanding operations per context
   uint64_t launch_ns = 5000;        // CPU time of issuing one operation

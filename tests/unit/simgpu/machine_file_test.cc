@@ -18,6 +18,7 @@ TEST(MachineFile, ReadsEveryKindOfKey) {
   const Result<Machine> machine = ParseMachine(
       "# a small one\n"
       "name = Tiny GPU\n"
+      "compute_capability = 7.0\n"
       "time_scale = 0.5   # twice as fast as real time\n"
       "launch_queue=16\r\n"
       "\n"
@@ -29,6 +30,7 @@ TEST(MachineFile, ReadsEveryKindOfKey) {
       "m");
   ASSERT_TRUE(machine.ok()) << machine.status().message();
   EXPECT_EQ(machine->name, "Tiny GPU");
+  EXPECT_EQ(machine->compute_capability, 70);
   EXPECT_EQ(machine->time_scale, 0.5);
   EXPECT_EQ(machine->launch_queue, 16u);
   EXPECT_EQ(machine->granularity, 65536u);
@@ -47,7 +49,8 @@ TEST(MachineFile, NamesTheLineAndWhatIsAllowed) {
       {"time_scale = nan", "1e-6"},         {"granularity = 3MiB", "power of two"},
       {"cost.k = 1 + -2", "BASE_NS"},       {"cost.k = inf", "BASE_NS"},
       {"cost. = 1", "cost.KERNEL"},         {"colour = red", "launch_queue"},
-      {"just words", "key = value"},
+      {"just words", "key = value"},        {"compute_capability = 7.05", "5.0 to 9.0"},
+      {"compute_capability = 4", "5.0"},    {"compute_capability = 10.0", "5.0 to 9.0"},
   };
   for (const auto& c : cases) {
     const Result<Machine> machine = ParseMachine(std::string("\n") + c.text, "file");
