@@ -222,6 +222,35 @@ void Arena::RemoveFree(uint32_t id) {
   if (block.kind == BlockKind::kUnsynced) Unlist(id);
 }
 
+// The free block ends at `at` from now on; the rest is a new one behind it in tree and list, with
+// the same kind, mark and age. Neighbours of one kind must not stay so: the caller takes one of
+// them.
+void Arena::SplitFree(uint32_t id, uint32_t at) {
+  const uint32_t right = NewBlock(at, blocks_[id].end() - at);  // may not move blocks_
+  Block& left = blocks_[id];
+  Block& piece = blocks_[right];
+  piece.kind = left.kind;
+  piece.slot = left.slot;
+  piece.mark = left.mark;
+  piece.free_seq = left.free_seq;
+  piece.prev = id;
+  piece.next = left.next;
+  if (piece.next != kNoBlock) blocks_[piece.next].prev = right;
+  left.next = right;
+  CoverUnits(right, at, piece.end());
+  FreePath path;
+  FreeTree& tree = TreeOf(left);
+  index_.Find(tree, left.start, &path);
+  left.size = at - left.start;
+  index_.Change(tree, path, left.start, left.size);
+  index_.Insert(tree, piece.start, piece.size, right);
+  if (left.kind != BlockKind::kUnsynced) return;
+  piece.older = id;
+  piece.newer = left.newer;
+  (left.newer != kNoBlock ? blocks_[left.newer].older : list_[left.slot].newest) = right;
+  left.newer = right;
+}
+
 void Arena::FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark) {
   if (!Reserve()) return;  // the block leaks: better than half-entered
   Block& block = blocks_[id];

@@ -97,6 +97,8 @@ class Arena {
   static constexpr uint32_t kUnusedTree = kNoSlot + 2;
   static constexpr uint32_t kTrees = kNoSlot + 3;
   static constexpr uint32_t kNotLeased = 0xffffffff;
+  /// From this many units a block is large: a unit is then little beside it.
+  static constexpr uint32_t kLargeUnits = 8;
 
   struct FreeList {
     uint32_t oldest;
@@ -127,10 +129,13 @@ class Arena {
   void InsertFree(uint32_t id);
   void RemoveFree(uint32_t id);
   void MakeSynced(uint32_t id);
+  void SplitFree(uint32_t id, uint32_t at);
 
   uint32_t TakeFirst(uint32_t tree, uint32_t granules);
   uint32_t TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules);
   uint32_t TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules);
+  uint32_t StartIn(uint32_t from, uint32_t to, uint32_t granules) const;
+  uint32_t TakeLarge(FreeTree& tree, FreePath& path, uint32_t granules);
   uint32_t MakeLive(uint32_t id);
   uint32_t Combine(uint32_t granules, uint32_t slot);
 

@@ -21,7 +21,29 @@ uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkP
 uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
   FreePath path;
   if (!index_.FindEdge(tree_[tree], granules, high_end_, &path)) return kNoBlock;
+  if (granules >= kLargeUnits << unit_shift_) return TakeLarge(tree_[tree], path, granules);
   return high_end_ ? TakeHigh(tree_[tree], path, granules) : TakeLow(tree_[tree], path, granules);
+}
+
+// Where a block stands in free space: at the job's end of it. A large one reaches to a unit bound
+// on the other side, where there is room for that. What is less than a unit then lies before it,
+// next to what is small; behind it, small blocks would outlive it and stand in the middle of what
+// it leaves.
+uint32_t Arena::StartIn(uint32_t from, uint32_t to, uint32_t granules) const {
+  const uint32_t mask = unit_granules() - 1;
+  const uint32_t near = high_end_ ? to - granules : from;
+  if (granules < kLargeUnits << unit_shift_) return near;
+  const uint32_t bound = high_end_ ? near & ~mask : ((from + granules + mask) & ~mask) - granules;
+  return bound >= from && bound + granules <= to ? bound : near;
+}
+
+uint32_t Arena::TakeLarge(FreeTree& tree, FreePath& path, uint32_t granules) {
+  const uint32_t id = index_.ValueAt(tree, path);
+  const Block& block = blocks_[id];
+  const uint32_t start = StartIn(block.start, block.end(), granules);
+  if (start > block.start) SplitFree(id, start);
+  index_.Find(tree, start, &path);
+  return TakeLow(tree, path, granules);
 }
 
 // The low part of the free block becomes the live one; the rest keeps descriptor, list position and
@@ -99,6 +121,14 @@ uint32_t Arena::Combine(uint32_t granules, uint32_t slot) {
     }
   });
   if (last == kNoBlock) return kNoBlock;
+  const uint32_t start = StartIn(blocks_[first].start, blocks_[last].end(), granules);
+  while (blocks_[first].end() <= start) first = blocks_[first].next;
+  if (blocks_[first].start < start) {
+    const bool only = first == last;
+    SplitFree(first, start);
+    first = blocks_[first].next;
+    if (only) last = first;
+  }
   if (first == last) {
     FreePath path;
     index_.Find(TreeOf(blocks_[first]), blocks_[first].start, &path);

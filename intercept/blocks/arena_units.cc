@@ -76,29 +76,15 @@ void Arena::RemoveUnit(uint32_t unit) {
     Block& block = blocks_[id];
     const uint32_t next = block.next;
     if (block.start < from && block.end() > to) {
-      // Sticks out on both sides: the right piece is a new block behind it in tree and list.
-      const uint32_t right = NewBlock(to, block.end() - to);
-      Block& piece = blocks_[right];
+      SplitFree(id, to);
+      const uint32_t right = blocks_[id].next;
+      blocks_[right].prev = kNoBlock;
       Block& left = blocks_[id];
-      piece.kind = left.kind;
-      piece.slot = left.slot;
-      piece.mark = left.mark;
-      piece.free_seq = left.free_seq;
-      piece.next = left.next;
-      if (piece.next != kNoBlock) blocks_[piece.next].prev = right;
-      CoverUnits(right, to, piece.end());
       FreePath path;
       index_.Find(TreeOf(left), left.start, &path);
       left.size = from - left.start;
       left.next = kNoBlock;
       index_.Change(TreeOf(left), path, left.start, left.size);
-      index_.Insert(TreeOf(piece), piece.start, piece.size, right);
-      if (left.kind == BlockKind::kUnsynced) {
-        piece.older = id;
-        piece.newer = left.newer;
-        (left.newer != kNoBlock ? blocks_[left.newer].older : list_[left.slot].newest) = right;
-        left.newer = right;
-      }
       break;
     }
     FreePath path;

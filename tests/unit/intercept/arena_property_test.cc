@@ -229,7 +229,11 @@ TEST_P(ArenaProperty, MatchesTheModel) {
       case 2:
       case 3:
       case 4:
-        Allocate(1 + (below(4) == 0 ? below(200) : below(24)), slot);
+        // From 8 units on a block is large; few are so that the rest finds room.
+        Allocate(1 + (below(30) == 0  ? below(12 * kUnitGranules)
+                      : below(4) == 0 ? below(200)
+                                      : below(24)),
+                 slot);
         break;
       case 5:
       case 6:

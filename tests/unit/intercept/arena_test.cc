@@ -213,5 +213,53 @@ TEST_F(ArenaTest, TenThousandBlocksOfOneGranule) {
   EXPECT_EQ(At(Alloc(16 * kUnit, 1)), 0u);
 }
 
+/// A job that fills from either end of what it leases.
+class LargeBlocks : public ::testing::TestWithParam<bool> {
+ protected:
+  static constexpr uint32_t kUnits = 14;
+  static constexpr uint32_t kLarge = 10 * kUnit + 100;  // no whole number of units
+
+  void SetUp() override {
+    ASSERT_TRUE(arena_.Init(kUnits, kUnit));
+    ASSERT_TRUE(arena_.Grant({0, kUnits}));
+    arena_.FillFromHighEnd(GetParam());
+  }
+  void TearDown() override { arena_.FreeMemory(); }
+
+  uint32_t Alloc(uint32_t granules, uint32_t slot) {
+    return arena_.Allocate(granules, slot, marks_);
+  }
+
+  Arena arena_;
+  protocol::MarkPage marks_{};
+};
+
+// A program that keeps a little of what it makes beside a large block, and whose next large block
+// is a little larger, must not need a second place for it.
+TEST_P(LargeBlocks, WhatIsSmallDoesNotStandBehindThem) {
+  Alloc(kUnit / 4, kNoSlot);
+  uint32_t large = Alloc(kLarge, kNoSlot);
+  for (uint32_t round = 1; round <= 8; ++round) {
+    ASSERT_NE(Alloc(20, kNoSlot), kNoBlock);
+    arena_.FreeSynced(large);
+    large = Alloc(kLarge + round, kNoSlot);
+    ASSERT_NE(large, kNoBlock) << "round " << round;
+  }
+}
+
+TEST_P(LargeBlocks, AreCutFromWhatTheStreamFreedToo) {
+  const uint32_t whole = Alloc(kUnits * kUnit - 30, 3);
+  const uint32_t fence = Alloc(30, 3);
+  ASSERT_NE(whole, kNoBlock);
+  ASSERT_NE(fence, kNoBlock);
+  arena_.FreeOnStream(whole, 3, 7);
+  ASSERT_NE(Alloc(kLarge, 3), kNoBlock);
+  EXPECT_EQ(Alloc(kUnit, 4), kNoBlock) << "the rest still waits for its mark";
+  marks_.mark[3] = 7;
+  EXPECT_NE(Alloc(2 * kUnit, 4), kNoBlock);
+}
+
+INSTANTIATE_TEST_SUITE_P(FromBothEnds, LargeBlocks, ::testing::Bool());
+
 }  // namespace
 }  // namespace sluice
