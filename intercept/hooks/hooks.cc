@@ -9,6 +9,8 @@
 namespace sluice {
 namespace {
 
+using protocol::Family;
+
 CUstream Legacy(CUstream stream) { return stream == nullptr ? CU_STREAM_LEGACY : stream; }
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 

@@ -21,6 +21,9 @@ enum class Thing : uint8_t {
   kContext,    // a context beside the session's
 };
 
+inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
+inline uint64_t KeyOf(unsigned long long handle) { return handle; }  // NOLINT(google-runtime-int)
+
 struct Holding {
   uint64_t key;     // the handle or address
   uint64_t bytes;   // what was charged or counted for it

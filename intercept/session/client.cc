@@ -40,6 +40,7 @@ void Client::AfterForkInChild() {
   send_lock_.ForgetHolder();
   for (Lock& lock : mark_locks_) lock.ForgetHolder();
   state_lock_.ForgetHolder();
+  outside_lock_.ForgetHolder();
 }
 
 CUresult Client::EnsureSession() {
@@ -51,7 +52,11 @@ CUresult Client::EnsureSession() {
     const LockGuard guard(request_lock_);
     if (state_.load(std::memory_order_acquire) == State::kIdle) {
       opening_.store(true);
-      const CUresult result = OpenSession(device);
+      CUresult result = OpenSession(device);
+      if (result == CUDA_SUCCESS) {
+        result = DeclareOutside();
+        if (result != CUDA_SUCCESS) EndSessionLocked();
+      }
       opening_.store(false);
       if (result != CUDA_SUCCESS) return result;
     }
@@ -148,6 +153,7 @@ void Client::EndSessionLocked() {
     }
     while (ReleaseUnits(~0u) > 0) {
     }
+    ForgetContextOutside();
   }
   state_.store(State::kIdle, std::memory_order_release);
   {

@@ -14,6 +14,7 @@
 #include "intercept/gate/launch_timer.h"
 #include "intercept/gate/matcher.h"
 #include "intercept/lookup/driver_table.h"
+#include "intercept/outside/holdings.h"
 #include "intercept/session/session.h"
 #include "intercept/streams/stream_table.h"
 
@@ -27,6 +28,7 @@ namespace sluice {
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
+///   outside_lock_  what the program holds outside the arena; like the state lock
 /// Frees, events and queries take the last two only (frees: a mark is queued without waiting for
 /// another thread that queues one).
 class Client {
@@ -53,10 +55,49 @@ class Client {
   CUresult AllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
                       unsigned element_bytes);
   CUresult AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream);
-  CUresult RefuseManaged();
-  CUresult RefuseHandle();
   CUresult Free(CUdeviceptr address);
   CUresult FreeAsync(CUdeviceptr address, CUstream stream);
+
+  // Memory outside the pool: charged before the driver is asked (`issue`), given up when it has it
+  // back. Counted: nobody is charged.
+  template <class Key, class Issue>
+  CUresult AllocOutside(protocol::Family family, Thing thing, const Key* key, uint64_t bytes,
+                        Issue issue) {
+    if (bytes == 0) return issue();
+    if (const CUresult result = Charge(family, bytes); result != CUDA_SUCCESS) return result;
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS) {
+      Keep({KeyOf(*key), bytes, 0, static_cast<uint32_t>(family), 1, 0, thing});
+    } else {
+      Uncharge(family, bytes);
+    }
+    return result;
+  }
+  template <class Key, class Issue>
+  CUresult AllocCounted(protocol::Family family, Thing thing, const Key* key, uint64_t bytes,
+                        Issue issue) {
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS) KeepCounted(thing, KeyOf(*key), bytes, family);
+    return result;
+  }
+  template <class Key, class Issue>
+  CUresult FreeOutside(Thing thing, Key key, Issue issue) {
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS) GiveUp(thing, KeyOf(key));
+    return result;
+  }
+  CUresult AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags);
+
+  // Physical memory of the program's own, and where it is mapped.
+  CUresult CreatePhysical(CUmemGenericAllocationHandle* handle, size_t bytes,
+                          const CUmemAllocationProp* prop, unsigned long long flags);
+  CUresult ImportPhysical(CUmemGenericAllocationHandle* handle, void* os_handle,
+                          CUmemAllocationHandleType type);
+  CUresult RetainPhysical(CUmemGenericAllocationHandle* handle, void* address);
+  CUresult ReleasePhysical(CUmemGenericAllocationHandle handle);
+  CUresult MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
+                       CUmemGenericAllocationHandle handle, unsigned long long flags);
+  CUresult UnmapPhysical(CUdeviceptr address, size_t bytes);
 
   // Reports.
   CUresult MemGetInfo(size_t* free_bytes, size_t* total_bytes);
@@ -71,6 +112,22 @@ class Client {
   CUresult StreamSynchronize(CUstream stream);
   CUresult ContextSynchronize();
   CUresult EventSynchronize(CUevent event);
+  template <class Issue>
+  CUresult ContextCreate(CUcontext* out, Issue issue) {
+    const bool charged = has_session();
+    if (charged) {
+      const CUresult result = ChargeInSession(protocol::Family::kContext, 1);
+      if (result != CUDA_SUCCESS) return result;
+    }
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS) {
+      KeepContext(*out, charged);
+    } else if (charged) {
+      Uncharge(protocol::Family::kContext, 1);
+    }
+    return result;
+  }
+  CUresult PrimaryContextRetain(CUcontext* out, CUdevice device);
   CUresult ContextDestroy(CUcontext context);
   CUresult PrimaryContextReset(CUdevice device);
   CUresult PrimaryContextRelease(CUdevice device);
@@ -140,12 +197,31 @@ class Client {
   void Poison(const Block& block, CUstream stream);
   bool IsDefaultPool(CUmemoryPool pool) const;
 
+  // client_outside.cc
+  bool Accounted() const;
+  CUresult ChargeInSession(protocol::Family family, uint64_t bytes);
+  CUresult ChargeLocked(protocol::Family family, uint64_t bytes);
+  CUresult Charge(protocol::Family family, uint64_t bytes);
+  void Uncharge(protocol::Family family, uint64_t bytes);
+  void Keep(const Holding& holding);
+  void KeepCounted(Thing thing, uint64_t key, uint64_t bytes, protocol::Family family);
+  void KeepContext(CUcontext context, bool charged);
+  bool Forget(Thing thing, uint64_t key, Holding* out);
+  void GiveUp(Thing thing, uint64_t key);
+  void Count(protocol::Family family, int64_t change);
+  void SendCount(protocol::Family family);
+  CUresult DeclareOutside();
+  void ForgetContextOutside();
+  uint64_t OutsideInLimit() const;
+  void UnmapOne(const Holding& mapping);
+
   // client_streams.cc
   CUresult SlotOf(CUstream stream, uint32_t* slot);
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
   bool PrimaryContextActive(CUdevice device) const;
   bool InPrimaryContext(CUdevice device) const;
+  CUcontext OtherPrimaryContext(CUdevice device) const;
   bool Mark(uint32_t slot, bool required);
   bool Drain();
   bool WaitForMarks(const uint64_t* targets, uint32_t slots);
@@ -175,6 +251,7 @@ class Client {
   Lock send_lock_;
   Lock mark_locks_[protocol::kStreamSlots];
   Lock state_lock_;
+  Lock outside_lock_;
 
   Session session_;
   CUcontext context_ = nullptr;  // in which the session was opened
@@ -194,6 +271,10 @@ class Client {
   uint32_t reserved_high_units_ = 0;
   std::atomic<uint32_t> profile_seq_{0};
   uint32_t rejected_profile_ = 0;  // not followed (any more)
+
+  Holdings holdings_;                        // under outside_lock_
+  std::atomic<uint64_t> outside_bytes_{0};   // charged, contexts apart
+  std::atomic<uint64_t> counted_[3] = {};    // by counted family
 
   // Under request_lock_ or send_lock_.
   uint64_t iteration_ = 0;

@@ -54,22 +54,10 @@ CUresult Client::AllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_
   return result;
 }
 
-CUresult Client::RefuseManaged() {
-  Line()
-      .Text(
-          "managed memory is not covered by this job's limit and is refused "
-          "(cuMemAllocManaged); use cuMemAlloc or cuMemAllocAsync")
-      .PrintOnce();
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult Client::RefuseHandle() {
-  Line()
-      .Text(
-          "physical memory of the program's own is not covered by this job's limit and is "
-          "refused (cuMemCreate); use cuMemAlloc or cuMemAllocAsync")
-      .PrintOnce();
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult Client::AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags) {
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return AllocOutside(protocol::Family::kManaged, Thing::kPointer, out, bytes,
+                      [=, this] { return driver_->cuMemAllocManaged(out, bytes, flags); });
 }
 
 bool Client::TryAllocate(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out,
@@ -186,7 +174,8 @@ void Client::Poison(const Block& block, CUstream stream) {
 
 CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
   if (!has_session() || !session_.arena().Contains(address)) {
-    return driver_->cuMemFreeAsync(address, stream);
+    return FreeOutside(Thing::kPointer, address,
+                       [=, this] { return driver_->cuMemFreeAsync(address, stream); });
   }
   uint32_t slot = kNoSlot;
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
@@ -226,7 +215,8 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
 
 CUresult Client::Free(CUdeviceptr address) {
   if (!has_session() || !session_.arena().Contains(address)) {
-    return driver_->cuMemFree_v2(address);
+    return FreeOutside(Thing::kPointer, address,
+                       [=, this] { return driver_->cuMemFree_v2(address); });
   }
   Block block{};
   uint64_t free_seq = 0;

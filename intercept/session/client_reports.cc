@@ -12,7 +12,7 @@ CUresult Client::MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (EnsureSession() != CUDA_SUCCESS) return driver_->cuMemGetInfo_v2(free_bytes, total_bytes);
   const uint64_t limit = session_.LimitBytes();
   const LockGuard guard(state_lock_);
-  const uint64_t used = arena_.live_granules() << kGranuleShift;
+  const uint64_t used = (arena_.live_granules() << kGranuleShift) + OutsideInLimit();
   *total_bytes = limit;
   *free_bytes = used < limit ? limit - used : 0;
   return CUDA_SUCCESS;

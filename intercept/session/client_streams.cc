@@ -267,7 +267,25 @@ CUresult Client::ContextDestroy(CUcontext context) {
   const bool ours = has_session() && context == context_;
   const CUresult result = driver_->cuCtxDestroy_v2(context);
   if (ours && result == CUDA_SUCCESS) EndSession();
+  if (!ours && result == CUDA_SUCCESS) GiveUp(Thing::kContext, KeyOf(context));
   return result;
+}
+
+CUresult Client::PrimaryContextRetain(CUcontext* out, CUdevice device) {
+  const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxRetain(out, device); };
+  // A further reference to one that is there costs nothing.
+  return PrimaryContextActive(device) ? issue() : ContextCreate(out, issue);
+}
+
+// The primary context, if it is active and not the session's: what a release may end.
+CUcontext Client::OtherPrimaryContext(CUdevice device) const {
+  CUcontext primary = nullptr;
+  if (!PrimaryContextActive(device) ||
+      driver_->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
+  return has_session() && primary == context_ ? nullptr : primary;
 }
 
 bool Client::PrimaryContextActive(CUdevice device) const {
@@ -292,16 +310,21 @@ bool Client::InPrimaryContext(CUdevice device) const {
 
 CUresult Client::PrimaryContextReset(CUdevice device) {
   const bool ours = InPrimaryContext(device);
+  const CUcontext other = OtherPrimaryContext(device);
   const CUresult result = driver_->cuDevicePrimaryCtxReset_v2(device);
   if (ours && result == CUDA_SUCCESS) EndSession();
+  if (other != nullptr && result == CUDA_SUCCESS) GiveUp(Thing::kContext, KeyOf(other));
   return result;
 }
 
 CUresult Client::PrimaryContextRelease(CUdevice device) {
   const bool ours = InPrimaryContext(device);
+  const CUcontext other = OtherPrimaryContext(device);
   const CUresult result = driver_->cuDevicePrimaryCtxRelease_v2(device);
   // Others may have retained it, too.
-  if (ours && result == CUDA_SUCCESS && !PrimaryContextActive(device)) EndSession();
+  if (result != CUDA_SUCCESS || PrimaryContextActive(device)) return result;
+  if (ours) EndSession();
+  if (other != nullptr) GiveUp(Thing::kContext, KeyOf(other));
   return result;
 }
 

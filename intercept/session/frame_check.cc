@@ -33,6 +33,9 @@ const char* CheckFrame(Frame& frame, size_t bytes, size_t fds) {
       wanted = kFixed + frame.grant.extents * sizeof(protocol::Extent);
       break;
     }
+    case FrameType::kCharged:
+      wanted = sizeof(protocol::Charged);
+      break;
     case FrameType::kDeny:
       wanted = sizeof(protocol::Deny);
       if (bytes == wanted) frame.deny.text[protocol::kMaxTextBytes - 1] = 0;

@@ -16,6 +16,7 @@ union Frame {
   protocol::Handles handles;
   protocol::Grant grant;
   protocol::Deny deny;
+  protocol::Charged charged;
   protocol::Notice notice;
   protocol::Close close;
   uint8_t raw[protocol::kMaxFrameBytes];

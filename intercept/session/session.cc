@@ -119,6 +119,7 @@ const char* Session::TakeWelcome(const Frame& frame, FrameFds& fds) {
   handle_bytes_ = welcome.handle_bytes;
   handle_count_ = welcome.handle_count;
   limit_bytes_ = welcome.limit_bytes;
+  daemon_minor_ = welcome.minor;
   // Frames carry unit numbers and blocks count granules, both in 31 bits.
   constexpr uint64_t kMaxPool = uint64_t{FreeIndex::kLimit} << kGranuleShift;
   const bool sound = unit_bytes_ >= kPageBytes && (unit_bytes_ & (unit_bytes_ - 1)) == 0 &&
@@ -235,6 +236,10 @@ void Session::Await(uint32_t seq, Answer* answer) {
         answer->kind = Answer::kDenied;
         answer->code = static_cast<protocol::DenyCode>(frame.deny.code);
         memcpy(answer->text, frame.deny.text, sizeof answer->text);
+        return;
+      case FrameType::kCharged:
+        if (frame.header.seq != seq) break;
+        answer->kind = Answer::kGranted;
         return;
       case FrameType::kGrant:
         if (frame.grant.epoch <= epoch_ || frame.header.seq != seq) break;  // repeated: ignored

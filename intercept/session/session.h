@@ -69,6 +69,10 @@ class Session {
   uint64_t unit_bytes() const { return unit_bytes_; }
   uint32_t units() const { return units_; }
   uint64_t pool_bytes() const { return arena_.bytes(); }
+  /// What the daemon knows of the protocol (wire.h).
+  uint32_t daemon_minor() const { return daemon_minor_; }
+  /// Somebody gave the job a limit: it covers memory outside the pool, too.
+  bool limit_given() const { return limit_bytes_ != 0; }
   /// The most that this job may ever hold, as far as it is known: else the pool.
   uint64_t LimitBytes() const;
 
@@ -97,6 +101,7 @@ class Session {
   uint32_t handle_count_ = 0;
   uint32_t units_ = 0;
   uint64_t limit_bytes_ = 0;
+  uint32_t daemon_minor_ = 0;
   uint32_t seq_ = 0;
   uint64_t epoch_ = 0;
   bool high_end_ = false;

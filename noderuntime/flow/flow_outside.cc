@@ -110,7 +110,12 @@ Status Flow::OnCharge(JobId id, const protocol::Charge& charge, uint64_t now_ns)
     record.bytes = bytes;
     record.text = s.message();
     Log(std::move(record));
-    sink_->Deny(id, charge.header.seq, protocol::DenyCode::kOverLimit, s.message());
+    // Over its limit the job may give something back and ask again; a reserve that is full stays
+    // so, whatever it does.
+    const bool full = bytes > outside_.reserve() - outside_.charged();
+    sink_->Deny(id, charge.header.seq,
+                full ? protocol::DenyCode::kExhausted : protocol::DenyCode::kOverLimit,
+                s.message());
     return {};
   }
   sink_->Charged(id, charge.header.seq, outside_.charged(id));

@@ -187,15 +187,6 @@ TEST_F(ClientMemory, CapturedStreamsAreRefusedAndNeverMarked) {
   EXPECT_EQ(driver.marks, 0);
 }
 
-TEST_F(ClientMemory, WhatIsNotCoveredIsRefused) {
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(client->RefuseManaged(), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(client->RefuseHandle(), CUDA_ERROR_NOT_SUPPORTED);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(Contains(said, "cuMemAllocManaged"));
-  EXPECT_TRUE(Contains(said, "cuMemCreate"));
-}
-
 TEST_F(ClientMemory, ReportsAreConsistent) {
   Start({.limit_units = 16});
   size_t free_bytes = 0;

@@ -96,6 +96,8 @@ void FakeDaemon::HandShake() {
   protocol::Welcome welcome{};
   welcome.header = Head(FrameType::kWelcome, sizeof welcome, 0);
   welcome.major = protocol::kMajor;
+  welcome.minor = options_.minor;
+  welcome.limit_bytes = options_.limit_bytes;
   welcome.unit_bytes = options_.unit_bytes;
   welcome.handle_bytes = options_.unit_bytes * options_.units_per_handle;
   welcome.handle_count = options_.handles;
@@ -150,13 +152,26 @@ void FakeDaemon::Serve() {
         }
       }
     }
+    if (type == FrameType::kUncharge) {
+      protocol::Uncharge uncharge{};
+      memcpy(&uncharge, frame.data(), sizeof uncharge);
+      const std::lock_guard lock(mutex_);
+      EXPECT_GE(charged_[uncharge.family], uncharge.bytes) << "gives back what was never charged";
+      charged_[uncharge.family] -= uncharge.bytes;
+    }
+    if (type == FrameType::kCount) {
+      protocol::Count count{};
+      memcpy(&count, frame.data(), sizeof count);
+      const std::lock_guard lock(mutex_);
+      counted_[count.family] = count.bytes;
+    }
     if (type == FrameType::kHello) on_hello ? on_hello() : HandShake();
     {
       const std::lock_guard lock(mutex_);
       frames_.push_back(frame);
     }
     changed_.notify_all();
-    if (type == FrameType::kLease || type == FrameType::kGate) {
+    if (type == FrameType::kLease || type == FrameType::kGate || type == FrameType::kCharge) {
       std::aligned_storage_t<64, 8> copy;
       memcpy(&copy, frame.data(), std::min<size_t>(frame.size(), sizeof copy));
       const auto& request = *reinterpret_cast<const protocol::Header*>(&copy);
@@ -184,6 +199,9 @@ void FakeDaemon::AnswerAsUsual(const protocol::Header& request) {
     Grant(request.seq, {}, reinterpret_cast<const protocol::Gate&>(request).gate);
     return;
   }
+  if (request.type == static_cast<uint16_t>(FrameType::kCharge)) {
+    return AnswerCharge(reinterpret_cast<const protocol::Charge&>(request));
+  }
   const auto& lease = reinterpret_cast<const protocol::Lease&>(request);
   const uint32_t limit = options_.limit_units == 0 ? units() : options_.limit_units;
   std::vector<protocol::Extent> extents;
@@ -201,6 +219,44 @@ void FakeDaemon::AnswerAsUsual(const protocol::Header& request) {
   } else {
     Grant(request.seq, extents, protocol::kNoGate);
   }
+}
+
+void FakeDaemon::AnswerCharge(const protocol::Charge& charge) {
+  protocol::Charged answer{};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [family, bytes] : charged_) answer.outside_bytes += bytes;
+    if (answer.outside_bytes + charge.bytes <= options_.outside_bytes) {
+      charged_[charge.family] += charge.bytes;
+      answer.header = Head(FrameType::kCharged, sizeof answer, charge.header.seq);
+      answer.outside_bytes += charge.bytes;
+    }
+  }
+  changed_.notify_all();
+  if (answer.header.bytes == 0) {
+    Deny(charge.header.seq, protocol::DenyCode::kExhausted, "nothing is left outside the pool");
+  } else {
+    SendRaw(&answer, sizeof answer);
+  }
+}
+
+uint64_t FakeDaemon::WaitFor(const std::map<uint32_t, uint64_t>& table, uint32_t family,
+                             uint64_t expected) {
+  std::unique_lock lock(mutex_);
+  const auto now = [&] {
+    const auto found = table.find(family);
+    return found == table.end() ? 0 : found->second;
+  };
+  changed_.wait_for(lock, std::chrono::seconds(10), [&] { return now() == expected; });
+  return now();
+}
+
+uint64_t FakeDaemon::WaitCharged(protocol::Family family, uint64_t expected) {
+  return WaitFor(charged_, static_cast<uint32_t>(family), expected);
+}
+
+uint64_t FakeDaemon::WaitCounted(protocol::Family family, uint64_t expected) {
+  return WaitFor(counted_, static_cast<uint32_t>(family), expected);
 }
 
 void FakeDaemon::Grant(uint32_t seq, const std::vector<protocol::Extent>& extents, uint32_t gate,

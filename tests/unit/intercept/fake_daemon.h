@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -26,6 +27,9 @@ class FakeDaemon {
     uint32_t handles = 4;
     uint32_t units_per_handle = 8;
     uint32_t limit_units = 0;  // 0: the pool
+    uint64_t limit_bytes = 0;  // as somebody gave it; 0: nobody did
+    uint64_t outside_bytes = 1 << 20;
+    uint16_t minor = protocol::kMinor;
     bool sealed = true;
   };
   /// A client's frame as it came.
@@ -51,7 +55,7 @@ class FakeDaemon {
   void Close(const char* text);
   void SendRaw(const void* bytes, size_t count);
   void HangUp();
-  /// The default answer to a Lease or Gate.
+  /// The default answer to a Lease, Gate or Charge.
   void AnswerAsUsual(const protocol::Header& request);
 
   /// Waits (bounded) until `count` frames of this type have come; returns them all.
@@ -68,12 +72,18 @@ class FakeDaemon {
   /// True when every holder of the liveness pipe is gone.
   bool LivenessHungUp();
   uint64_t held_units();
+  /// What is charged for a family, by the frames that came so far. Waits (bounded) for `expected`.
+  uint64_t WaitCharged(protocol::Family family, uint64_t expected);
+  /// What is counted for a family, the same way.
+  uint64_t WaitCounted(protocol::Family family, uint64_t expected);
 
  private:
   void Serve();
   void HandShake();
   void* MakePage(const char* name, size_t bytes, int* fd);
   std::vector<protocol::Extent> TakeUnits(uint32_t count);
+  void AnswerCharge(const protocol::Charge& charge);
+  uint64_t WaitFor(const std::map<uint32_t, uint64_t>& table, uint32_t family, uint64_t expected);
 
   Options options_;
   std::string folder_;
@@ -86,6 +96,8 @@ class FakeDaemon {
   std::vector<int> page_fds_;
   std::vector<bool> held_;
   std::vector<Bytes> frames_;
+  std::map<uint32_t, uint64_t> charged_;
+  std::map<uint32_t, uint64_t> counted_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::thread thread_;

@@ -80,6 +80,30 @@ FakeDriver::FakeDriver() {
     return CUDA_SUCCESS;
   };
   table_.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
+  table_.cuMemCreate = [](CUmemGenericAllocationHandle* handle, size_t,
+                          const CUmemAllocationProp*, unsigned long long) {  // NOLINT
+    if (Get().create_result == CUDA_SUCCESS) *handle = Get().next_handle++;
+    return Get().create_result;
+  };
+  table_.cuMemRetainAllocationHandle = [](CUmemGenericAllocationHandle* handle, void*) {
+    *handle = Get().next_handle++;
+    return CUDA_SUCCESS;
+  };
+  table_.cuMemAllocManaged = [](CUdeviceptr* at, size_t, unsigned) {
+    if (Get().create_result == CUDA_SUCCESS) *at = 0x10000 * Get().next_handle++;
+    return Get().create_result;
+  };
+  table_.cuDevicePrimaryCtxGetState = [](CUdevice dev, unsigned* flags, int* active) {
+    *flags = 0;
+    *active = Get().primary_active[dev] ? 1 : 0;
+    return CUDA_SUCCESS;
+  };
+  table_.cuDevicePrimaryCtxRetain = [](CUcontext* out, CUdevice dev) {
+    if (Get().create_result != CUDA_SUCCESS) return Get().create_result;
+    Get().primary_active[dev] = true;
+    *out = reinterpret_cast<CUcontext>(0xd0);
+    return CUDA_SUCCESS;
+  };
   table_.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
     return CUDA_SUCCESS;
   };

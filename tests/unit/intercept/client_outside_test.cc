@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/unit/intercept/client_fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using protocol::Family;
+using protocol::FrameType;
+
+class ClientOutside : public ClientTest {
+ protected:
+  static CUmemAllocationProp DeviceMemory(int device = 0) {
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    return prop;
+  }
+  CUmemGenericAllocationHandle Create(size_t bytes) {
+    CUmemGenericAllocationHandle handle = 0;
+    const CUmemAllocationProp prop = DeviceMemory();
+    EXPECT_EQ(client->CreatePhysical(&handle, bytes, &prop, 0), CUDA_SUCCESS);
+    return handle;
+  }
+  uint64_t Physical(uint64_t expected) { return daemon->WaitCharged(Family::kPhysical, expected); }
+};
+
+TEST_F(ClientOutside, ManagedMemoryIsChargedUntilItIsFreed) {
+  CUdeviceptr at = 0;
+  ASSERT_EQ(client->AllocManaged(&at, 1000, 1), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 1000), 1000u);
+  driver.foreign_frees.clear();
+  static_cast<void>(client->Free(at));
+  EXPECT_EQ(driver.foreign_frees.size(), 1u);
+}
+
+TEST_F(ClientOutside, WhatTheDriverRefusesIsNotPaidFor) {
+  CUdeviceptr at = 0;
+  driver.create_result = CUDA_ERROR_INVALID_VALUE;
+  EXPECT_EQ(client->AllocManaged(&at, 1000, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(daemon->Count(FrameType::kCharge), 1u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 0), 0u);
+  EXPECT_EQ(daemon->Wait(FrameType::kUncharge, 1).size(), 1u);
+}
+
+TEST_F(ClientOutside, WhatTheDaemonRefusesTheDriverIsNotAskedFor) {
+  testing::internal::CaptureStderr();
+  CUdeviceptr at = 0;
+  const uint64_t next = driver.next_handle;
+  EXPECT_EQ(client->AllocManaged(&at, 2 << 20, 1), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(driver.next_handle, next);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "nothing is left outside the pool"));
+}
+
+TEST_F(ClientOutside, PhysicalMemoryIsPaidForUntilTheLastHandleAndMappingAreGone) {
+  const auto handle = Create(4096);
+  EXPECT_EQ(Physical(4096), 4096u);
+  EXPECT_EQ(client->MapPhysical(0x10000, 4096, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(client->MapPhysical(0x20000, 4096, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  // Another handle for what is mapped there, by another number.
+  CUmemGenericAllocationHandle again = 0;
+  EXPECT_EQ(client->RetainPhysical(&again, reinterpret_cast<void*>(0x10800)), CUDA_SUCCESS);
+  EXPECT_NE(again, handle);
+  EXPECT_EQ(client->UnmapPhysical(0x10000, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(client->UnmapPhysical(0x20000, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->Count(FrameType::kUncharge), 0u);
+  EXPECT_EQ(client->ReleasePhysical(again), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+}
+
+TEST_F(ClientOutside, OneUnmapEndsSeveralMappings) {
+  const auto a = Create(4096);
+  const auto b = Create(8192);
+  EXPECT_EQ(client->MapPhysical(0x10000, 4096, 0, a, 0), CUDA_SUCCESS);
+  EXPECT_EQ(client->MapPhysical(0x11000, 8192, 0, b, 0), CUDA_SUCCESS);
+  EXPECT_EQ(client->ReleasePhysical(a), CUDA_SUCCESS);
+  EXPECT_EQ(client->ReleasePhysical(b), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(4096 + 8192), 4096u + 8192u);
+  EXPECT_EQ(client->UnmapPhysical(0x10000, 4096 + 8192), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+}
+
+TEST_F(ClientOutside, ImportedMemoryIsCountedWhenItIsMapped) {
+  AllocAsync(512);
+  CUmemGenericAllocationHandle handle = 0;
+  driver.next_handle = 0x900;
+  ASSERT_EQ(client->ImportPhysical(&handle, nullptr, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            CUDA_SUCCESS);
+  EXPECT_EQ(client->MapPhysical(0x10000, 4096, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kImported, 4096), 4096u);
+  EXPECT_EQ(client->UnmapPhysical(0x10000, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kImported, 0), 0u);
+  EXPECT_EQ(daemon->Count(FrameType::kCharge), 0u);
+}
+
+TEST_F(ClientOutside, MemoryOfTheHostIsNotTheGpus) {
+  AllocAsync(512);
+  CUmemAllocationProp prop = DeviceMemory();
+  prop.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(client->CreatePhysical(&handle, 4096, &prop, 0), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->Count(FrameType::kCharge), 0u);
+  prop = DeviceMemory(1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(client->CreatePhysical(&handle, 4096, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "physical memory on device 1"));
+}
+
+TEST_F(ClientOutside, HostMemoryIsCountedFromBeforeTheSession) {
+  void* at = reinterpret_cast<void*>(0x7000);
+  const auto fine = [] { return CUDA_SUCCESS; };
+  EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &at, 100, fine), CUDA_SUCCESS);
+  AllocAsync(512);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 100), 100u);
+  EXPECT_EQ(client->FreeOutside(Thing::kHost, at, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 0), 0u);
+}
+
+TEST_F(ClientOutside, FurtherContextsAreChargedWheneverTheyWereMade) {
+  const auto fine = [] { return CUDA_SUCCESS; };
+  auto* early = reinterpret_cast<CUcontext>(0xe1);
+  auto* own = driver.context;
+  EXPECT_EQ(client->ContextCreate(&early, fine), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextCreate(&own, fine), CUDA_SUCCESS);
+  AllocAsync(512);
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 1), 1u) << "the session's own is the daemon's to charge";
+  CUcontext primary = nullptr;
+  EXPECT_EQ(client->PrimaryContextRetain(&primary, 0), CUDA_SUCCESS);
+  EXPECT_EQ(client->PrimaryContextRetain(&primary, 0), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 2), 2u);
+  EXPECT_EQ(client->ContextDestroy(early), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 1), 1u);
+}
+
+TEST_F(ClientOutside, AContextThatTheReserveHasNoRoomForIsRefused) {
+  Start({.outside_bytes = 0});
+  AllocAsync(512);
+  auto* other = reinterpret_cast<CUcontext>(0xe1);
+  bool issued = false;
+  const auto issue = [&] {
+    issued = true;
+    return CUDA_SUCCESS;
+  };
+  EXPECT_EQ(client->ContextCreate(&other, issue), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_FALSE(issued);
+}
+
+TEST_F(ClientOutside, ANewSessionIsChargedForWhatOutlivesAContext) {
+  const auto handle = Create(4096);
+  CUdeviceptr managed = 0;
+  ASSERT_EQ(client->AllocManaged(&managed, 1000, 1), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 0), 0u);
+  AllocAsync(512);
+  EXPECT_EQ(Physical(4096), 4096u);
+  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+}
+
+TEST_F(ClientOutside, AGivenLimitShowsWhatIsOutside) {
+  Start({.limit_units = 16, .limit_bytes = 16 * kUnit});
+  Create(3 * kUnit);
+  AllocAsync(kUnit);
+  size_t free_bytes = 0;
+  size_t total = 0;
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 16 * kUnit);
+  EXPECT_EQ(free_bytes, 12 * kUnit);
+}
+
+TEST_F(ClientOutside, ADaemonFromBeforeIsNotAskedWhatItDoesNotKnow) {
+  Start({.minor = 0});
+  testing::internal::CaptureStderr();
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp prop = DeviceMemory();
+  EXPECT_EQ(client->CreatePhysical(&handle, 4096, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocManaged(&at, 1000, 1), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "newer sluice-noded"));
+  void* host = reinterpret_cast<void*>(0x7000);
+  const auto fine = [] { return CUDA_SUCCESS; };
+  EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &host, 9, fine), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeOutside(Thing::kHost, host, fine), CUDA_SUCCESS);
+  for (const FrameType type : {FrameType::kCharge, FrameType::kUncharge, FrameType::kCount}) {
+    EXPECT_EQ(daemon->Count(type), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::test
