@@ -9,13 +9,13 @@
 #include "common/cuda/driver_api.h"
 
 // Runs with the built libsluice.so preloaded, on a driver whose functions all answer
-// CUDA_ERROR_UNKNOWN. A hooked cuMemCreate answers CUDA_ERROR_NOT_SUPPORTED without asking anybody,
-// and so tells which way a call went. SLUICE_SOCKET names a socket where nobody listens, or is not
+// CUDA_ERROR_UNKNOWN. A hooked cuMemAllocAsync without a place for its answer is refused without
+// asking anybody, and so tells which way a call went. SLUICE_SOCKET names a socket where nobody listens, or is not
 // set at all: dropping it must not take the hooks away.
 
 namespace {
 
-constexpr CUresult kHooked = CUDA_ERROR_NOT_SUPPORTED;
+constexpr CUresult kHooked = CUDA_ERROR_INVALID_VALUE;
 
 void* Driver() {
   static void* handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -23,23 +23,21 @@ void* Driver() {
 }
 
 CUresult Call(void* entry) {
-  CUmemGenericAllocationHandle handle = 0;
-  return reinterpret_cast<PFN_cuMemCreate>(entry)(&handle, 1, nullptr, 0);
+  return reinterpret_cast<PFN_cuMemAllocAsync>(entry)(nullptr, 1, nullptr);
 }
 
-TEST(Lookup, LinkTimeBinding) {
-  CUmemGenericAllocationHandle handle = 0;
-  EXPECT_EQ(cuMemCreate(&handle, 1, nullptr, 0), kHooked);
-}
+TEST(Lookup, LinkTimeBinding) { EXPECT_EQ(cuMemAllocAsync(nullptr, 1, nullptr), kHooked); }
 
 TEST(Lookup, DlsymOnTheDriversHandle) {
   ASSERT_NE(Driver(), nullptr);
-  void* entry = dlsym(Driver(), "cuMemCreate");
+  void* entry = dlsym(Driver(), "cuMemAllocAsync");
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(Call(entry), kHooked);
 }
 
-TEST(Lookup, DlsymWithoutAHandle) { EXPECT_EQ(Call(dlsym(RTLD_DEFAULT, "cuMemCreate")), kHooked); }
+TEST(Lookup, DlsymWithoutAHandle) {
+  EXPECT_EQ(Call(dlsym(RTLD_DEFAULT, "cuMemAllocAsync")), kHooked);
+}
 
 TEST(Lookup, WhatIsNotHookedIsTheDriversOwn) {
   void* entry = dlsym(Driver(), "cuDriverGetVersion");
@@ -61,14 +59,14 @@ TEST(Lookup, AMissingNameIsMissingAndDlerrorSaysSo) {
   const char* error = dlerror();
   ASSERT_NE(error, nullptr);
   EXPECT_NE(std::string(error).find("cuNoSuchFunction"), std::string::npos);
-  EXPECT_NE(dlsym(Driver(), "cuMemCreate"), nullptr);
+  EXPECT_NE(dlsym(Driver(), "cuMemAllocAsync"), nullptr);
   EXPECT_EQ(dlerror(), nullptr);
 }
 
 TEST(Lookup, AnotherLibrarysFunctionOfThatNameIsItsOwn) {
   void* other = dlopen(getenv("NEXT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(other, nullptr) << dlerror();
-  auto* entry = reinterpret_cast<int (*)()>(dlsym(other, "cuMemCreate"));
+  auto* entry = reinterpret_cast<int (*)()>(dlsym(other, "cuMemAllocAsync"));
   EXPECT_EQ(entry(), 4711);
 }
 
@@ -93,19 +91,19 @@ class ProcAddress : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(ProcAddress, GivesTheHook) {
-  EXPECT_EQ(Call(Ask("cuMemCreate", 10020, 0)), kHooked);
-  EXPECT_EQ(Call(Ask("cuMemCreate", 13000, 2)), kHooked);
+  EXPECT_EQ(Call(Ask("cuMemAllocAsync", 11020, 0)), kHooked);
+  EXPECT_EQ(Call(Ask("cuMemAllocAsync", 13000, 2)), kHooked);
 }
 
 TEST_P(ProcAddress, OfItselfGivesTheHookOfTheRightArity) {
   const auto v1 = reinterpret_cast<PFN_cuGetProcAddress>(Ask("cuGetProcAddress", 11030, 0));
   void* pfn = nullptr;
-  EXPECT_EQ(v1("cuMemCreate", &pfn, 12000, 0), CUDA_SUCCESS);
+  EXPECT_EQ(v1("cuMemAllocAsync", &pfn, 12000, 0), CUDA_SUCCESS);
   EXPECT_EQ(Call(pfn), kHooked);
   const auto v2 = reinterpret_cast<PFN_cuGetProcAddress_v2>(Ask("cuGetProcAddress", 12000, 0));
   pfn = nullptr;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-  EXPECT_EQ(v2("cuMemCreate", &pfn, 12000, 0, &status), CUDA_SUCCESS);
+  EXPECT_EQ(v2("cuMemAllocAsync", &pfn, 12000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(Call(pfn), kHooked);
 }
 
@@ -133,7 +131,6 @@ TEST(Lookup, AnAbsentDaemonFailsTheFirstAllocation) {
   // The driver has no context here: its own answer comes first.
   EXPECT_EQ(cuMemAlloc_v2(&at, 512), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(cuMemAlloc_v2(&at, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemAllocManaged(&at, 512, 1), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace

@@ -16,5 +16,5 @@ pid_t getppid(void) {
 int sluice_next_is_itself(void) { return getppid() == -1; }
 
 // A library of somebody else's with a function of the driver's name.
-int cuMemCreate(void);
-int cuMemCreate(void) { return 4711; }
+int cuMemAllocAsync(void);
+int cuMemAllocAsync(void) { return 4711; }
