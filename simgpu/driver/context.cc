@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "simgpu/driver/context.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -34,6 +36,7 @@ CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
   context->streams_[kLegacyStream] = legacy;
   CUresult result = driver->virtual_memory->Replay(context->link_.get());
   if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(context->link_.get());
+  if (result == CUDA_SUCCESS) result = driver->foreign_memory->Replay(context->link_.get());
   if (result != CUDA_SUCCESS) {
     context->EndCharge();
     return result;
@@ -68,7 +71,7 @@ void Context::Destroy() {
     stream = nullptr;
   }
   plain_heap_.reset();
-  pool_heap_.reset();
+  while (!pool_heaps_.empty()) DropPoolHeap(pool_heaps_.begin());
   queue_.reset();
   link_.reset();
   EndCharge();
@@ -219,18 +222,73 @@ Heap* Context::plain_heap() {
   return plain_heap_.get();
 }
 
-Heap* Context::pool_heap() {
-  if (pool_heap_ == nullptr) {
-    pool_heap_ = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kAsync},
-                              &driver_->space, link_.get(), this);
-  }
-  return pool_heap_.get();
+Heap* Context::FindPoolHeap(CUmemoryPool pool) const {
+  const auto found = pool_heaps_.find(pool);
+  return found == pool_heaps_.end() ? nullptr : found->second.get();
 }
 
-void Context::TrimPool() {
-  if (pool_heap_ != nullptr && pool_heap_->pool().reserved() > release_threshold) {
-    pool_heap_->pool().Trim(release_threshold);
+Heap* Context::pool_heap(CUmemoryPool pool) {
+  if (Heap* known = FindPoolHeap(pool)) return known;
+  std::optional<Heap::Window> window;
+  if (!pool->is_default) {
+    const uint64_t index = pool->windows.fetch_add(1);
+    if (index >= CUmemPoolHandle_st::kWindows) return nullptr;
+    window.emplace();
+    window->file = UniqueFd(fcntl(pool->file.get(), F_DUPFD_CLOEXEC, 0));
+    window->offset = index * Heap::WindowBytes(*driver_->gpu);
+    if (pool->props.maxSize != 0) window->limit = pool->props.maxSize;
+    if (!window->file.valid()) return nullptr;
   }
+  std::unique_ptr<Heap> heap = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kAsync},
+                                            &driver_->space, link_.get(), this, std::move(window));
+  if (heap == nullptr) return nullptr;
+  pool->references.fetch_add(1);
+  return (pool_heaps_[pool] = std::move(heap)).get();
+}
+
+Heap* Context::HeapAt(uint64_t address, CUmemoryPool* pool) const {
+  *pool = nullptr;
+  if (plain_heap_ != nullptr && plain_heap_->Contains(address)) return plain_heap_.get();
+  for (const auto& [owner, heap] : pool_heaps_) {
+    if (!heap->Contains(address)) continue;
+    *pool = owner;
+    return heap.get();
+  }
+  return nullptr;
+}
+
+void Context::TrimPools() {
+  for (auto it = pool_heaps_.begin(); it != pool_heaps_.end();) {
+    const CUmemoryPool pool = it->first;
+    const uint64_t keep = pool->destroyed.load() ? 0 : pool->release_threshold.load();
+    if (it->second->pool().reserved() > keep) it->second->Trim(keep);
+    if (pool->destroyed.load() && it->second->pool().reserved() == 0) {
+      it = DropPoolHeap(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+Context::PoolHeaps::iterator Context::DropPoolHeap(PoolHeaps::iterator heap) {
+  const CUmemoryPool pool = heap->first;
+  UnmapHeap(*heap->second);
+  const auto next = pool_heaps_.erase(heap);
+  driver_->ReleasePool(pool);
+  return next;
+}
+
+/// Of a context that lives on: its executor must not keep addresses that are given out again.
+void Context::UnmapHeap(const Heap& heap) {
+  ControlRequest request{};
+  request.op = ControlOp::kUnmapMemory;
+  request.a = heap.base();
+  request.b = heap.window();
+  link_->Call(request);
+}
+
+void Context::EmptyPools() {
+  for (const auto& [pool, heap] : pool_heaps_) heap->Trim(0);
 }
 
 void Context::ExpectHostFunction(uint64_t id, std::function<void()> function) {

@@ -55,10 +55,16 @@ class Context : private BlockPool::Order {
 
   // Memory. The caller holds `mutex`.
   Heap* plain_heap();
-  Heap* pool_heap();
-  uint64_t release_threshold = 0;
-  /// What a synchronisation point does to the pool.
-  void TrimPool();
+  /// This context's part of a pool, made when it is first used; null when there is no room.
+  Heap* pool_heap(CUmemoryPool pool);
+  /// The same, null when it was never used.
+  Heap* FindPoolHeap(CUmemoryPool pool) const;
+  /// The heap of the program's memory that an address lies in; `*pool` is null for cuMemAlloc's.
+  Heap* HeapAt(uint64_t address, CUmemoryPool* pool) const;
+  /// What a synchronisation point does to the pools.
+  void TrimPools();
+  /// Gives back all that pools keep in reserve.
+  void EmptyPools();
 
   /// Queues `function` to be called by a helper thread when operation `id` is reached.
   void ExpectHostFunction(uint64_t id, std::function<void()> function);
@@ -67,6 +73,9 @@ class Context : private BlockPool::Order {
   explicit Context(Driver* driver) : driver_(driver) {}
   bool Completed(const StreamMark& mark) const override;
   bool Follows(uint32_t stream, const StreamMark& mark) const override;
+  using PoolHeaps = std::map<CUmemoryPool, std::unique_ptr<Heap>>;
+  PoolHeaps::iterator DropPoolHeap(PoolHeaps::iterator heap);
+  void UnmapHeap(const Heap& heap);
   CUstream PerThreadStream();
   void EndCharge();
   void HostFunctionLoop();
@@ -84,7 +93,7 @@ class Context : private BlockPool::Order {
   std::vector<std::pair<uint64_t, uint32_t>> retired_events_;  // position to reach, slot
   uint32_t next_event_ = 0;
   std::unique_ptr<Heap> plain_heap_;
-  std::unique_ptr<Heap> pool_heap_;
+  PoolHeaps pool_heaps_;
 
   std::mutex host_mutex_;
   std::map<uint64_t, std::function<void()>> host_functions_;

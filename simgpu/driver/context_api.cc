@@ -43,7 +43,7 @@ CUresult Synchronize(Context* context) {
   }
   const CUresult result = context->WaitFor(marks);
   const std::lock_guard lock(context->mutex);
-  if (result == CUDA_SUCCESS) context->TrimPool();
+  if (result == CUDA_SUCCESS) context->TrimPools();
   return result;
 }
 

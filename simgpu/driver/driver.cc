@@ -55,6 +55,14 @@ CUresult Driver::Init() {
   driver->virtual_memory = std::make_unique<VirtualMemory>(driver->gpu.get(), &driver->space,
                                                            &driver->executors, driver->process);
   driver->host_memory = std::make_unique<HostMemory>(&driver->executors);
+  driver->foreign_memory = std::make_unique<ForeignMemory>(driver->gpu.get(), &driver->space,
+                                                           &driver->executors, driver->process);
+  CUmemPoolProps device_memory{};
+  device_memory.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  device_memory.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  driver->default_pool = driver->NewPool(device_memory);
+  driver->default_pool->is_default = true;
+  driver->current_pool = driver->default_pool;
   g_driver.store(driver);
   return CUDA_SUCCESS;
 }
@@ -108,6 +116,26 @@ CUresult Driver::ReleasePrimary(bool all) {
 bool Driver::Pinned(uint64_t address, uint64_t bytes) {
   const std::lock_guard lock(mutex);
   return host_memory->Pinned(address, bytes);
+}
+
+CUmemoryPool Driver::NewPool(const CUmemPoolProps& props) {
+  CUmemoryPool pool = pools.New();
+  pool->props = props;
+  pool->is_default = false;
+  pool->imported = false;
+  pool->file.reset();
+  pool->release_threshold.store(0);
+  for (std::atomic<int>& reuse : pool->reuse) reuse.store(1);
+  pool->windows.store(0);
+  pool->destroyed.store(false);
+  pool->references.store(1);
+  return pool;
+}
+
+void Driver::ReleasePool(CUmemoryPool pool) {
+  if (pool->references.fetch_sub(1) != 1) return;
+  pool->file.reset();
+  pools.Delete(pool);
 }
 
 std::vector<Context*>& ContextStack() {

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "simgpu/driver/context.h"
+#include "simgpu/driver/mem_pool.h"
 #include "simgpu/memory/address_space.h"
 #include "simgpu/memory/executor_set.h"
+#include "simgpu/memory/foreign_memory.h"
 #include "simgpu/memory/host_memory.h"
 #include "simgpu/memory/virtual_memory.h"
 #include "simgpu/sharing/gpu_state.h"
@@ -33,20 +35,28 @@ class Driver {
   ExecutorSet executors;
   std::unique_ptr<VirtualMemory> virtual_memory;
   std::unique_ptr<HostMemory> host_memory;
+  std::unique_ptr<ForeignMemory> foreign_memory;
   std::vector<std::unique_ptr<Context>> contexts;  // destroyed ones included
   Context* primary = nullptr;
   int primary_references = 0;
+  CUmemoryPool default_pool = nullptr;  // never changes
+  CUmemoryPool current_pool = nullptr;
 
   Slab<CUstream_st> streams;
   Slab<CUevent_st> events;
   Slab<CUmod_st> modules;
   Slab<CUfunc_st> functions;
+  Slab<CUmemPoolHandle_st> pools;
 
   /// These lock.
   CUresult NewContext(Context** out);
   CUresult RetainPrimary(Context** out);
   CUresult ReleasePrimary(bool all);
   bool Pinned(uint64_t address, uint64_t bytes);
+
+  CUmemoryPool NewPool(const CUmemPoolProps& props);
+  /// One of the pool's references ends.
+  void ReleasePool(CUmemoryPool pool);
 };
 
 /// The calling thread's stack of current contexts.

@@ -80,7 +80,7 @@ CUresult cuEventSynchronize(CUevent event) {
   if (mark == 0) return CUDA_SUCCESS;
   result = context->WaitFor({mark});
   const std::lock_guard lock(context->mutex);
-  if (result == CUDA_SUCCESS) context->TrimPool();
+  if (result == CUDA_SUCCESS) context->TrimPools();
   return result;
 }
 

@@ -27,6 +27,7 @@ std::unique_ptr<Heap> Heap::Create(GpuState* gpu, Payer payer, AddressSpace* spa
   const uint64_t bytes = WindowBytes(*gpu);
   const std::optional<uint64_t> base = space->Reserve(bytes, Chunk(*gpu));
   if (!base) return nullptr;
+  const bool shared_file = window.has_value();
   if (!window) {
     Result<UniqueFd> file = gpu->CreateSparse(bytes);
     if (file.ok()) window = Window{std::move(*file)};
@@ -41,11 +42,12 @@ std::unique_ptr<Heap> Heap::Create(GpuState* gpu, Payer payer, AddressSpace* spa
     return nullptr;
   }
   return std::unique_ptr<Heap>(
-      new Heap(gpu, payer, space, link, std::move(*window), *base, bytes, order));
+      new Heap(gpu, payer, space, link, std::move(*window), shared_file, *base, bytes, order));
 }
 
 Heap::~Heap() {
   gpu_->CountRequested(-static_cast<int64_t>(pool_.requested()), payer_);
+  if (shared_file_) gpu_->Discard(file(), window_.offset, bytes_);
   gpu_->Uncharge(pool_.reserved(), payer_);
   space_->Free(base_, bytes_);
 }

@@ -50,12 +50,13 @@ class Heap : private BlockPool::Backing {
 
  private:
   Heap(GpuState* gpu, Payer payer, AddressSpace* space, ExecutorLink* link, Window window,
-       uint64_t base, uint64_t bytes, const BlockPool::Order* order)
+       bool shared_file, uint64_t base, uint64_t bytes, const BlockPool::Order* order)
       : gpu_(gpu),
         payer_(payer),
         space_(space),
         link_(link),
         window_(std::move(window)),
+        shared_file_(shared_file),
         base_(base),
         bytes_(bytes),
         pool_(bytes, gpu->machine().granularity, this, order) {}
@@ -69,6 +70,7 @@ class Heap : private BlockPool::Backing {
   AddressSpace* space_;
   ExecutorLink* link_;
   Window window_;
+  bool shared_file_;  // which outlives this heap
   uint64_t base_;
   uint64_t bytes_;
   BlockPool pool_;

@@ -1,33 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/cuda/driver_api.h"
+#include "simgpu/driver/allocation.h"
 #include "simgpu/driver/driver.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
 namespace {
 
-struct Range {
-  uint64_t base = 0;
-  uint64_t bytes = 0;
-};
-
-/// The allocation that a device pointer lies in.
-std::optional<Range> FindAllocation(Context* context, uint64_t address) {
+/// Frees a block of cuMemAlloc after all work of its context.
+CUresult FreePlain(Context* context, CUdeviceptr dptr) {
+  std::vector<uint64_t> marks;
   {
     const std::lock_guard lock(context->mutex);
-    for (Heap* heap : {context->plain_heap(), context->pool_heap()}) {
-      if (heap == nullptr || !heap->Contains(address)) continue;
-      const std::optional<BlockPool::Block> block = heap->Find(address);
-      if (!block) return std::nullopt;
-      return Range{block->offset, block->bytes};
-    }
+    marks = context->AllMarks();
   }
-  Driver* driver = context->driver();
-  const std::lock_guard lock(driver->mutex);
-  const std::optional<VirtualMemory::Range> mapped = driver->virtual_memory->Find(address);
-  if (!mapped) return std::nullopt;
-  return Range{mapped->address, mapped->bytes};
+  const CUresult result = context->WaitFor(marks);
+  const std::lock_guard lock(context->mutex);
+  Heap* plain = context->plain_heap();
+  if (!plain->Free(dptr, {})) return CUDA_ERROR_INVALID_VALUE;
+  plain->Trim(0);
+  return result;
 }
 
 }  // namespace
@@ -52,9 +45,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytes) {
   Heap* heap = context->plain_heap();
   if (heap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   std::optional<uint64_t> address = heap->Alloc(bytes, StreamMark::kNone);
-  if (!address && context->pool_heap() != nullptr) {
-    // What the stream-ordered pool keeps in reserve is there for others too.
-    context->pool_heap()->Trim(0);
+  if (!address) {
+    // What the stream-ordered pools keep in reserve is there for others too.
+    context->EmptyPools();
     address = heap->Alloc(bytes, StreamMark::kNone);
   }
   if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -81,36 +74,24 @@ CUresult cuMemAllocManaged(CUdeviceptr*, size_t, unsigned) {
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Context* context = nullptr;
-  CUresult result = CurrentContext(&context);
+  const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (dptr == 0) return CUDA_SUCCESS;
-  std::vector<uint64_t> marks;
-  {
-    const std::lock_guard lock(context->mutex);
-    Heap* pool = context->pool_heap();
-    if (pool != nullptr && pool->Contains(dptr)) {
-      // The caller promises that the GPU is done with a stream-ordered block: no synchronisation.
-      return pool->Free(dptr, {}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    }
-    Heap* plain = context->plain_heap();
-    if (plain == nullptr || !plain->Contains(dptr)) return CUDA_ERROR_INVALID_VALUE;
-    const std::optional<BlockPool::Block> block = plain->Find(dptr);
-    if (!block || block->offset != dptr) return CUDA_ERROR_INVALID_VALUE;
-    marks = context->AllMarks();
-  }
-  result = context->WaitFor(marks);
-  const std::lock_guard lock(context->mutex);
-  Heap* plain = context->plain_heap();
-  if (!plain->Free(dptr, {})) return CUDA_ERROR_INVALID_VALUE;
-  plain->Trim(0);
-  return result;
+  const std::optional<Allocation> found = FindAllocation(context->driver(), context, dptr);
+  if (!found || found->base != dptr) return CUDA_ERROR_INVALID_VALUE;
+  if (found->family == Family::kSync) return FreePlain(found->context, dptr);
+  if (found->family != Family::kAsync) return FreeForeign(context, *found);
+  // The caller promises that the GPU is done with a stream-ordered block: no synchronisation.
+  const std::lock_guard lock(found->context->mutex);
+  Heap* heap = found->context->FindPoolHeap(found->pool);
+  return heap != nullptr && heap->Free(dptr, {}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr dptr) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  const std::optional<Range> range = FindAllocation(context, dptr);
+  const std::optional<Allocation> range = FindAllocation(context->driver(), context, dptr);
   if (!range) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = range->base;
   if (bytes != nullptr) *bytes = range->bytes;
@@ -122,7 +103,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const bool device = FindAllocation(context, ptr).has_value();
+  const bool device = FindAllocation(context->driver(), context, ptr).has_value();
   if (!device && !context->driver()->Pinned(ptr, 1)) return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:

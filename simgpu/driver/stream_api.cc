@@ -42,7 +42,7 @@ CUresult Synchronize(CUstream handle, bool per_thread) {
   call.lock.unlock();
   const CUresult result = call.context->WaitFor(marks);
   call.lock.lock();
-  if (result == CUDA_SUCCESS) call.context->TrimPool();
+  if (result == CUDA_SUCCESS) call.context->TrimPools();
   return result;
 }
 

@@ -209,7 +209,7 @@ std::optional<VirtualMemory::Range> VirtualMemory::Find(uint64_t address) const 
   if (found == mappings_.begin()) return std::nullopt;
   --found;
   if (address - found->first >= found->second.bytes) return std::nullopt;
-  return Range{found->first, found->second.bytes};
+  return Range{found->first, found->second.bytes, found->second.memory->handle};
 }
 
 CUresult VirtualMemory::Replay(ExecutorLink* link) const {

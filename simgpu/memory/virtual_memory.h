@@ -41,6 +41,7 @@ class VirtualMemory {
   struct Range {
     uint64_t address = 0;
     uint64_t bytes = 0;
+    uint64_t serial = 0;  // of the memory behind it
   };
   std::optional<Range> Find(uint64_t address) const;
 

@@ -185,9 +185,13 @@ Status GpuState::Back(int fd, uint64_t offset, uint64_t bytes, Payer payer) {
   return Status::FromErrno(error, "back memory of the simulated GPU");
 }
 
-void GpuState::Drop(int fd, uint64_t offset, uint64_t bytes, Payer payer) {
+void GpuState::Discard(int fd, uint64_t offset, uint64_t bytes) {
   fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(bytes));
+}
+
+void GpuState::Drop(int fd, uint64_t offset, uint64_t bytes, Payer payer) {
+  Discard(fd, offset, bytes);
   Uncharge(bytes, payer);
 }
 

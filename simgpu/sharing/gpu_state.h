@@ -48,6 +48,8 @@ class GpuState {
   /// Backs or drops a range of a sparse file.
   Status Back(int fd, uint64_t offset, uint64_t bytes, Payer payer);
   void Drop(int fd, uint64_t offset, uint64_t bytes, Payer payer);
+  /// Drops a range of a sparse file that is not charged any more.
+  void Discard(int fd, uint64_t offset, uint64_t bytes);
   /// Ends the charge of bytes whose file is closed by the caller.
   void Uncharge(uint64_t bytes, Payer payer);
   /// Counts what the program asked for; `bytes` is negative when it gives back.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/driver/allocation.h"
+
+namespace sluice::simgpu {
+namespace {
+
+std::optional<Allocation> InContext(Context* context, uint64_t address) {
+  const std::lock_guard lock(context->mutex);
+  CUmemoryPool pool = nullptr;
+  const Heap* heap = context->HeapAt(address, &pool);
+  if (heap == nullptr) return std::nullopt;
+  const std::optional<BlockPool::Block> block = heap->Find(address);
+  if (!block) return std::nullopt;
+  Allocation found;
+  found.family = pool == nullptr ? Family::kSync : Family::kAsync;
+  found.base = block->offset;
+  found.bytes = block->bytes;
+  found.serial = block->serial;
+  found.context = context;
+  found.pool = pool;
+  return found;
+}
+
+/// Memory that every context sees.
+std::optional<Allocation> Shared(Driver* driver, uint64_t address) {
+  const std::lock_guard lock(driver->mutex);
+  Allocation found;
+  if (const auto mapped = driver->virtual_memory->Find(address)) {
+    found.family = Family::kVmm;
+    found.base = mapped->address;
+    found.bytes = mapped->bytes;
+    found.serial = mapped->serial;
+    return found;
+  }
+  if (const auto foreign = driver->foreign_memory->Find(address)) {
+    const bool external = foreign->kind == ForeignMemory::Kind::kExternalBuffer;
+    found.family = external ? Family::kExternal : Family::kIpc;
+    found.base = foreign->address;
+    found.bytes = foreign->bytes;
+    found.serial = foreign->serial;
+    found.foreign = foreign->kind;
+    return found;
+  }
+  return std::nullopt;
+}
+
+/// They are never deleted, so the list may be used without the lock.
+std::vector<Context*> Contexts(Driver* driver) {
+  const std::lock_guard lock(driver->mutex);
+  std::vector<Context*> contexts;
+  for (const auto& context : driver->contexts) contexts.push_back(context.get());
+  return contexts;
+}
+
+}  // namespace
+
+std::optional<Allocation> FindAllocation(Driver* driver, Context* first, uint64_t address) {
+  if (const auto found = InContext(first, address)) return found;
+  if (const auto found = Shared(driver, address)) return found;
+  for (Context* context : Contexts(driver)) {
+    if (context == first || context->destroyed()) continue;
+    if (const auto found = InContext(context, address)) return found;
+  }
+  return std::nullopt;
+}
+
+CUresult FreeForeign(Context* context, const Allocation& allocation) {
+  // An opened IPC handle is closed, not freed.
+  if (!allocation.foreign || *allocation.foreign == ForeignMemory::Kind::kIpcHandle) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::vector<uint64_t> marks;
+  {
+    const std::lock_guard lock(context->mutex);
+    marks = context->AllMarks();
+  }
+  const CUresult done = context->WaitFor(marks);
+  const std::lock_guard lock(context->driver()->mutex);
+  const CUresult closed =
+      context->driver()->foreign_memory->Close(allocation.base, *allocation.foreign);
+  return closed != CUDA_SUCCESS ? closed : done;
+}
+
+}  // namespace sluice::simgpu

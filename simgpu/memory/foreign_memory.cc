@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/memory/foreign_memory.h"
+
+#include <sys/stat.h>
+
+namespace sluice::simgpu {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+}  // namespace
+
+uint64_t ForeignMemory::Length(const Mapping& mapping) {
+  return (mapping.skip + mapping.bytes + kPage - 1) & ~(kPage - 1);
+}
+
+ControlRequest ForeignMemory::MapRequest(const Mappings::value_type& mapping) {
+  ControlRequest request{};
+  request.op = ControlOp::kMapMemory;
+  request.a = mapping.first;
+  request.b = Length(mapping.second);
+  request.c = mapping.second.file_offset();
+  return request;
+}
+
+ControlRequest ForeignMemory::AllowRequest(const Mappings::value_type& mapping) {
+  ControlRequest request{};
+  request.op = ControlOp::kProtect;
+  request.a = mapping.first;
+  request.b = Length(mapping.second);
+  request.c = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return request;
+}
+
+Payer ForeignMemory::PayerOf(Kind kind) const {
+  return {process_, kind == Kind::kExternalBuffer ? Family::kExternal : Family::kIpc};
+}
+
+CUresult ForeignMemory::Open(uint64_t* out, Kind kind, UniqueFd file, uint64_t offset,
+                             uint64_t bytes) {
+  const Result<uint64_t> size = gpu_->ImportedBytes(file.get());
+  struct stat info;
+  if (!size.ok() || bytes == 0 || offset > *size || bytes > *size - offset ||
+      fstat(file.get(), &info) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (kind == Kind::kIpcHandle) {
+    for (auto& [page, mapping] : mappings_) {
+      if (mapping.kind == kind && mapping.inode == info.st_ino && mapping.offset == offset) {
+        ++mapping.opened;
+        *out = page + mapping.skip;
+        return CUDA_SUCCESS;
+      }
+    }
+  }
+  const uint64_t skip = offset % kPage;
+  Mapping mapping{kind, skip, bytes, offset, info.st_ino, 1, next_serial_++, std::move(file)};
+  const uint64_t length = Length(mapping);
+  const std::optional<uint64_t> page = space_->Reserve(length, gpu_->machine().granularity);
+  if (!page) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto made = mappings_.emplace(*page, std::move(mapping)).first;
+  CUresult result = executors_->CallAll(MapRequest(*made), made->second.file.get());
+  if (result == CUDA_SUCCESS) result = executors_->CallAll(AllowRequest(*made));
+  if (result != CUDA_SUCCESS) {
+    mappings_.erase(made);
+    space_->Free(*page, length);
+    return result;
+  }
+  gpu_->CountRequested(static_cast<int64_t>(bytes), PayerOf(kind));
+  *out = *page + skip;
+  return CUDA_SUCCESS;
+}
+
+CUresult ForeignMemory::Close(uint64_t address, Kind kind) {
+  const auto found = mappings_.find(address & ~(kPage - 1));
+  if (found == mappings_.end() || found->second.kind != kind ||
+      found->first + found->second.skip != address) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (--found->second.opened > 0) return CUDA_SUCCESS;
+  ControlRequest request{};
+  request.op = ControlOp::kUnmapMemory;
+  request.a = found->first;
+  request.b = Length(found->second);
+  const CUresult result = executors_->CallAll(request);
+  gpu_->CountRequested(-static_cast<int64_t>(found->second.bytes), PayerOf(kind));
+  space_->Free(found->first, Length(found->second));
+  mappings_.erase(found);
+  return result;
+}
+
+std::optional<ForeignMemory::Range> ForeignMemory::Find(uint64_t address) const {
+  auto found = mappings_.upper_bound(address);
+  if (found == mappings_.begin()) return std::nullopt;
+  --found;
+  const Mapping& mapping = found->second;
+  const uint64_t start = found->first + mapping.skip;
+  if (address < start || address - start >= mapping.bytes) return std::nullopt;
+  return Range{mapping.kind, start, mapping.bytes, mapping.serial};
+}
+
+CUresult ForeignMemory::Replay(ExecutorLink* link) const {
+  for (const auto& mapping : mappings_) {
+    ControlReply reply = link->Call(MapRequest(mapping), mapping.second.file.get());
+    if (reply.result == CUDA_SUCCESS) reply = link->Call(AllowRequest(mapping));
+    if (reply.result != CUDA_SUCCESS) return static_cast<CUresult>(reply.result);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sluice::simgpu
