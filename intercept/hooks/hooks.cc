@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/hooks/process.h"
+
+#ifdef SLUICE_TEST_SWITCHES
+#include <stdlib.h>
+#include <string.h>
+#endif
+
 #include "intercept/lookup/lookup.h"
 
-// The exported functions. Their parameters are checked against common/cuda/functions.def by the
+// The exported functions, one per line of hooks.def. Their parameters are checked against common/cuda/functions.def by the
 // compiler: a different declaration of the same C function is an error.
 
 namespace sluice {
@@ -21,6 +27,17 @@ CUresult ReplaceEntry(CUresult result, const char* symbol, void** pfn, cuuint64_
   return result;
 }
 
+#ifdef SLUICE_TEST_SWITCHES
+// Test builds only: the hook named by SLUICE_TEST_WITHOUT passes its calls through, as if its line
+// were not in the table.
+bool TakenOut(const char* symbol) {
+  static const char* const without = getenv("SLUICE_TEST_WITHOUT");
+  return without != nullptr && strcmp(without, symbol) == 0;
+}
+#else
+constexpr bool TakenOut(const char*) { return false; }
+#endif
+
 }  // namespace
 }  // namespace sluice
 
@@ -31,7 +48,7 @@ CUresult ReplaceEntry(CUresult result, const char* symbol, void** pfn, cuuint64_
     const PFN_##symbol real = scope.driver().symbol;                         \
     if (real == nullptr) return CUDA_ERROR_NOT_FOUND;                        \
     [[maybe_unused]] Client* const client = scope.client();                  \
-    return scope.client() == nullptr ? real names : policy;                  \
+    return scope.client() == nullptr || TakenOut(#symbol) ? real names : policy;                  \
   }
 #include "intercept/hooks/hooks.def"
 #undef SLUICE_HOOK

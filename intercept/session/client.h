@@ -111,7 +111,6 @@ class Client {
   CUresult StreamDestroy(CUstream stream);
   CUresult StreamSynchronize(CUstream stream);
   CUresult ContextSynchronize();
-  CUresult EventSynchronize(CUevent event);
   template <class Issue>
   CUresult ContextCreate(CUcontext* out, Issue issue) {
     const bool charged = has_session();

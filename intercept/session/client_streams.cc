@@ -254,15 +254,6 @@ CUresult Client::ContextSynchronize() {
   return result;
 }
 
-CUresult Client::EventSynchronize(CUevent event) {
-  const CUresult result = driver_->cuEventSynchronize(event);
-  if (has_session() && result == CUDA_SUCCESS) {
-    const LockGuard guard(state_lock_);
-    arena_.CollectReached(session_.marks());
-  }
-  return result;
-}
-
 CUresult Client::ContextDestroy(CUcontext context) {
   const bool ours = has_session() && context == context_;
   const CUresult result = driver_->cuCtxDestroy_v2(context);

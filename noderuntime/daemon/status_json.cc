@@ -131,6 +131,10 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     entry["live_bytes"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
     entry["outside_bytes"] = flow.outside().charged(id);
     entry["outside"] = Outside(flow, id, job);
+    entry["launches"] = job != nullptr ? job->launches : 0;
+    entry["functions"] = job != nullptr ? job->ring.functions() : 0;
+    entry["copies"] = job != nullptr ? job->copies : 0;
+    entry["leases"] = job != nullptr ? job->leases : 0;
     entry["pressure"] = job != nullptr && job->pressure;
     entry["profile"] = job != nullptr ? ProfileOf(*job) : Json(nullptr);
     entry["waiting"] = job != nullptr ? Waiting(flow, *job, now_ns) : Json(nullptr);

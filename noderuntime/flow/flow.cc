@@ -130,6 +130,7 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Lease from a job that has not begun");
+  ++job->leases;
   job->answer = PendingAnswer{lease.header.seq, protocol::kNoGate, 0, 0};
   if (!job->refusal.empty()) {
     AnswerDeny(id, protocol::DenyCode::kRefused, job->refusal);

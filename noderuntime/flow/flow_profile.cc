@@ -33,6 +33,7 @@ void Flow::ConsumeRings(size_t max_records) {
 void Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   const uint64_t pool_bytes = uint64_t{options_.pool_units} * options_.unit_bytes;
   const RingReader::Outcome outcome = job->ring.Consume(&job->profiler, max_records, pool_bytes);
+  job->copies += outcome.copies;
   if (outcome.launches > 0) {
     job->launches += outcome.launches;
     job->last_launch_ns = now_ns_;

@@ -81,6 +81,8 @@ struct FlowJob {
   uint32_t flags = 0;
   uint64_t last_launch_ns = 0;
   uint64_t launches = 0;
+  uint64_t copies = 0;
+  uint64_t leases = 0;  // asked for
   uint64_t waited_for_since_ns = 0;  // since somebody waits for its profile; 0: nobody does
   uint64_t waiting_launches = 0;     // launched since then
 };

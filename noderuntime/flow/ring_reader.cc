@@ -65,7 +65,11 @@ RingReader::Outcome RingReader::Consume(scheduler::Profiler* profiler, size_t ma
         outcome.lost = true;
         continue;
       }
-      if (op->kind == scheduler::OpKind::kLaunch) ++outcome.launches;
+      if (op->kind == scheduler::OpKind::kLaunch) {
+        ++outcome.launches;
+        if (functions_.size() < kMaxFunctions) functions_.insert(op->value);
+      }
+      if (op->kind == scheduler::OpKind::kCopy) ++outcome.copies;
       profiler->Consume(*op);
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 
 #include "noderuntime/flow/types.h"
 #include "scheduler/profile/profile.h"
@@ -15,8 +16,13 @@ class RingReader {
  public:
   explicit RingReader(const JobPages& pages) : pages_(pages) {}
 
+  /// Different functions that were launched, as far as they are counted.
+  static constexpr size_t kMaxFunctions = 4096;
+  size_t functions() const { return functions_.size(); }
+
   struct Outcome {
     uint64_t launches = 0;
+    uint64_t copies = 0;
     bool lost = false;  // records are missing or were nonsense: nothing measured so far is certain
     bool more = false;  // the bound was reached
   };
@@ -27,6 +33,7 @@ class RingReader {
   JobPages pages_;
   uint64_t tail_ = 0;
   uint64_t lost_ = 0;
+  std::unordered_set<uint64_t> functions_;
 };
 
 }  // namespace sluice::flow

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/hooks/hook_fixture.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "noderuntime/cli/daemon_client.h"
+
+namespace sluice::hooks {
+namespace {
+
+/// mutation_test shortens it for tests that are to fail.
+int PatienceMs() {
+  const char* text = getenv("SLUICE_TEST_PATIENCE_MS");
+  return text == nullptr ? 10'000 : atoi(text);
+}
+
+}  // namespace
+
+nlohmann::json Hook::Job() {
+  const std::string socket = std::string(getenv("SLUICE_RUNTIME_DIR")) + "/noded.sock";
+  auto client = cli::DaemonClient::Connect(socket);
+  if (!client.ok()) throw std::runtime_error(client.status().message());
+  auto text = client->FetchStatus();
+  if (!text.ok()) throw std::runtime_error(text.status().message());
+  const auto status = nlohmann::json::parse(*text);
+  for (const auto& job : status.at("jobs")) {
+    if (job.at("pid") == getpid()) return job;
+  }
+  throw std::runtime_error("the daemon does not know this job: " + *text);
+}
+
+uint64_t Hook::Outside(const std::string& family) { return Job().at("outside").value(family, 0u); }
+
+void Hook::ExpectSoon(const std::function<uint64_t()>& value, uint64_t expected) {
+  for (int waited = 0; waited < PatienceMs() && value() != expected; waited += 5) {
+    poll(nullptr, 0, 5);
+  }
+  EXPECT_EQ(value(), expected);
+}
+
+void Hook::Begin() {
+  CUdeviceptr at = 0;
+  ASSERT_CU(cuMemAlloc_v2(&at, 4096));
+  ASSERT_CU(cuMemFree_v2(at));
+}
+
+void Hook::Block(CUstream stream, const SharedWord& word) {
+  CUdeviceptr flag = word.device();
+  EXPECT_CU(Launch("wait_flag", {&flag}, stream));
+}
+
+}  // namespace sluice::hooks

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/contract/fixture.h"
+
+/// Tests that run inside a job (mutation_test starts them): each is named after a hook, and fails
+/// when that hook is not there.
+namespace sluice::hooks {
+
+using contract::DeviceMemory;
+using contract::SharedWord;
+
+inline constexpr size_t kMiB = 1 << 20;
+/// What mutation_test registers the job with.
+inline constexpr size_t kLimit = 24 * kMiB;
+inline constexpr size_t kMoreThanLimit = 30 * kMiB;
+inline constexpr size_t kContext = 1 * kMiB;
+inline constexpr size_t kUnit = 256 * 1024;
+
+class Hook : public contract::ContextTest {
+ protected:
+  /// What the daemon says of this job.
+  nlohmann::json Job();
+  uint64_t Says(const std::string& key) { return Job().at(key).get<uint64_t>(); }
+  /// Bytes outside the pool of one family, by the daemon.
+  uint64_t Outside(const std::string& family);
+  /// What the library says without waiting for an answer reaches the daemon soon. Bounded.
+  void ExpectSoon(const std::function<uint64_t()>& value, uint64_t expected);
+  /// A session, so that the daemon knows the job.
+  void Begin();
+  /// A kernel that runs until the word is not 0.
+  void Block(CUstream stream, const SharedWord& word);
+};
+
+#define HOOK_TEST(symbol) TEST_F(Hook, symbol)
+
+}  // namespace sluice::hooks

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <gtest/gtest.h>
+
+#include <cctype>
+
+#include "tests/hooks/hook_fixture.h"
+#include "tests/support/test_bed.h"
+
+namespace sluice::testing {
+namespace {
+
+constexpr const char* kHooks[] = {
+#define SLUICE_HOOK(symbol, what, params, names, policy) #symbol,
+#include "intercept/hooks/hooks.def"
+#undef SLUICE_HOOK
+};
+
+/// Every hook has a test, which passes with it and fails without it.
+class Hooks : public ::testing::TestWithParam<const char*> {
+ protected:
+  static void SetUpTestSuite() {
+    BedOptions options;
+    options.gpu_memory = "96MiB";
+    options.pool = "48MiB";
+    options.noded_flags = {"--context", std::to_string(hooks::kContext)};
+    bed_ = std::make_unique<TestBed>(options);
+  }
+  static void TearDownTestSuite() { bed_.reset(); }
+
+  static cli::JobProcess RunTest(const std::string& hook, bool taken_out) {
+    JobSpec spec;
+    spec.label = hook;
+    // The library with switches takes the place of the one that `sluice run` would load.
+    spec.command = {"/usr/bin/env", "LD_PRELOAD=" + Program("LIBRARY_WITH_SWITCHES"),
+                    Program("HOOKS"), "--gtest_filter=*." + hook};
+    spec.run_flags = {"--limit", std::to_string(hooks::kLimit)};
+    if (taken_out) {
+      spec.environment = {{"SLUICE_TEST_WITHOUT", hook}, {"SLUICE_TEST_PATIENCE_MS", "500"}};
+    }
+    return bed_->Run(spec);
+  }
+  static std::string LineWith(const cli::JobProcess& job, const std::string& part) {
+    for (const std::string& line : job.out()) {
+      if (line.find(part) != std::string::npos) return line;
+    }
+    return "";
+  }
+
+  static std::unique_ptr<TestBed> bed_;
+};
+
+std::unique_ptr<TestBed> Hooks::bed_;
+
+TEST_P(Hooks, IsThereAndIsMissedWhenItIsNot) {
+  const cli::JobProcess with = RunTest(GetParam(), false);
+  ASSERT_TRUE(with.status().ok()) << Describe(with);
+  ASSERT_NE(LineWith(with, "[  PASSED  ] 1 test."), "") << "no test of this name\n" << Describe(with);
+  const cli::JobProcess without = RunTest(GetParam(), true);
+  EXPECT_FALSE(without.status().ok()) << "nothing notices that the hook is gone";
+  EXPECT_NE(LineWith(without, "[  FAILED  ] 1 test"), "") << Describe(without);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Hooks, ::testing::ValuesIn(kHooks),
+                         [](const ::testing::TestParamInfo<const char*>& hook) {
+                           return std::string(hook.param);
+                         });
+
+}  // namespace
+}  // namespace sluice::testing

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/hooks/hook_fixture.h"
+
+// Which memory the GPU is done with follows from what the program synchronises.
+
+namespace sluice::hooks {
+namespace {
+
+class StreamHook : public Hook {
+ protected:
+  CUstream NewStream() {
+    CUstream stream = nullptr;
+    EXPECT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    return stream;
+  }
+  /// Less than calls for a mark was freed on `a`. After `synchronise` another stream has it without asking
+  /// the daemon for more.
+  void ExpectCollected(CUstream a, const std::function<CUresult()>& synchronise) {
+    CUdeviceptr at = 0;
+    ASSERT_CU(cuMemAllocAsync(&at, 3 * kMiB, a));
+    ASSERT_CU(cuMemFreeAsync(at, a));
+    ASSERT_CU(synchronise());
+    const uint64_t leases = Says("leases");
+    ASSERT_CU(cuMemAllocAsync(&at, 3 * kMiB, NewStream()));
+    EXPECT_EQ(Says("leases"), leases);
+  }
+};
+
+TEST_F(StreamHook, cuStreamSynchronize) {
+  const CUstream a = NewStream();
+  ExpectCollected(a, [a] { return cuStreamSynchronize(a); });
+}
+
+TEST_F(StreamHook, cuStreamSynchronize_ptsz) {
+  ExpectCollected(CU_STREAM_PER_THREAD, [] { return cuStreamSynchronize_ptsz(nullptr); });
+}
+
+TEST_F(StreamHook, cuCtxSynchronize) {
+  ExpectCollected(NewStream(), [] { return cuCtxSynchronize(); });
+}
+
+TEST_F(StreamHook, cuStreamDestroy_v2) {
+  const SharedWord word;
+  const CUstream old = NewStream();
+  CUdeviceptr at = 0;
+  ASSERT_CU(cuMemAllocAsync(&at, kMiB, old));
+  Block(old, word);
+  ASSERT_CU(cuMemFreeAsync(at, old));
+  ASSERT_CU(cuStreamDestroy_v2(old));
+  // The handle comes back for another stream; what was freed on the old one is still in use.
+  CUstream fresh = NewStream();
+  for (int i = 0; i < 1000 && fresh != old; ++i) fresh = NewStream();
+  ASSERT_EQ(fresh, old);
+  CUdeviceptr other = 0;
+  ASSERT_CU(cuMemAllocAsync(&other, kMiB, fresh));
+  EXPECT_NE(other, at);
+  word.host()[0] = 1;
+}
+
+TEST_F(StreamHook, cuModuleUnload) {
+  Begin();
+  ASSERT_CU(Launch("nothing", {}));
+  ASSERT_CU(cuModuleUnload(module_));
+  ExpectSoon([this] { return Says("functions"); }, 1);
+  ASSERT_CU(cuModuleLoadData(&module_, contract::KernelImage().c_str()));
+  const CUfunction reused = Kernel("shape");
+  const CUdeviceptr target = Alloc(64);
+  CUdeviceptr parameter = target;
+  void* params[] = {&parameter};
+  ASSERT_CU(cuLaunchKernel(reused, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+  ExpectSoon([this] { return Says("functions"); }, 2);
+}
+
+}  // namespace
+}  // namespace sluice::hooks
