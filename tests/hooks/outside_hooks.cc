@@ -36,6 +36,11 @@ TEST_F(OutsideHook, cuMemCreate) {
   Create();
 }
 
+TEST_F(OutsideHook, cuMemAllocManaged) {
+  CUdeviceptr at = 0;
+  EXPECT_EQ(cuMemAllocManaged(&at, kMoreThanLimit, 1), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
 TEST_F(OutsideHook, cuMemRelease) {
   ASSERT_CU(cuMemRelease(Create()));
   ExpectOutside("physical", 0);
