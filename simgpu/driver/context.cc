@@ -291,26 +291,31 @@ void Context::EmptyPools() {
   for (const auto& [pool, heap] : pool_heaps_) heap->Trim(0);
 }
 
-void Context::ExpectHostFunction(uint64_t id, std::function<void()> function) {
+uint64_t Context::ExpectHostFunction(std::function<void()> function) {
   const std::lock_guard lock(host_mutex_);
-  host_functions_[id] = std::move(function);
-  // Its turn may have come before it was known here.
-  queue_->channel()->host_function_bell.fetch_add(1);
-  FutexWakeAll(&queue_->channel()->host_function_bell);
+  const uint64_t ticket = next_ticket_++;
+  host_functions_[ticket] = std::move(function);
   if (!host_thread_.joinable()) host_thread_ = std::thread([this] { HostFunctionLoop(); });
+  return ticket;
+}
+
+void Context::ForgetHostFunction(uint64_t ticket) {
+  const std::lock_guard lock(host_mutex_);
+  host_functions_.erase(ticket);
 }
 
 void Context::HostFunctionLoop() {
+  InHostFunction() = true;
   Channel* channel = queue_->channel();
   constexpr uint64_t kLookAgainNs = 50'000'000;
   for (;;) {
     const uint32_t bell = channel->host_function_bell.load();
     if (stop_.load()) return;
-    const uint64_t id = channel->host_function.load();
+    const uint64_t ticket = channel->host_function.load();
     std::function<void()> function;
-    if (id > channel->host_function_done.load()) {
+    if (ticket != channel->host_function_done.load()) {
       const std::lock_guard lock(host_mutex_);
-      const auto found = host_functions_.find(id);
+      const auto found = host_functions_.find(ticket);
       if (found != host_functions_.end()) {
         function = std::move(found->second);
         host_functions_.erase(found);
@@ -321,7 +326,7 @@ void Context::HostFunctionLoop() {
       continue;
     }
     function();
-    channel->host_function_done.store(id);
+    channel->host_function_done.store(ticket);
     queue_->Ring();
   }
 }

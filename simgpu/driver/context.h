@@ -66,8 +66,11 @@ class Context : private BlockPool::Order {
   /// Gives back all that pools keep in reserve.
   void EmptyPools();
 
-  /// Queues `function` to be called by a helper thread when operation `id` is reached.
-  void ExpectHostFunction(uint64_t id, std::function<void()> function);
+  /// `function` will be called by a helper thread when the host function with the returned ticket
+  /// is reached. The ticket is given away for one operation only.
+  uint64_t ExpectHostFunction(std::function<void()> function);
+  /// The operation with this ticket was not issued after all.
+  void ForgetHostFunction(uint64_t ticket);
 
  private:
   explicit Context(Driver* driver) : driver_(driver) {}
@@ -96,7 +99,8 @@ class Context : private BlockPool::Order {
   PoolHeaps pool_heaps_;
 
   std::mutex host_mutex_;
-  std::map<uint64_t, std::function<void()>> host_functions_;
+  std::map<uint64_t, std::function<void()>> host_functions_;  // by ticket
+  uint64_t next_ticket_ = 1;
   std::thread host_thread_;
   std::atomic<bool> stop_{false};
 };

@@ -128,6 +128,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
   Context* context = Find(driver, ctx);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   ContextStack().push_back(context);
@@ -146,6 +147,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* ctx) {
 CUresult cuCtxSetCurrent(CUcontext ctx) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
   std::vector<Context*>& stack = ContextStack();
   if (ctx == nullptr) {
     if (!stack.empty()) stack.pop_back();

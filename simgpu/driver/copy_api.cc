@@ -28,7 +28,9 @@ CUresult IssueCopy(Context* context, CUstream handle, bool per_thread, uint64_t 
     if (result != CUDA_SUCCESS) return result;
     Command command{};
     command.kind = CommandKind::kCopy;
-    command.copy = {target, source, bytes};
+    command.copy.target = target;
+    command.copy.source = source;
+    command.copy.bytes = bytes;
     id = context->Issue(stream, &command, lock);
     if (id == 0) return context->queue().error();
   }
@@ -53,7 +55,9 @@ CUresult StageIn(Context* context, CUstream handle, bool per_thread, uint64_t ta
     Command command{};
     command.kind = CommandKind::kCopy;
     command.flags = kSourceStaged;
-    command.copy = {target + done, *staged, n};
+    command.copy.target = target + done;
+    command.copy.source = *staged;
+    command.copy.bytes = n;
     const uint64_t id = context->Issue(stream, &command, lock);
     queue.ReleaseStaged(*staged, stream->slot, id);
     if (id == 0) return queue.error();
@@ -77,7 +81,9 @@ CUresult StageOut(Context* context, CUstream handle, bool per_thread, unsigned c
     Command command{};
     command.kind = CommandKind::kCopy;
     command.flags = kTargetStaged;
-    command.copy = {*staged, source + done, n};
+    command.copy.target = *staged;
+    command.copy.source = source + done;
+    command.copy.bytes = n;
     const uint64_t id = context->Issue(stream, &command, lock);
     bool copied = id != 0;
     if (copied) {
@@ -143,7 +149,7 @@ CUresult Set(CUdeviceptr dst, unsigned value, unsigned width, size_t count, CUst
   if (result != CUDA_SUCCESS) return result;
   Command command{};
   command.kind = CommandKind::kMemset;
-  command.memset = {dst, count, value, width};
+  command.memset = {dst, count, value, width, 0, 0};
   return context->Issue(stream, &command, lock) != 0 ? CUDA_SUCCESS : context->queue().error();
 }
 

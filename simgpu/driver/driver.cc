@@ -143,8 +143,14 @@ std::vector<Context*>& ContextStack() {
   return stack;
 }
 
+bool& InHostFunction() {
+  static thread_local bool inside = false;
+  return inside;
+}
+
 CUresult CurrentContext(Context** out) {
   if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
   const std::vector<Context*>& stack = ContextStack();
   if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *out = stack.back();

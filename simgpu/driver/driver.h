@@ -62,6 +62,10 @@ class Driver {
 /// The calling thread's stack of current contexts.
 std::vector<Context*>& ContextStack();
 
+/// Whether the calling thread is one of the driver's own, which run the program's functions: those
+/// must not call the driver.
+bool& InHostFunction();
+
 /// The current context, or why a call that needs one cannot go on.
 CUresult CurrentContext(Context** out);
 

@@ -4,63 +4,11 @@
 
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/launch.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
 namespace {
-
-constexpr uint32_t kMostArgBytes = 64 * 1024;
-
-struct Launch {
-  CUfunction function;
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-  void** params;
-  void** extra;
-};
-
-CUresult CheckShape(const Launch& launch) {
-  const unsigned* g = launch.grid;
-  const unsigned* b = launch.block;
-  if (g[0] == 0 || g[1] == 0 || g[2] == 0 || b[0] == 0 || b[1] == 0 || b[2] == 0 ||
-      g[0] > 0x7fffffff || g[1] > 65535 || g[2] > 65535 || b[0] > 1024 || b[1] > 1024 ||
-      b[2] > 64 || static_cast<uint64_t>(b[0]) * b[1] * b[2] > 1024) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (launch.shared_bytes > static_cast<unsigned>(launch.function->max_dynamic_shared)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  return CUDA_SUCCESS;
-}
-
-/// Copies the arguments as the caller gave them, now: it may reuse its memory after the call.
-CUresult PackArguments(const Launch& launch, unsigned char* target) {
-  const CUfunction f = launch.function;
-  if (f->arg_bytes == 0) return CUDA_SUCCESS;
-  if (launch.params != nullptr) {
-    for (size_t i = 0; i < f->sizes.size(); ++i) {
-      if (launch.params[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-      memcpy(target + f->offsets[i], launch.params[i], f->sizes[i]);
-    }
-    return CUDA_SUCCESS;
-  }
-  if (launch.extra == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const void* buffer = nullptr;
-  size_t bytes = 0;
-  for (void** option = launch.extra; *option != CU_LAUNCH_PARAM_END; option += 2) {
-    if (*option == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      buffer = option[1];
-    } else if (*option == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      bytes = *static_cast<const size_t*>(option[1]);
-    } else {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-  }
-  if (buffer == nullptr || bytes < f->arg_bytes) return CUDA_ERROR_INVALID_VALUE;
-  memcpy(target, buffer, f->arg_bytes);
-  return CUDA_SUCCESS;
-}
 
 CUresult IssueLaunch(const Launch& launch, CUstream handle, bool per_thread) {
   Context* context = nullptr;
@@ -111,10 +59,10 @@ CUresult IssueHostFunction(CUstream handle, CUhostFn fn, void* user_data, bool p
   if (result != CUDA_SUCCESS) return result;
   Command command{};
   command.kind = CommandKind::kHostFunction;
-  const uint64_t id = context->Issue(stream, &command, lock);
-  if (id == 0) return context->queue().error();
-  context->ExpectHostFunction(id, [fn, user_data] { fn(user_data); });
-  return CUDA_SUCCESS;
+  command.host.ticket = context->ExpectHostFunction([fn, user_data] { fn(user_data); });
+  if (context->Issue(stream, &command, lock) != 0) return CUDA_SUCCESS;
+  context->ForgetHostFunction(command.host.ticket);
+  return context->queue().error();
 }
 
 CUresult LaunchEx(const CUlaunchConfig* config, CUfunction f, void** params, void** extra,

@@ -4,17 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "common/cuda/abi.h"
+#include "simgpu/driver/slab.h"
 #include "simgpu/streams/channel.h"
 
-/// What the driver's opaque handles point to. Memory of these objects is never returned to the
-/// heap, only to a Slab, so that a stale handle is recognised by its magic instead of crashing the
-/// program.
+/// What the driver's opaque handles point to; they live in a Slab.
 namespace sluice::simgpu {
 class Context;
 
@@ -70,39 +67,3 @@ struct CUfunc_st {
   uint32_t arg_bytes = 0;
   int max_dynamic_shared = 48 * 1024;
 };
-
-namespace sluice::simgpu {
-
-template <typename T>
-class Slab {
- public:
-  T* New() {
-    const std::lock_guard lock(mutex_);
-    T* object = nullptr;
-    if (free_.empty()) {
-      object = &all_.emplace_back();
-    } else {
-      object = free_.back();
-      free_.pop_back();
-    }
-    object->magic.store(T::kMagic);
-    return object;
-  }
-  void Delete(T* object) {
-    const std::lock_guard lock(mutex_);
-    object->magic.store(0);
-    free_.push_back(object);
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<T> all_;
-  std::vector<T*> free_;
-};
-
-template <typename T>
-bool IsLive(const T* object) {
-  return object != nullptr && object->magic.load(std::memory_order_relaxed) == T::kMagic;
-}
-
-}  // namespace sluice::simgpu

@@ -63,8 +63,7 @@ CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
         // On the legacy stream a free stands behind the work of all blocking streams: an empty
         // operation there says when that is over.
         Command marker{};
-        marker.kind = CommandKind::kRecordEvent;
-        marker.event.slot = kEventSlots;
+        marker.kind = CommandKind::kNothing;
         mark.id = context->Issue(stream, &marker, lock);
         if (mark.id == 0) return context->queue().error();
       }

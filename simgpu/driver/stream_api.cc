@@ -113,7 +113,7 @@ CUresult MemoryValue(CommandKind kind, CUstream handle, CUdeviceptr addr, cuuint
   if (call.result != CUDA_SUCCESS) return call.result;
   Command command{};
   command.kind = kind;
-  command.value = {addr, value, equal ? 1u : 0u};
+  command.value = {addr, value, equal ? 1u : 0u, 8};
   return call.context->Issue(call.stream, &command, call.lock) != 0 ? CUDA_SUCCESS
                                                                     : call.context->queue().error();
 }

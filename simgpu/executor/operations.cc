@@ -54,25 +54,50 @@ CUresult Runner::RunKernel(const Command& command) {
   return result;
 }
 
+namespace {
+
+/// Bytes from the first to the last one of a box.
+uint64_t Extent(uint64_t row, uint64_t rows, uint64_t pitch, uint64_t layers, uint64_t layer) {
+  if (rows == 0 || layers == 0) return row;
+  return (layers - 1) * layer + (rows - 1) * pitch + row;
+}
+
+}  // namespace
+
 CUresult Runner::RunCopy(const Command& command) {
   const auto& c = command.copy;
+  const uint64_t target_bytes =
+      Extent(c.bytes, c.rows, c.target_pitch, c.layers, c.target_layer);
+  const uint64_t source_bytes =
+      Extent(c.bytes, c.rows, c.source_pitch, c.layers, c.source_layer);
   struct Call {
     unsigned char* target;
     const unsigned char* source;
-    uint64_t bytes;
-  } call{(command.flags & kTargetStaged) != 0 ? Staged(c.target, c.bytes)
-                                              : mappings_->Resolve(c.target, c.bytes),
-         (command.flags & kSourceStaged) != 0 ? Staged(c.source, c.bytes)
-                                              : mappings_->Resolve(c.source, c.bytes),
-         c.bytes};
+    const Command* command;
+  } call{(command.flags & kTargetStaged) != 0 ? Staged(c.target, target_bytes)
+                                              : mappings_->Resolve(c.target, target_bytes),
+         (command.flags & kSourceStaged) != 0 ? Staged(c.source, source_bytes)
+                                              : mappings_->Resolve(c.source, source_bytes),
+         &command};
   if (call.target == nullptr || call.source == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
   mappings_->ApplyOracle();
-  token_.BeginOperation(gpu_->machine().CopyNs(c.bytes));
+  const uint64_t rows = c.rows == 0 ? 1 : c.rows * c.layers;
+  token_.BeginOperation(gpu_->machine().CopyNs(c.bytes * rows));
   const CUresult result = RunGuarded(
       "copy",
       [](void* p) {
-        const auto* call_in = static_cast<const Call*>(p);
-        memmove(call_in->target, call_in->source, call_in->bytes);
+        const auto* in = static_cast<const Call*>(p);
+        const auto& box = in->command->copy;
+        if (box.rows == 0) {
+          memmove(in->target, in->source, box.bytes);
+          return;
+        }
+        for (uint64_t layer = 0; layer < box.layers; ++layer) {
+          for (uint64_t row = 0; row < box.rows; ++row) {
+            memmove(in->target + layer * box.target_layer + row * box.target_pitch,
+                    in->source + layer * box.source_layer + row * box.source_pitch, box.bytes);
+          }
+        }
       },
       &call);
   token_.EndOperation(false);
@@ -81,24 +106,30 @@ CUresult Runner::RunCopy(const Command& command) {
 
 CUresult Runner::RunMemset(const Command& command) {
   const auto& m = command.memset;
-  const uint64_t bytes = m.count * m.width;
+  const uint64_t row_bytes = m.count * m.width;
+  const uint64_t rows = m.rows == 0 ? 1 : m.rows;
   struct Call {
     unsigned char* target;
-    uint64_t count;
-    uint32_t value;
-    uint32_t width;
-  } call{mappings_->Resolve(m.target, bytes), m.count, m.value, m.width};
+    const Command* command;
+  } call{mappings_->Resolve(m.target, Extent(row_bytes, rows, m.pitch, 1, 0)), &command};
   if (call.target == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
   mappings_->ApplyOracle();
-  token_.BeginOperation(gpu_->machine().MemsetNs(bytes));
+  token_.BeginOperation(gpu_->machine().MemsetNs(row_bytes * rows));
   const CUresult result = RunGuarded(
       "memset",
       [](void* p) {
-        const auto* c = static_cast<const Call*>(p);
-        if (c->width == 1) {
-          ::memset(c->target, static_cast<int>(c->value & 0xff), c->count);
-        } else {
-          std::fill_n(reinterpret_cast<uint32_t*>(c->target), c->count, c->value);
+        const auto* in = static_cast<const Call*>(p);
+        const auto& area = in->command->memset;
+        for (uint64_t row = 0; row < std::max<uint64_t>(area.rows, 1); ++row) {
+          unsigned char* at = in->target + row * area.pitch;
+          if (area.width == 1) {
+            ::memset(at, static_cast<int>(area.value & 0xff), area.count);
+          } else if (area.width == 2) {
+            std::fill_n(reinterpret_cast<uint16_t*>(at), area.count,
+                        static_cast<uint16_t>(area.value));
+          } else {
+            std::fill_n(reinterpret_cast<uint32_t*>(at), area.count, area.value);
+          }
         }
       },
       &call);
@@ -108,18 +139,24 @@ CUresult Runner::RunMemset(const Command& command) {
 
 /// Release: whoever sees the value also sees everything that the stream did before.
 CUresult Runner::WriteValue(const Command& command) {
+  const uint32_t width = command.value.width == 4 ? 4 : 8;
   struct Call {
-    uint64_t* target;
+    unsigned char* target;
     uint64_t value;
-  } call{reinterpret_cast<uint64_t*>(mappings_->Resolve(command.value.address, 8)),
-         command.value.value};
+    uint32_t width;
+  } call{mappings_->Resolve(command.value.address, width), command.value.value, width};
   if (call.target == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
   mappings_->ApplyOracle();
   return RunGuarded(
-      "cuStreamWriteValue64",
+      "cuStreamWriteValue",
       [](void* p) {
         const auto* c = static_cast<const Call*>(p);
-        __atomic_store_n(c->target, c->value, __ATOMIC_RELEASE);
+        if (c->width == 4) {
+          __atomic_store_n(reinterpret_cast<uint32_t*>(c->target), static_cast<uint32_t>(c->value),
+                           __ATOMIC_RELEASE);
+        } else {
+          __atomic_store_n(reinterpret_cast<uint64_t*>(c->target), c->value, __ATOMIC_RELEASE);
+        }
       },
       &call);
 }

@@ -26,10 +26,23 @@ Runner::Runner(GpuState* gpu, uint32_t executor, Channel* channel, Mappings* map
     : gpu_(gpu), channel_(channel), mappings_(mappings), modules_(modules), token_(gpu, executor) {}
 
 void Runner::Run() {
-  const StreamQueues::Ready ready = [this](const Command& c) { return failed() || Ready(c); };
-  const StreamQueues::Ready costs = [this](const Command& c) { return !failed() && CostsTime(c); };
+  // After a failure what is queued only passes by, but for the host functions that must hear of it.
+  const auto passes = [this](const Command& c) {
+    return failed() && (c.kind != CommandKind::kHostFunction || (c.flags & kEvenInFailure) == 0);
+  };
+  const StreamQueues::Ready ready = [&](const Command& c) { return passes(c) || Ready(c); };
+  const StreamQueues::Ready costs = [&](const Command& c) {
+    if (failed()) return false;
+    if (c.kind != CommandKind::kGraph) return CostsTime(c);
+    const std::optional<uint32_t> step = NextStep(c);
+    return step && CostsTime(RunOf(c).step(*step));
+  };
   for (;;) {
     Ingest();
+    if (failed() && !failure_seen_) {
+      failure_seen_ = true;
+      host_function_ = 0;  // nobody waits for it any more
+    }
     const Command* next = queues_.Pick(ready, costs);
     if (next == nullptr) {
       token_.Release();
@@ -42,8 +55,18 @@ void Runner::Run() {
       continue;  // it may have taken long: an earlier operation may be runnable by now
     }
     const Command command = *next;
-    if (!failed()) Execute(command);
-    Complete(command);
+    if (!passes(command)) {
+      if (command.kind == CommandKind::kGraph) {
+        ExecuteStep(command);
+      } else {
+        Execute(command);
+      }
+    }
+    const auto graph = graphs_.find(command.stream);
+    if (graph == graphs_.end() || graph->second.over() || failed()) {
+      if (graph != graphs_.end()) graphs_.erase(graph);
+      Complete(command);
+    }
     token_.YieldIfDue();
   }
 }
@@ -76,40 +99,87 @@ bool Runner::Ready(const Command& command) {
       return command.wait_event.stream >= kStreams ||
              channel_->completed[command.wait_event.stream].load(std::memory_order_relaxed) >=
                  command.wait_event.id;
-    case CommandKind::kWaitValue: {
-      struct Look {
-        const uint64_t* address;
-        uint64_t value;
-      } look{reinterpret_cast<const uint64_t*>(mappings_->Resolve(command.value.address, 8)), 0};
-      CUresult result = CUDA_ERROR_ILLEGAL_ADDRESS;
-      if (look.address != nullptr) {
-        result = RunGuarded(
-            "cuStreamWaitValue64",
-            [](void* p) {
-              auto* l = static_cast<Look*>(p);
-              l->value = __atomic_load_n(l->address, __ATOMIC_ACQUIRE);
-            },
-            &look);
-      }
-      if (result != CUDA_SUCCESS) {
-        Fail(result);
-        return true;
-      }
-      return command.value.equal != 0 ? look.value == command.value.value
-                                      : static_cast<int64_t>(look.value - command.value.value) >= 0;
-    }
+    case CommandKind::kWaitValue:
+      return ValueReached(command);
     case CommandKind::kHostFunction:
-      if (host_function_ != command.id) {
-        if (host_function_ != 0) return false;  // one at a time
-        host_function_ = command.id;
-        channel_->host_function.store(command.id);
-        channel_->host_function_bell.fetch_add(1);
-        FutexWakeAll(&channel_->host_function_bell);
-      }
-      return channel_->host_function_done.load(std::memory_order_acquire) >= command.id;
+      return HostFunctionReturned(command);
+    case CommandKind::kGraph:
+      return RunOf(command).over() || NextStep(command).has_value();
     default:
       return true;
   }
+}
+
+bool Runner::ValueReached(const Command& command) {
+  const auto& v = command.value;
+  const uint32_t width = v.width == 4 ? 4 : 8;
+  struct Look {
+    const unsigned char* address;
+    uint32_t width;
+    uint64_t value;
+  } look{mappings_->Resolve(v.address, width), width, 0};
+  CUresult result = CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (look.address != nullptr) {
+    result = RunGuarded(
+        "cuStreamWaitValue",
+        [](void* p) {
+          auto* l = static_cast<Look*>(p);
+          l->value =
+              l->width == 4
+                  ? __atomic_load_n(reinterpret_cast<const uint32_t*>(l->address), __ATOMIC_ACQUIRE)
+                  : __atomic_load_n(reinterpret_cast<const uint64_t*>(l->address),
+                                    __ATOMIC_ACQUIRE);
+        },
+        &look);
+  }
+  if (result != CUDA_SUCCESS) {
+    Fail(result);
+    return true;
+  }
+  if (v.equal != 0) return look.value == v.value;
+  if (width == 4) return static_cast<int32_t>(look.value - v.value) >= 0;
+  return static_cast<int64_t>(look.value - v.value) >= 0;
+}
+
+/// Asks the client to call it when its turn has come.
+bool Runner::HostFunctionReturned(const Command& command) {
+  const uint64_t ticket = command.host.ticket;
+  if (host_function_ != ticket) {
+    if (host_function_ != 0) return false;  // one at a time
+    host_function_ = ticket;
+    channel_->host_function.store(ticket);
+    channel_->host_function_bell.fetch_add(1);
+    FutexWakeAll(&channel_->host_function_bell);
+  }
+  return channel_->host_function_done.load(std::memory_order_acquire) == ticket;
+}
+
+ProgramRun& Runner::RunOf(const Command& graph) {
+  const auto found = graphs_.find(graph.stream);
+  if (found != graphs_.end()) return found->second;
+  const unsigned char* program = Staged(graph.graph.program, graph.graph.bytes);
+  return graphs_.try_emplace(graph.stream, program, graph.graph.bytes).first->second;
+}
+
+/// The step of a graph to take next: as among streams, what costs no time goes first.
+std::optional<uint32_t> Runner::NextStep(const Command& graph) {
+  const ProgramRun& run = RunOf(graph);
+  std::optional<uint32_t> best;
+  for (const uint32_t index : run.ready()) {
+    const bool costs = CostsTime(run.step(index));
+    if ((costs && best) || !Ready(run.step(index))) continue;
+    best = index;
+    if (!costs) break;
+  }
+  return best;
+}
+
+void Runner::ExecuteStep(const Command& graph) {
+  ProgramRun& run = RunOf(graph);
+  const std::optional<uint32_t> index = NextStep(graph);
+  if (!index) return;
+  Execute(run.step(*index));
+  run.Finish(*index);
 }
 
 void Runner::Execute(const Command& command) {
@@ -135,6 +205,8 @@ void Runner::Execute(const Command& command) {
       break;
     case CommandKind::kWaitEvent:
     case CommandKind::kWaitValue:
+    case CommandKind::kNothing:
+    case CommandKind::kGraph:
       break;
   }
   if (result != CUDA_SUCCESS) Fail(result);

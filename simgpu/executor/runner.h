@@ -2,12 +2,14 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <vector>
+#include <map>
+#include <optional>
 
 #include "common/cuda/abi.h"
 #include "simgpu/executor/mappings.h"
 #include "simgpu/executor/modules.h"
 #include "simgpu/executor/stream_queues.h"
+#include "simgpu/graph/program.h"
 #include "simgpu/sharing/device_token.h"
 #include "simgpu/streams/channel.h"
 
@@ -23,7 +25,12 @@ class Runner {
   void Ingest();
   void Sleep();
   bool Ready(const Command& command);
+  bool ValueReached(const Command& command);
+  bool HostFunctionReturned(const Command& command);
   void Execute(const Command& command);
+  ProgramRun& RunOf(const Command& graph);
+  std::optional<uint32_t> NextStep(const Command& graph);
+  void ExecuteStep(const Command& graph);
   void Complete(const Command& command);
   CUresult RunKernel(const Command& command);
   CUresult RunCopy(const Command& command);
@@ -40,8 +47,10 @@ class Runner {
   Modules* modules_;
   DeviceToken token_;
   StreamQueues queues_;
+  std::map<uint32_t, ProgramRun> graphs_;  // under way, by stream
   uint64_t ingested_ = 0;
-  uint64_t host_function_ = 0;  // id of the one whose turn it is
+  uint64_t host_function_ = 0;  // ticket of the one whose turn it is
+  bool failure_seen_ = false;
   uint64_t poll_ns_ = 0;        // how long to sleep between looks at a waited-for value
 };
 

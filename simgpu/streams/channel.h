@@ -24,6 +24,8 @@ enum class CommandKind : uint8_t {
   kWriteValue,
   kWaitValue,
   kHostFunction,
+  kNothing,  // keeps its place in the stream, for those that wait for it
+  kGraph,    // a program of operations (simgpu/graph/program.h)
 };
 
 enum CommandFlags : uint8_t {
@@ -31,6 +33,7 @@ enum CommandFlags : uint8_t {
   kSourceStaged =
       2,  // copy: `source` is an offset into the staging area (kernel: arguments are there)
   kTargetStaged = 4,  // copy: `target` is one
+  kEvenInFailure = 8,  // host function: called though the context has failed
 };
 
 /// One operation. `id` grows by one with each operation of the context, over all its streams; a
@@ -55,13 +58,22 @@ struct Command {
     struct {
       uint64_t target;
       uint64_t source;
-      uint64_t bytes;
+      uint64_t bytes;  // of one row
+      // A box of rows and layers of rows; rows 0: one row and nothing else counts.
+      uint64_t rows;
+      uint64_t layers;
+      uint64_t target_pitch;
+      uint64_t target_layer;  // bytes from layer to layer
+      uint64_t source_pitch;
+      uint64_t source_layer;
     } copy;
     struct {
       uint64_t target;
-      uint64_t count;  // elements
+      uint64_t count;  // elements, of one row
       uint32_t value;
-      uint32_t width;  // bytes per element: 1 or 4
+      uint32_t width;  // bytes per element: 1, 2 or 4
+      uint64_t rows;   // 0: one row
+      uint64_t pitch;
     } memset;
     struct {
       uint32_t slot;
@@ -74,7 +86,15 @@ struct Command {
       uint64_t address;
       uint64_t value;
       uint32_t equal;  // wait: 1 for EQ, 0 for cyclic GEQ
+      uint32_t width;  // bytes: 4, or 8 (also written 0)
     } value;
+    struct {
+      uint64_t ticket;  // by which the client knows the function; never used again
+    } host;
+    struct {
+      uint64_t program;  // offset in the staging area
+      uint64_t bytes;
+    } graph;
   };
 };
 static_assert(sizeof(Command) == 216);
@@ -88,14 +108,14 @@ struct Channel {
   alignas(64)
       std::atomic<uint64_t> submitted;  // operations ever issued; n is in slot (n-1) % ring_slots
   alignas(64) std::atomic<uint32_t> doorbell;  // futex: moves when there is something new
-  std::atomic<uint64_t> host_function_done;    // id of the last host function that returned
+  std::atomic<uint64_t> host_function_done;    // ticket of the last host function that returned
 
   // Written by the executor.
   alignas(64) std::atomic<uint32_t> sleeping;  // 1: waits for the doorbell
   alignas(64) std::atomic<uint64_t> finished;  // operations ever completed
   std::atomic<uint32_t> progress;              // futex: moves with each completion
   std::atomic<uint32_t> error;                 // CUresult; sticky
-  std::atomic<uint64_t> host_function;         // id of the host function whose turn it is
+  std::atomic<uint64_t> host_function;         // ticket of the host function whose turn it is
   std::atomic<uint32_t> host_function_bell;    // futex
 
   // Written by the client.

@@ -181,6 +181,42 @@ TEST_F(Stream, HostFunctionsRunInOrder) {
   EXPECT_EQ(ReadLog(log), std::vector<uint32_t>{1});
 }
 
+TEST_F(Stream, HostFunctionsOfTwoStreamsRunWhenTheirTurnComes) {
+  SharedWord word;
+  const CUstream first = NewStream(CU_STREAM_NON_BLOCKING);
+  const CUstream second = NewStream(CU_STREAM_NON_BLOCKING);
+  std::atomic<int> calls{0};
+  const CUhostFn count = [](void* p) { static_cast<std::atomic<int>*>(p)->fetch_add(1); };
+  ASSERT_CU(cuStreamWaitValue64_v2(first, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
+  ASSERT_CU(cuLaunchHostFunc(first, count, &calls));
+  ASSERT_CU(cuLaunchHostFunc(second, count, &calls));  // issued later, runs first
+  ASSERT_CU(cuStreamSynchronize(second));
+  EXPECT_EQ(calls.load(), 1);
+  word.Store(1);
+  ASSERT_CU(cuStreamSynchronize(first));
+  EXPECT_EQ(calls.load(), 2);
+}
+
+TEST_F(Stream, AHostFunctionMustNotCallTheDriver) {
+  struct Seen {
+    CUcontext context;
+    CUresult set = CUDA_SUCCESS;
+    CUresult allocate = CUDA_SUCCESS;
+  } seen{context_};
+  ASSERT_CU(cuLaunchHostFunc(
+      nullptr,
+      [](void* p) {
+        auto* s = static_cast<Seen*>(p);
+        CUdeviceptr memory = 0;
+        s->set = cuCtxSetCurrent(s->context);
+        s->allocate = cuMemAlloc_v2(&memory, 4096);
+      },
+      &seen));
+  ASSERT_CU(cuCtxSynchronize());
+  EXPECT_EQ(seen.set, CUDA_ERROR_NOT_PERMITTED);
+  EXPECT_EQ(seen.allocate, CUDA_ERROR_NOT_PERMITTED);
+}
+
 TEST_F(Stream, PageableCopiesTakeTheDataAtOnce) {
   SharedWord word;
   const CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
