@@ -9,31 +9,13 @@ using sluice::simgpu::Context;
 using sluice::simgpu::ContextStack;
 using sluice::simgpu::CurrentContext;
 using sluice::simgpu::Driver;
+using sluice::simgpu::InHostFunction;
+using sluice::simgpu::NamedContext;
 using sluice::simgpu::NotSupported;
 
 namespace {
 
 CUcontext Handle(Context* context) { return reinterpret_cast<CUcontext>(context); }
-
-/// The context behind a handle, null if it never was one.
-Context* Find(Driver* driver, CUcontext handle) {
-  const std::lock_guard lock(driver->mutex);
-  for (const auto& context : driver->contexts) {
-    if (Handle(context.get()) == handle) return context.get();
-  }
-  return nullptr;
-}
-
-/// As CurrentContext, but of `handle` where it is not null.
-CUresult NamedContext(CUcontext handle, Context** out) {
-  if (handle == nullptr) return CurrentContext(out);
-  Driver* driver = Driver::Get();
-  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  *out = Find(driver, handle);
-  if (*out == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if ((*out)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  return (*out)->queue().error();
-}
 
 CUresult Synchronize(Context* context) {
   std::vector<uint64_t> marks;
@@ -116,7 +98,7 @@ CUresult cuCtxCreate_v4(CUcontext* ctx, CUctxCreateParams* params, unsigned flag
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  Context* context = Find(driver, ctx);
+  Context* context = driver->FindContext(ctx);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (context->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   context->Destroy();
@@ -129,7 +111,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
-  Context* context = Find(driver, ctx);
+  Context* context = driver->FindContext(ctx);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   ContextStack().push_back(context);
   return CUDA_SUCCESS;
@@ -153,7 +135,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
     if (!stack.empty()) stack.pop_back();
     return CUDA_SUCCESS;
   }
-  Context* context = Find(driver, ctx);
+  Context* context = driver->FindContext(ctx);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (stack.empty()) {
     stack.push_back(context);

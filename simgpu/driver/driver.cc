@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "simgpu/driver/graph_state.h"
 #include "simgpu/sharing/futex.h"
 
 namespace sluice::simgpu {
@@ -54,6 +55,7 @@ CUresult Driver::Init() {
   driver->process = driver->gpu->RegisterProcess(self, ProcessName(self.pid));
   driver->virtual_memory = std::make_unique<VirtualMemory>(driver->gpu.get(), &driver->space,
                                                            &driver->executors, driver->process);
+  driver->graphs = new GraphState;
   driver->host_memory = std::make_unique<HostMemory>(&driver->executors);
   driver->foreign_memory = std::make_unique<ForeignMemory>(driver->gpu.get(), &driver->space,
                                                            &driver->executors, driver->process);
@@ -138,6 +140,14 @@ void Driver::ReleasePool(CUmemoryPool pool) {
   pools.Delete(pool);
 }
 
+Context* Driver::FindContext(CUcontext handle) {
+  const std::lock_guard lock(mutex);
+  for (const auto& context : contexts) {
+    if (reinterpret_cast<CUcontext>(context.get()) == handle) return context.get();
+  }
+  return nullptr;
+}
+
 std::vector<Context*>& ContextStack() {
   static thread_local std::vector<Context*> stack;
   return stack;
@@ -154,6 +164,16 @@ CUresult CurrentContext(Context** out) {
   const std::vector<Context*>& stack = ContextStack();
   if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *out = stack.back();
+  if ((*out)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return (*out)->queue().error();
+}
+
+CUresult NamedContext(CUcontext handle, Context** out) {
+  if (handle == nullptr) return CurrentContext(out);
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  *out = driver->FindContext(handle);
+  if (*out == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if ((*out)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return (*out)->queue().error();
 }

@@ -19,8 +19,11 @@ namespace sluice::simgpu {
 
 inline constexpr int kDriverVersion = 13000;
 
+struct GraphState;
+
 /// The driver within one process. Made by cuInit and never destroyed: other threads may be inside
-/// it when the process exits. Lock order: `mutex`, then a context's, then its control socket's.
+/// it when the process exits. Lock order: that of the graphs, `mutex`, then a context's,
+/// then its control socket's.
 class Driver {
  public:
   /// cuInit. Errors are said once on stderr.
@@ -37,6 +40,7 @@ class Driver {
   std::unique_ptr<HostMemory> host_memory;
   std::unique_ptr<ForeignMemory> foreign_memory;
   std::vector<std::unique_ptr<Context>> contexts;  // destroyed ones included
+  GraphState* graphs = nullptr;                    // has a lock of its own
   Context* primary = nullptr;
   int primary_references = 0;
   CUmemoryPool default_pool = nullptr;  // never changes
@@ -57,6 +61,9 @@ class Driver {
   CUmemoryPool NewPool(const CUmemPoolProps& props);
   /// One of the pool's references ends.
   void ReleasePool(CUmemoryPool pool);
+
+  /// The context behind a handle, null if it never was one.
+  Context* FindContext(CUcontext handle);
 };
 
 /// The calling thread's stack of current contexts.
@@ -68,6 +75,9 @@ bool& InHostFunction();
 
 /// The current context, or why a call that needs one cannot go on.
 CUresult CurrentContext(Context** out);
+
+/// As CurrentContext, but of `handle` where it is not null.
+CUresult NamedContext(CUcontext handle, Context** out);
 
 /// Says once on stderr that `name` is not implemented.
 CUresult NotSupported(const char* name);

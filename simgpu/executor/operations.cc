@@ -66,10 +66,8 @@ uint64_t Extent(uint64_t row, uint64_t rows, uint64_t pitch, uint64_t layers, ui
 
 CUresult Runner::RunCopy(const Command& command) {
   const auto& c = command.copy;
-  const uint64_t target_bytes =
-      Extent(c.bytes, c.rows, c.target_pitch, c.layers, c.target_layer);
-  const uint64_t source_bytes =
-      Extent(c.bytes, c.rows, c.source_pitch, c.layers, c.source_layer);
+  const uint64_t target_bytes = Extent(c.bytes, c.rows, c.target_pitch, c.layers, c.target_layer);
+  const uint64_t source_bytes = Extent(c.bytes, c.rows, c.source_pitch, c.layers, c.source_layer);
   struct Call {
     unsigned char* target;
     const unsigned char* source;

@@ -124,11 +124,10 @@ bool Runner::ValueReached(const Command& command) {
         "cuStreamWaitValue",
         [](void* p) {
           auto* l = static_cast<Look*>(p);
-          l->value =
-              l->width == 4
-                  ? __atomic_load_n(reinterpret_cast<const uint32_t*>(l->address), __ATOMIC_ACQUIRE)
-                  : __atomic_load_n(reinterpret_cast<const uint64_t*>(l->address),
-                                    __ATOMIC_ACQUIRE);
+          l->value = l->width == 4 ? __atomic_load_n(reinterpret_cast<const uint32_t*>(l->address),
+                                                     __ATOMIC_ACQUIRE)
+                                   : __atomic_load_n(reinterpret_cast<const uint64_t*>(l->address),
+                                                     __ATOMIC_ACQUIRE);
         },
         &look);
   }

@@ -51,7 +51,7 @@ class Runner {
   uint64_t ingested_ = 0;
   uint64_t host_function_ = 0;  // ticket of the one whose turn it is
   bool failure_seen_ = false;
-  uint64_t poll_ns_ = 0;        // how long to sleep between looks at a waited-for value
+  uint64_t poll_ns_ = 0;  // how long to sleep between looks at a waited-for value
 };
 
 }  // namespace sluice::simgpu

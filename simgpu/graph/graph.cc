@@ -32,8 +32,8 @@ bool GoodEdge(CUgraphNode from, const NodeWork& to, const CUgraphEdgeData& data)
   }
   if (PlainEdge(data)) return true;
   constexpr unsigned char kLastKernelPort = 2;
-  const bool kernels = std::holds_alternative<KernelWork>(from->work) &&
-                       std::holds_alternative<KernelWork>(to);
+  const bool kernels =
+      std::holds_alternative<KernelWork>(from->work) && std::holds_alternative<KernelWork>(to);
   return kernels && data.from_port <= kLastKernelPort &&
          (data.type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT
               ? data.from_port == 0
@@ -44,12 +44,22 @@ bool GoodEdge(CUgraphNode from, const NodeWork& to, const CUgraphEdgeData& data)
 
 CUgraphNodeType TypeOf(const NodeWork& work) {
   static constexpr CUgraphNodeType kTypes[] = {
-      CU_GRAPH_NODE_TYPE_KERNEL,       CU_GRAPH_NODE_TYPE_MEMCPY,     CU_GRAPH_NODE_TYPE_MEMSET,
-      CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_GRAPH,      CU_GRAPH_NODE_TYPE_EMPTY,
-      CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+      CU_GRAPH_NODE_TYPE_KERNEL,       CU_GRAPH_NODE_TYPE_MEMCPY,      CU_GRAPH_NODE_TYPE_MEMSET,
+      CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_GRAPH,       CU_GRAPH_NODE_TYPE_EMPTY,
+      CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT,  CU_GRAPH_NODE_TYPE_MEM_ALLOC,
       CU_GRAPH_NODE_TYPE_MEM_FREE,     CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
   static_assert(std::variant_size_v<NodeWork> == std::size(kTypes));
   return kTypes[work.index()];
+}
+
+void AssignWork(NodeWork* target, const NodeWork& source) {
+  *target = source;
+  auto* kernel = std::get_if<KernelWork>(target);
+  if (kernel == nullptr) return;
+  const unsigned char* from = std::get<KernelWork>(source).args.data();
+  for (void*& p : kernel->params) {
+    p = kernel->args.data() + (static_cast<unsigned char*>(p) - from);
+  }
 }
 
 CUgraph GraphStore::NewGraph() {
@@ -89,8 +99,7 @@ CUresult GraphStore::Add(CUgraph graph, std::span<const Link> dependencies, Node
                          CUgraphNode* out) {
   for (size_t i = 0; i < dependencies.size(); ++i) {
     const Link& link = dependencies[i];
-    if (!IsLive(link.node) || link.node->graph != graph ||
-        !GoodEdge(link.node, work, link.data)) {
+    if (!IsLive(link.node) || link.node->graph != graph || !GoodEdge(link.node, work, link.data)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t j = 0; j < i; ++j) {
@@ -152,14 +161,8 @@ CUgraph GraphStore::Clone(CUgraph graph) {
   clone->copied_from = graph->serial;
   std::map<CUgraphNode, CUgraphNode> copies;
   for (const CUgraphNode node : graph->nodes) {
-    NodeWork work = node->work;
-    if (auto* kernel = std::get_if<KernelWork>(&work)) {
-      // The pointers lead into the arguments of their own node.
-      const unsigned char* old_args = std::get<KernelWork>(node->work).args.data();
-      for (void*& p : kernel->params) {
-        p = kernel->args.data() + (static_cast<unsigned char*>(p) - old_args);
-      }
-    }
+    NodeWork work;
+    AssignWork(&work, node->work);
     const auto* child = std::get_if<ChildWork>(&node->work);
     CUgraph embedded = child == nullptr ? nullptr : Clone(child->graph);
     CUgraphNode copy = nullptr;

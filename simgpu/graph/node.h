@@ -63,6 +63,9 @@ using NodeWork = std::variant<KernelWork, CopyWork, MemsetWork, HostWork, ChildW
                               RecordWork, WaitWork, AllocWork, FreeWork, MemOpsWork>;
 
 CUgraphNodeType TypeOf(const NodeWork& work);
+
+/// Copies work, so that the parameters of a kernel lead into the copy.
+void AssignWork(NodeWork* target, const NodeWork& source);
 inline bool OwnsMemory(const NodeWork& work) {
   return std::holds_alternative<AllocWork>(work) || std::holds_alternative<FreeWork>(work);
 }
@@ -101,7 +104,7 @@ struct CUgraph_st {
   bool capturing = false;          // nodes may come, but it may not go
   uint64_t copied_from = 0;        // serial of the graph that this one was cloned from
   uint64_t serial = 0;
-  uint32_t memory_nodes = 0;     // with those of embedded graphs
-  CUgraphExec exec = nullptr;    // with memory nodes: the only one there may be
+  uint32_t memory_nodes = 0;   // with those of embedded graphs
+  CUgraphExec exec = nullptr;  // with memory nodes: the only one there may be
   std::map<CUuserObject, unsigned> user_objects;
 };

@@ -21,7 +21,13 @@ uint32_t ProgramBuilder::Add(const Command& command, std::span<const uint32_t> a
   return static_cast<uint32_t>(steps_.size() - 1);
 }
 
-uint64_t ProgramBuilder::AddData(uint64_t bytes) {
+uint64_t ProgramBuilder::AddData(std::span<const unsigned char> contents) {
+  const uint64_t at = AddRoom(contents.size());
+  data_.emplace_back(at, std::vector<unsigned char>(contents.begin(), contents.end()));
+  return at;
+}
+
+uint64_t ProgramBuilder::AddRoom(uint64_t bytes) {
   const uint64_t at = data_bytes_;
   data_bytes_ += Up(bytes);
   return at;
@@ -62,6 +68,9 @@ void ProgramBuilder::Write(unsigned char* memory, uint64_t offset) const {
     } else {
       command.copy.target = at;
     }
+  }
+  for (const auto& [at, contents] : data_) {
+    if (!contents.empty()) memcpy(memory + DataOffset(at), contents.data(), contents.size());
   }
   memcpy(memory, &header, sizeof header);
   memory += sizeof header;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "simgpu/streams/channel.h"
@@ -29,8 +30,10 @@ class ProgramBuilder {
  public:
   /// A step behind `after`, which are earlier steps. Returns its index.
   uint32_t Add(const Command& command, std::span<const uint32_t> after);
-  /// Room for data that goes with the program. Returns where it is in the data part.
-  uint64_t AddData(uint64_t bytes);
+  /// Data that goes with the program, or room for it. Returns where it is in the data part.
+  uint64_t AddData(std::span<const unsigned char> contents);
+  uint64_t AddRoom(uint64_t bytes);
+  Command& command(uint32_t step) { return steps_[step]; }
 
   /// The operand of the step (arguments of a kernel, source or target of a copy) is the data at
   /// `data`; it becomes a staging offset when the program is written.
@@ -40,8 +43,7 @@ class ProgramBuilder {
   uint64_t bytes() const;
   /// Where a piece of data is, from the start of the program.
   uint64_t DataOffset(uint64_t data) const { return DataStart() + data; }
-  /// Writes steps and links to `memory`, which is at `offset` of the staging area. The data part is
-  /// the caller's to fill.
+  /// Writes all of it to `memory`, which is at `offset` of the staging area.
   void Write(unsigned char* memory, uint64_t offset) const;
 
  private:
@@ -54,6 +56,7 @@ class ProgramBuilder {
   std::vector<Command> steps_;
   std::vector<std::vector<uint32_t>> after_;
   std::vector<Operand> data_of_;
+  std::vector<std::pair<uint64_t, std::vector<unsigned char>>> data_;
   uint64_t data_bytes_ = 0;
   uint32_t links_ = 0;
 };

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/driver/graph_params.h"
+
+#include <cstring>
+
+#include "simgpu/driver/driver.h"
+#include "simgpu/driver/launch.h"
+#include "simgpu/driver/mem_ops.h"
+
+namespace sluice::simgpu {
+namespace {
+
+/// One side of a copy.
+struct Side {
+  CUmemorytype type;
+  uint64_t address;  // of the whole area
+  uint64_t x, y, z;
+  uint64_t pitch, height;
+};
+
+Side SourceSide(const CUDA_MEMCPY3D_v2& box) {
+  const auto host = reinterpret_cast<uint64_t>(box.srcHost);
+  return {box.srcMemoryType, box.srcMemoryType == CU_MEMORYTYPE_HOST ? host : box.srcDevice,
+          box.srcXInBytes,   box.srcY,
+          box.srcZ,          box.srcPitch,
+          box.srcHeight};
+}
+
+Side TargetSide(const CUDA_MEMCPY3D_v2& box) {
+  const auto host = reinterpret_cast<uint64_t>(box.dstHost);
+  return {box.dstMemoryType, box.dstMemoryType == CU_MEMORYTYPE_HOST ? host : box.dstDevice,
+          box.dstXInBytes,   box.dstY,
+          box.dstZ,          box.dstPitch,
+          box.dstHeight};
+}
+
+uint64_t FirstByte(const Side& side) {
+  return side.address + (side.z * side.height + side.y) * side.pitch + side.x;
+}
+
+CUresult CheckSide(const Side& side, const CUDA_MEMCPY3D_v2& box) {
+  switch (side.type) {
+    case CU_MEMORYTYPE_ARRAY:
+      return NotSupported("a copy node with an array");
+    case CU_MEMORYTYPE_HOST:
+    case CU_MEMORYTYPE_UNIFIED:
+      if (side.address == 0) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    case CU_MEMORYTYPE_DEVICE:
+      if (!IsDeviceAddress(side.address) && !Driver::Get()->Pinned(side.address, 1)) {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  const bool rows = box.Height > 1 || box.Depth > 1;
+  if (rows && side.x + box.WidthInBytes > side.pitch) return CUDA_ERROR_INVALID_VALUE;
+  if (box.Depth > 1 && side.y + box.Height > side.height) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+uint64_t SourceAddress(const CUDA_MEMCPY3D_v2& box) { return FirstByte(SourceSide(box)); }
+uint64_t TargetAddress(const CUDA_MEMCPY3D_v2& box) { return FirstByte(TargetSide(box)); }
+
+CUDA_KERNEL_NODE_PARAMS_v2 Widened(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
+  CUDA_KERNEL_NODE_PARAMS_v2 wide{};
+  memcpy(&wide, &params, sizeof params);
+  return wide;
+}
+
+CUDA_MEMSET_NODE_PARAMS_v1 Narrowed(const CUDA_MEMSET_NODE_PARAMS_v2& params) {
+  return {params.dst, params.pitch, params.value, params.elementSize, params.width, params.height};
+}
+
+CUresult KernelFrom(const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork* out) {
+  if (params.func == nullptr && params.kern != nullptr) {
+    return NotSupported("a kernel node given as a CUkernel");
+  }
+  if (!IsLive(params.func)) return CUDA_ERROR_INVALID_HANDLE;
+  const Launch launch{params.func,
+                      {params.gridDimX, params.gridDimY, params.gridDimZ},
+                      {params.blockDimX, params.blockDimY, params.blockDimZ},
+                      params.sharedMemBytes,
+                      params.kernelParams,
+                      params.extra};
+  CUresult result = CheckShape(launch);
+  if (result != CUDA_SUCCESS) return result;
+  if (params.func->arg_bytes > kMostArgBytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  KernelWork work;
+  work.context = params.func->context;
+  work.function = params.func;
+  memcpy(work.grid, launch.grid, sizeof work.grid);
+  memcpy(work.block, launch.block, sizeof work.block);
+  work.shared_bytes = params.sharedMemBytes;
+  work.args.resize(params.func->arg_bytes);
+  result = PackArguments(launch, work.args.data());
+  if (result != CUDA_SUCCESS) return result;
+  for (const uint32_t offset : params.func->offsets) {
+    work.params.push_back(work.args.data() + offset);
+  }
+  *out = std::move(work);
+  return CUDA_SUCCESS;
+}
+
+CUDA_KERNEL_NODE_PARAMS_v2 KernelParams(KernelWork& work) {
+  CUDA_KERNEL_NODE_PARAMS_v2 params{};
+  params.func = work.function;
+  params.gridDimX = work.grid[0];
+  params.gridDimY = work.grid[1];
+  params.gridDimZ = work.grid[2];
+  params.blockDimX = work.block[0];
+  params.blockDimY = work.block[1];
+  params.blockDimZ = work.block[2];
+  params.sharedMemBytes = work.shared_bytes;
+  params.kernelParams = work.params.data();
+  params.ctx = reinterpret_cast<CUcontext>(work.context);
+  return params;
+}
+
+CUresult CopyFrom(const CUDA_MEMCPY3D_v2& params, CUcontext ctx, CopyWork* out) {
+  Context* context = nullptr;
+  CUresult result = NamedContext(ctx, &context);
+  if (result != CUDA_SUCCESS) return result;
+  if (params.WidthInBytes == 0 || params.Height == 0 || params.Depth == 0 || params.srcLOD != 0 ||
+      params.dstLOD != 0 || params.reserved0 != nullptr || params.reserved1 != nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  result = CheckSide(SourceSide(params), params);
+  if (result == CUDA_SUCCESS) result = CheckSide(TargetSide(params), params);
+  if (result != CUDA_SUCCESS) return result;
+  *out = {context, params};
+  return CUDA_SUCCESS;
+}
+
+CUresult MemsetFrom(const CUDA_MEMSET_NODE_PARAMS_v1& params, CUcontext ctx, MemsetWork* out) {
+  Context* context = nullptr;
+  const CUresult result = NamedContext(ctx, &context);
+  if (result != CUDA_SUCCESS) return result;
+  const unsigned size = params.elementSize;
+  if ((size != 1 && size != 2 && size != 4) || params.width == 0 || params.height == 0 ||
+      params.width > SIZE_MAX / size || params.dst % size != 0 ||
+      (params.height > 1 && (params.pitch < params.width * size || params.pitch % size != 0))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!IsDeviceAddress(params.dst) && !Driver::Get()->Pinned(params.dst, 1)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *out = {context, params};
+  return CUDA_SUCCESS;
+}
+
+CUresult HostFrom(const CUDA_HOST_NODE_PARAMS_v1& params, HostWork* out) {
+  if (params.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *out = {params.fn, params.userData};
+  return CUDA_SUCCESS;
+}
+
+CUresult MemOpsFrom(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v1& params, MemOpsWork* out) {
+  Context* context = nullptr;
+  const CUresult result = NamedContext(params.ctx, &context);
+  if (result != CUDA_SUCCESS) return result;
+  constexpr unsigned kMostOps = 256;
+  if (params.count == 0 || params.count > kMostOps || params.paramArray == nullptr ||
+      params.flags != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  MemOpsWork work;
+  work.context = context;
+  work.ops.assign(params.paramArray, params.paramArray + params.count);
+  for (const CUstreamBatchMemOpParams& op : work.ops) {
+    Command command{};
+    const CUresult checked = MemOpCommand(op, &command);
+    if (checked != CUDA_SUCCESS) return checked;
+  }
+  *out = std::move(work);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace sluice::simgpu
