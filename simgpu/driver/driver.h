@@ -51,6 +51,8 @@ class Driver {
   Slab<CUmod_st> modules;
   Slab<CUfunc_st> functions;
   Slab<CUmemPoolHandle_st> pools;
+  Slab<CUlib_st> libraries;
+  Slab<CUkern_st> kernels;
 
   /// These lock.
   CUresult NewContext(Context** out);

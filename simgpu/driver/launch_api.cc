@@ -3,19 +3,19 @@
 #include <cstring>
 
 #include "common/cuda/driver_api.h"
-#include "simgpu/driver/driver.h"
 #include "simgpu/driver/launch.h"
+#include "simgpu/driver/modules.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
 namespace {
 
-CUresult IssueLaunch(const Launch& launch, CUstream handle, bool per_thread) {
+CUresult IssueLaunch(Launch launch, CUstream handle, bool per_thread) {
   Context* context = nullptr;
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  if (!IsLive(launch.function)) return CUDA_ERROR_INVALID_HANDLE;
-  if (launch.function->context != context) return CUDA_ERROR_INVALID_CONTEXT;
+  result = ResolveFunction(&launch.function, context);
+  if (result != CUDA_SUCCESS) return result;
   result = CheckShape(launch);
   if (result != CUDA_SUCCESS) return result;
   const uint32_t bytes = launch.function->arg_bytes;

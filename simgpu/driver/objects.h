@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,9 @@
 /// What the driver's opaque handles point to; they live in a Slab.
 namespace sluice::simgpu {
 class Context;
+
+/// What a kernel may ask for without saying so before.
+inline constexpr int kDefaultDynamicShared = 48 * 1024;
 
 /// Event positions pack a stream and an operation into one word, so that queries need no lock.
 inline constexpr uint64_t kIdBits = 52;
@@ -52,18 +57,38 @@ struct CUmod_st {
   static constexpr uint32_t kMagic = 0x4d4f4431;
   std::atomic<uint32_t> magic{0};
   sluice::simgpu::Context* context = nullptr;
-  uint64_t module = 0;  // the executor's number
+  uint64_t module = 0;               // the executor's number
+  std::vector<std::string> kernels;  // the names of all
   std::vector<CUfunction> functions;
+  CUlibrary library = nullptr;  // whose module this is, if it is one's
 };
 
 struct CUfunc_st {
   static constexpr uint32_t kMagic = 0x46554e31;
   std::atomic<uint32_t> magic{0};
   sluice::simgpu::Context* context = nullptr;
+  CUmodule module = nullptr;
   std::string name;
   uint32_t function = 0;  // the executor's number
   std::vector<uint32_t> sizes;
   std::vector<uint32_t> offsets;
   uint32_t arg_bytes = 0;
-  int max_dynamic_shared = 48 * 1024;
+  int max_dynamic_shared = sluice::simgpu::kDefaultDynamicShared;
+};
+
+struct CUlib_st {
+  static constexpr uint32_t kMagic = 0x4c494231;
+  std::atomic<uint32_t> magic{0};
+  std::string object;
+  std::vector<CUkernel> kernels;
+  std::mutex mutex;  // of what follows; taken before a context's
+  std::map<sluice::simgpu::Context*, CUmodule> modules;
+};
+
+struct CUkern_st {
+  static constexpr uint32_t kMagic = 0x4b524e31;
+  std::atomic<uint32_t> magic{0};
+  CUlibrary library = nullptr;
+  std::string name;
+  int max_dynamic_shared = sluice::simgpu::kDefaultDynamicShared;
 };

@@ -24,6 +24,11 @@ struct StreamCall {
   CommandQueue::Lock lock;
 };
 
+// Lower numbers are greater priorities; what is beyond is clamped, as the header says. They are all
+// one to the simulated GPU.
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -5;
+
 CUresult Create(CUstream* stream, unsigned flags, int priority) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
@@ -32,7 +37,16 @@ CUresult Create(CUstream* stream, unsigned flags, int priority) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const std::lock_guard lock(context->mutex);
-  return context->NewStream(stream, (flags & CU_STREAM_NON_BLOCKING) == 0, priority);
+  return context->NewStream(stream, (flags & CU_STREAM_NON_BLOCKING) == 0,
+                            std::clamp(priority, kGreatestPriority, kLeastPriority));
+}
+
+CUresult Priority(CUstream handle, bool per_thread, int* priority) {
+  const StreamCall call(handle, per_thread);
+  if (call.result != CUDA_SUCCESS) return call.result;
+  if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *priority = call.stream->priority;
+  return CUDA_SUCCESS;
 }
 
 CUresult Synchronize(CUstream handle, bool per_thread) {
@@ -203,4 +217,21 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t va
 CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value,
                                      unsigned flags) {
   return WaitValue(stream, addr, value, flags, true);
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (least != nullptr) *least = kLeastPriority;
+  if (greatest != nullptr) *greatest = kGreatestPriority;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  return Priority(stream, false, priority);
+}
+
+CUresult cuStreamGetPriority_ptsz(CUstream stream, int* priority) {
+  return Priority(stream, true, priority);
 }
