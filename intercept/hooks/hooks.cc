@@ -17,6 +17,8 @@ namespace {
 
 using protocol::Family;
 
+constexpr CUdevice kNoDevice = -1;
+
 CUstream Legacy(CUstream stream) { return stream == nullptr ? CU_STREAM_LEGACY : stream; }
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 

@@ -15,7 +15,7 @@ enum class Thing : uint8_t {
   kPhysical,   // CUmemGenericAllocationHandle
   kMapping,    // a mapped range, by its start; `link` is the handle
   kHost,       // pinned or registered host memory
-  kPool,       // CUmemoryPool
+  kPool,       // CUmemoryPool; `link` is a PoolKind, `bytes` what is used of it, `high` the most
   kGraphExec,  // an instantiated graph with allocation nodes
   kExternal,   // CUexternalMemory
   kContext,    // a context beside the session's
@@ -24,9 +24,16 @@ enum class Thing : uint8_t {
 inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
 inline uint64_t KeyOf(unsigned long long handle) { return handle; }  // NOLINT(google-runtime-int)
 
+/// Who serves a memory pool's allocations.
+enum PoolKind : uint64_t {
+  kArenaPool,   // the arena: an ordinary pool of this device
+  kDriverPool,  // the driver: exportable, limited in size, managed, ...
+};
+
 struct Holding {
   uint64_t key;     // the handle or address
   uint64_t bytes;   // what was charged or counted for it
+  uint64_t high;    // the most that `bytes` ever was, where somebody asks
   uint64_t link;    // another thing's key, by kind
   uint32_t family;  // protocol::Family; 0: neither charged nor counted
   uint32_t refs;    // handles that the program has of it

@@ -41,6 +41,7 @@ void Client::AfterForkInChild() {
   for (Lock& lock : mark_locks_) lock.ForgetHolder();
   state_lock_.ForgetHolder();
   outside_lock_.ForgetHolder();
+  settle_lock_.ForgetHolder();
 }
 
 CUresult Client::EnsureSession() {
@@ -98,6 +99,7 @@ CUresult Client::OpenSession(CUdevice device) {
   if (driver_->cuDeviceGetDefaultMemPool != nullptr) {
     static_cast<void>(driver_->cuDeviceGetDefaultMemPool(&default_pool_, device));
   }
+  SelectPool(device);
   streams_.Clear();
   matcher_ = Matcher();
   credit_.Reset();

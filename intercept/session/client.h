@@ -24,11 +24,12 @@ namespace sluice {
 /// follows its launches, and speaks with the daemon.
 ///
 /// Locks, in the order in which they may be taken:
+///   settle_lock_   what is charged for driver pools follows what the driver reports of them
 ///   request_lock_  one request to the daemon at a time; the only one held while waiting for it
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
-///   outside_lock_  what the program holds outside the arena; like the state lock
+///   outside_lock_  what the program holds outside the arena; like the state lock, inside it
 /// Frees, events and queries take the last two only (frees: a mark is queued without waiting for
 /// another thread that queues one).
 class Client {
@@ -55,6 +56,7 @@ class Client {
   CUresult AllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
                       unsigned element_bytes);
   CUresult AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream);
+  CUresult AllocFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
   CUresult Free(CUdeviceptr address);
   CUresult FreeAsync(CUdeviceptr address, CUstream stream);
 
@@ -67,7 +69,7 @@ class Client {
     if (const CUresult result = Charge(family, bytes); result != CUDA_SUCCESS) return result;
     const CUresult result = issue();
     if (result == CUDA_SUCCESS) {
-      Keep({KeyOf(*key), bytes, 0, static_cast<uint32_t>(family), 1, 0, thing});
+      Keep({KeyOf(*key), bytes, 0, 0, static_cast<uint32_t>(family), 1, 0, thing});
     } else {
       Uncharge(family, bytes);
     }
@@ -98,6 +100,19 @@ class Client {
   CUresult MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
                        CUmemGenericAllocationHandle handle, unsigned long long flags);
   CUresult UnmapPhysical(CUdeviceptr address, size_t bytes);
+
+  // Memory pools.
+  CUresult PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props);
+  CUresult PoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUmemPoolPtrExportData* data);
+  CUresult PoolDestroy(CUmemoryPool pool);
+  template <class Issue>
+  CUresult PoolSelect(CUdevice device, CUmemoryPool pool, Issue issue) {
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS && device == selected_device_.load(std::memory_order_relaxed)) {
+      selected_pool_.store(pool, std::memory_order_relaxed);
+    }
+    return result;
+  }
 
   // Reports.
   CUresult MemGetInfo(size_t* free_bytes, size_t* total_bytes);
@@ -186,6 +201,7 @@ class Client {
   uint32_t ReleaseUnits(uint32_t max_units, uint32_t max_terms = protocol::kMaxFenceTerms);
 
   // client_memory.cc
+  CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
   CUresult AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out);
   CUresult LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out);
   CUresult AllocateWithoutDaemon(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out);
@@ -194,7 +210,16 @@ class Client {
   CUdeviceptr AddressOf(const Block& block) const;
   uint32_t FindLiveAt(CUdeviceptr address) const;
   void Poison(const Block& block, CUstream stream);
-  bool IsDefaultPool(CUmemoryPool pool) const;
+
+  // client_pools.cc
+  bool FromArena(CUmemoryPool pool);
+  CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
+  void NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool);
+  void ForgetPoolBlock(CUdeviceptr at);
+  uint64_t DriverReserved();
+  CUresult SettleLocked(bool may_grow);
+  void SettleDriverPools();
+  void SelectPool(CUdevice device);
 
   // client_outside.cc
   bool Accounted() const;
@@ -270,6 +295,15 @@ class Client {
   uint32_t reserved_high_units_ = 0;
   std::atomic<uint32_t> profile_seq_{0};
   uint32_t rejected_profile_ = 0;  // not followed (any more)
+
+  // The pool that cuMemAllocAsync takes from, on the session's device.
+  std::atomic<CUmemoryPool> selected_pool_{nullptr};
+  std::atomic<CUdevice> selected_device_{0};
+  std::atomic<uint32_t> pool_blocks_{0};   // live blocks of pools beside the default one
+  std::atomic<uint32_t> driver_pools_{0};  // that the driver serves
+  Lock settle_lock_;                       // before request_lock_
+  std::atomic<bool> settle_again_{false};
+  std::atomic<uint64_t> pools_charged_{0};  // changed under settle_lock_
 
   Holdings holdings_;                        // under outside_lock_
   std::atomic<uint64_t> outside_bytes_{0};   // charged, contexts apart

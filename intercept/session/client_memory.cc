@@ -22,6 +22,12 @@ uint32_t Client::FindLiveAt(CUdeviceptr address) const {
 CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+  const CUmemoryPool pool = selected_pool_.load(std::memory_order_relaxed);
+  if (pool != default_pool_) [[unlikely]] return AllocFromPool(out, bytes, pool, stream);
+  return AllocFromArena(out, bytes, stream);
+}
+
+CUresult Client::AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream) {
   uint32_t slot = kNoSlot;
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
   if (Capturing(stream)) {
@@ -174,8 +180,10 @@ void Client::Poison(const Block& block, CUstream stream) {
 
 CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
   if (!has_session() || !session_.arena().Contains(address)) {
-    return FreeOutside(Thing::kPointer, address,
-                       [=, this] { return driver_->cuMemFreeAsync(address, stream); });
+    const CUresult result = FreeOutside(
+        Thing::kPointer, address, [=, this] { return driver_->cuMemFreeAsync(address, stream); });
+    SettleDriverPools();
+    return result;
   }
   uint32_t slot = kNoSlot;
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
@@ -205,6 +213,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
       entry.bytes += bytes;
       mark_due = streams_.Due(slot, 0);
     }
+    ForgetPoolBlock(address);
     arena_.FreeOnStream(id, slot, mark);
     session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                             std::memory_order_relaxed);
@@ -215,8 +224,10 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
 
 CUresult Client::Free(CUdeviceptr address) {
   if (!has_session() || !session_.arena().Contains(address)) {
-    return FreeOutside(Thing::kPointer, address,
-                       [=, this] { return driver_->cuMemFree_v2(address); });
+    const CUresult result = FreeOutside(Thing::kPointer, address,
+                                        [=, this] { return driver_->cuMemFree_v2(address); });
+    SettleDriverPools();
+    return result;
   }
   Block block{};
   uint64_t free_seq = 0;
@@ -238,6 +249,7 @@ CUresult Client::Free(CUdeviceptr address) {
   const uint32_t id = FindLiveAt(address);
   if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
   Record(protocol::OpKind::kFree, 0, 0, uint64_t{block.size} << kGranuleShift);
+  ForgetPoolBlock(address);
   arena_.FreeSynced(id);
   if (block.sync) CollectContext(context, free_seq);
   session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,

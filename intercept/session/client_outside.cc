@@ -163,6 +163,14 @@ CUresult Client::DeclareOutside() {
   for (const Family family : {Family::kImported, Family::kHostPinned, Family::kHostRegistered}) {
     if (counted_[static_cast<size_t>(family) - kFirstCounted].load() > 0) SendCount(family);
   }
+  // Pools belong to no context, either.
+  const uint64_t reserved = DriverReserved();
+  if (reserved > 0) {
+    if (const CUresult result = ChargeLocked(Family::kPool, reserved); result != CUDA_SUCCESS) {
+      return result;
+    }
+    pools_charged_.store(reserved);
+  }
   return physical == 0 ? CUDA_SUCCESS : ChargeLocked(Family::kPhysical, physical);
 }
 
@@ -184,6 +192,7 @@ void Client::ForgetContextOutside() {
   for (uint32_t family = 1; family < kFirstCounted; ++family) {
     Uncharge(static_cast<Family>(family), charged[family]);
   }
+  Uncharge(Family::kPool, pools_charged_.exchange(0));
   if (imported > 0) Count(Family::kImported, -static_cast<int64_t>(imported));
 }
 

@@ -53,7 +53,7 @@ CUresult Client::RetainPhysical(CUmemGenericAllocationHandle* handle, void* addr
   Holding* origin = holdings_.Find(Thing::kPhysical, mapping->link);
   if (origin == nullptr) return result;
   ++origin->refs;
-  static_cast<void>(holdings_.Insert({*handle, 0, origin->key, 0, 1, 0, Thing::kPhysical}));
+  static_cast<void>(holdings_.Insert({*handle, 0, 0, origin->key, 0, 1, 0, Thing::kPhysical}));
   return result;
 }
 
@@ -97,7 +97,7 @@ CUresult Client::MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
       known->bytes = bytes;
     }
     static_cast<void>(
-        holdings_.Insert({address, bytes, known->key, 0, 1, 0, Thing::kMapping}));
+        holdings_.Insert({address, bytes, 0, known->key, 0, 1, 0, Thing::kMapping}));
   }
   if (counted > 0) Count(Family::kImported, static_cast<int64_t>(counted));
   return result;

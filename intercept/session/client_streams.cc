@@ -235,6 +235,7 @@ CUresult Client::StreamSynchronize(CUstream stream) {
     const LockGuard guard(state_lock_);
     arena_.CollectThrough(slot, free_seq);
   }
+  SettleDriverPools();
   return result;
 }
 
@@ -251,6 +252,7 @@ CUresult Client::ContextSynchronize() {
     const LockGuard guard(state_lock_);
     CollectContext(context, free_seq);
   }
+  SettleDriverPools();
   return result;
 }
 

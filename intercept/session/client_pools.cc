@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/base/line.h"
+#include "intercept/session/client.h"
+
+namespace sluice {
+
+// Memory pools. An ordinary pool of the session's device is served from the arena, whatever its
+// number; only its own figures are kept apart. The driver serves pools that can do what the arena
+// cannot (be exported, hold managed memory, be limited in size): they are charged for what the driver
+// says it has reserved for them.
+
+using protocol::Family;
+
+void Client::SelectPool(CUdevice device) {
+  CUmemoryPool pool = default_pool_;
+  if (driver_->cuDeviceGetMemPool != nullptr) {
+    static_cast<void>(driver_->cuDeviceGetMemPool(&pool, device));
+  }
+  selected_device_.store(device, std::memory_order_relaxed);
+  selected_pool_.store(pool, std::memory_order_relaxed);
+}
+
+// What is unknown is not of this device, or the driver's own affair.
+bool Client::FromArena(CUmemoryPool pool) {
+  if (pool == default_pool_) return true;
+  const LockGuard guard(outside_lock_);
+  const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
+  return known != nullptr && known->link == kArenaPool;
+}
+
+CUresult Client::PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
+  const CUresult result = driver_->cuMemPoolCreate(pool, props);
+  if (result != CUDA_SUCCESS) return result;
+  const bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  // Before the session it is not known which device that will be; a pool of another one is told by
+  // the device of the context in which it is used.
+  const bool here = !has_session() || props->location.id == session_.device();
+  if (!on_device || !here) return result;
+  const bool ordinary = props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+                        props->handleTypes == CU_MEM_HANDLE_TYPE_NONE && props->maxSize == 0;
+  Keep({KeyOf(*pool), 0, 0, ordinary ? kArenaPool : kDriverPool, 0, 1, 0, Thing::kPool});
+  if (!ordinary) driver_pools_.fetch_add(1, std::memory_order_relaxed);
+  return result;
+}
+
+CUresult Client::PoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
+                                   CUmemPoolPtrExportData* data) {
+  const CUresult result = driver_->cuMemPoolImportPointer(out, pool, data);
+  size_t bytes = 0;
+  if (result == CUDA_SUCCESS &&
+      driver_->cuMemGetAddressRange_v2(nullptr, &bytes, *out) == CUDA_SUCCESS) {
+    KeepCounted(Thing::kPointer, *out, bytes, Family::kImported);
+  }
+  return result;
+}
+
+CUresult Client::PoolDestroy(CUmemoryPool pool) {
+  const CUresult result = driver_->cuMemPoolDestroy(pool);
+  if (result != CUDA_SUCCESS) return result;
+  Holding gone{};
+  if (!Forget(Thing::kPool, KeyOf(pool), &gone)) return result;
+  // The device's current pool is the default one again.
+  CUmemoryPool expected = pool;
+  selected_pool_.compare_exchange_strong(expected, default_pool_);
+  if (gone.link == kDriverPool) {
+    SettleDriverPools();
+    driver_pools_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return result;
+}
+
+void Client::NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool) {
+  const LockGuard guard(outside_lock_);
+  Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
+  if (known == nullptr) return;
+  known->bytes += bytes;
+  if (known->bytes > known->high) known->high = known->bytes;
+  if (holdings_.Insert({at, bytes, 0, KeyOf(pool), 0, 1, 0, Thing::kPointer})) {
+    pool_blocks_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void Client::ForgetPoolBlock(CUdeviceptr at) {
+  if (pool_blocks_.load(std::memory_order_relaxed) == 0) return;
+  const LockGuard guard(outside_lock_);
+  Holding gone{};
+  if (!holdings_.Take(Thing::kPointer, at, &gone)) return;
+  pool_blocks_.fetch_sub(1, std::memory_order_relaxed);
+  Holding* pool = holdings_.Find(Thing::kPool, gone.link);
+  if (pool != nullptr) pool->bytes -= gone.bytes;
+}
+
+CUresult Client::AllocFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+  if (!FromArena(pool)) return AllocFromDriverPool(out, bytes, pool, stream);
+  const CUresult result = AllocFromArena(out, bytes, stream);
+  if (result == CUDA_SUCCESS && pool != default_pool_) NotePoolBlock(*out, bytes, pool);
+  return result;
+}
+
+CUresult Client::AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
+                                     CUstream stream) {
+  const auto issue = [=, this] {
+    return driver_->cuMemAllocFromPoolAsync(out, bytes, pool, stream);
+  };
+  bool charged = false;
+  {
+    const LockGuard guard(outside_lock_);
+    const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
+    charged = known != nullptr && known->link == kDriverPool;
+  }
+  if (!charged) return issue();
+  const LockGuard settling(settle_lock_);
+  // It may fit into what is reserved already; asked for as if it did not.
+  if (const CUresult result = Charge(Family::kPool, bytes); result != CUDA_SUCCESS) return result;
+  pools_charged_ += bytes;
+  const CUresult result = issue();
+  const CUresult settled = SettleLocked(true);
+  if (result != CUDA_SUCCESS || settled == CUDA_SUCCESS) return result;
+  // The driver reserves in steps, and for the last one there is no room.
+  static_cast<void>(driver_->cuMemFreeAsync(*out, stream));
+  static_cast<void>(driver_->cuStreamSynchronize(stream));
+  static_cast<void>(driver_->cuMemPoolTrimTo(pool, 0));
+  static_cast<void>(SettleLocked(false));
+  return settled;
+}
+
+// By the driver's own figures, of all pools that it serves.
+uint64_t Client::DriverReserved() {
+  CUmemoryPool pools[64];
+  uint32_t count = 0;
+  {
+    const LockGuard guard(outside_lock_);
+    holdings_.ForEach([&](const Holding& holding) {
+      if (holding.thing == Thing::kPool && holding.link == kDriverPool && count < 64) {
+        pools[count++] = reinterpret_cast<CUmemoryPool>(holding.key);
+      }
+    });
+  }
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    cuuint64_t reserved = 0;
+    if (driver_->cuMemPoolGetAttribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
+        CUDA_SUCCESS) {
+      sum += reserved;
+    }
+  }
+  return sum;
+}
+
+CUresult Client::SettleLocked(bool may_grow) {
+  const RelaxedCapture relaxed(*driver_);
+  do {
+    settle_again_.store(false);
+    const uint64_t reserved = DriverReserved();
+    if (reserved < pools_charged_) {
+      Uncharge(Family::kPool, pools_charged_ - reserved);
+      pools_charged_ = reserved;
+    } else if (reserved > pools_charged_ && may_grow) {
+      const CUresult result = Charge(Family::kPool, reserved - pools_charged_);
+      if (result != CUDA_SUCCESS) return result;
+      pools_charged_ = reserved;
+    }
+  } while (settle_again_.load());
+  return CUDA_SUCCESS;
+}
+
+// After anything that may have made the driver's pools smaller. Never waits: whoever settles just now
+// looks once more.
+void Client::SettleDriverPools() {
+  if (driver_pools_.load(std::memory_order_relaxed) == 0) return;
+  settle_again_.store(true);
+  if (!settle_lock_.TryAcquire()) return;
+  static_cast<void>(SettleLocked(false));
+  settle_lock_.Release();
+}
+
+CUresult Client::PoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const bool figure = attribute >= CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT &&
+                      attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+  if (!figure || value == nullptr || !has_session() || !FromArena(pool)) {
+    return driver_->cuMemPoolGetAttribute(pool, attribute, value);
+  }
+  const bool high = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+                    attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+  const bool used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ||
+                    attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+  auto* bytes = static_cast<cuuint64_t*>(value);
+  if (pool != default_pool_) {
+    // Free space belongs to the arena as a whole: such a pool reserves what is used of it.
+    const LockGuard guard(outside_lock_);
+    const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
+    if (known == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *bytes = high ? known->high : known->bytes;
+    return CUDA_SUCCESS;
+  }
+  const LockGuard guard(state_lock_);
+  if (used) {
+    *bytes = (high ? used_high_granules_ : arena_.live_granules()) << kGranuleShift;
+  } else {
+    *bytes = uint64_t{high ? reserved_high_units_ : arena_.held_units()} * session_.unit_bytes();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Client::PoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const bool high =
+      attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+  if (!high || value == nullptr || !has_session() || !FromArena(pool)) {
+    return driver_->cuMemPoolSetAttribute(pool, attribute, value);
+  }
+  // The driver's rule: a high-water mark can only be reset, by writing 0.
+  if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (pool != default_pool_) {
+    const LockGuard guard(outside_lock_);
+    Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
+    if (known != nullptr) known->high = known->bytes;
+    return CUDA_SUCCESS;
+  }
+  const LockGuard guard(state_lock_);
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
+    used_high_granules_ = arena_.live_granules();
+  } else {
+    reserved_high_units_ = arena_.held_units();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Client::PoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
+  if (!has_session() || pool != default_pool_) {
+    const CUresult result = driver_->cuMemPoolTrimTo(pool, keep_bytes);
+    SettleDriverPools();
+    return result;
+  }
+  while (true) {
+    uint32_t excess = 0;
+    {
+      const LockGuard guard(state_lock_);
+      const uint64_t keep = (keep_bytes + session_.unit_bytes() - 1) / session_.unit_bytes();
+      if (arena_.held_units() > keep) excess = arena_.held_units() - static_cast<uint32_t>(keep);
+    }
+    if (ReleaseUnits(excess) == 0) break;
+  }
+  return driver_->cuMemPoolTrimTo(pool, keep_bytes);
+}
+
+}  // namespace sluice
