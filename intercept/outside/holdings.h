@@ -16,7 +16,7 @@ enum class Thing : uint8_t {
   kMapping,    // a mapped range, by its start; `link` is the handle
   kHost,       // pinned or registered host memory
   kPool,       // CUmemoryPool; `link` is a PoolKind, `bytes` what is used of it, `high` the most
-  kGraphExec,  // an instantiated graph with allocation nodes
+  kGraphExec,  // an instantiated graph; `link` is what launches of it are recorded as
   kExternal,   // CUexternalMemory
   kContext,    // a context beside the session's
 };

@@ -150,12 +150,20 @@ class Client {
   // Work. `issue` calls the driver.
   template <class Issue>
   CUresult Launch(CUfunction function, CUstream stream, Issue issue) {
-    Ticket ticket;
-    if (!BeforeLaunch(function, stream, &ticket)) return issue();
+    return LaunchAs(has_session() ? gate_->functions.Of(*driver_, function) : 0, stream, issue);
+  }
+  /// A graph is one launch, whatever is in it.
+  template <class Issue>
+  CUresult LaunchGraph(CUgraphExec exec, CUstream stream, Issue issue) {
+    return LaunchAs(has_session() ? GraphId(exec) : 0, stream, issue);
+  }
+  template <class Issue>
+  CUresult GraphInstantiate(CUgraphExec* exec, CUgraph graph, Issue issue) {
     const CUresult result = issue();
-    AfterLaunch(ticket, result == CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph);
     return result;
   }
+  CUresult GraphExecDestroy(CUgraphExec exec);
   template <class Issue>
   CUresult Copy(size_t bytes, CUstream stream, Issue issue) {
     const CUresult result = issue();
@@ -211,6 +219,11 @@ class Client {
   uint32_t FindLiveAt(CUdeviceptr address) const;
   void Poison(const Block& block, CUstream stream);
 
+  // client_graphs.cc
+  void KeepGraph(CUgraphExec exec, CUgraph graph);
+  uint64_t GraphHash(CUgraph graph);
+  uint64_t GraphId(CUgraphExec exec);
+
   // client_pools.cc
   bool FromArena(CUmemoryPool pool);
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
@@ -253,7 +266,15 @@ class Client {
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 
   // client_launch.cc
-  bool BeforeLaunch(CUfunction function, CUstream stream, Ticket* ticket);
+  template <class Issue>
+  CUresult LaunchAs(uint64_t function, CUstream stream, Issue issue) {
+    Ticket ticket;
+    if (!BeforeLaunch(function, stream, &ticket)) return issue();
+    const CUresult result = issue();
+    AfterLaunch(ticket, result == CUDA_SUCCESS);
+    return result;
+  }
+  bool BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket);
   void AfterLaunch(const Ticket& ticket, bool issued);
   void NoteCopy(size_t bytes, CUstream stream);
   void RefreshProfile();

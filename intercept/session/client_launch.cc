@@ -43,7 +43,7 @@ void Client::RefreshProfile() {
   }
 }
 
-bool Client::BeforeLaunch(CUfunction function, CUstream stream, Ticket* ticket) {
+bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
   if (!has_session()) return false;
   uint32_t slot = kNoSlot;
   if (SlotOf(stream, &slot) != CUDA_SUCCESS || slot == kNoSlot) return false;
@@ -54,7 +54,7 @@ bool Client::BeforeLaunch(CUfunction function, CUstream stream, Ticket* ticket) 
   }
   ticket->stream = stream;
   ticket->slot = slot;
-  ticket->function = gate_->functions.Of(*driver_, function);
+  ticket->function = function;
   ticket->timed = LaunchTimer::kNotTimed;
   bool trough = false;
   {
