@@ -25,6 +25,7 @@ typedef struct CUstream_st* CUstream;
 typedef struct CUevent_st* CUevent;
 typedef struct CUmemPoolHandle_st* CUmemoryPool;
 typedef struct CUarray_st* CUarray;
+typedef struct CUmipmappedArray_st* CUmipmappedArray;
 typedef unsigned long long CUmemGenericAllocationHandle;  // NOLINT(google-runtime-int)
 typedef uint64_t cuuint64_t;
 typedef uint32_t cuuint32_t;
@@ -363,6 +364,7 @@ typedef struct CUlaunchConfig_st {
 
 }  // extern "C"
 
+#include "common/cuda/array_abi.h"
 #include "common/cuda/graph_abi.h"
 
 static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);

@@ -71,6 +71,7 @@ void Context::Destroy() {
     stream = nullptr;
   }
   plain_heap_.reset();
+  array_heap_.reset();
   while (!pool_heaps_.empty()) DropPoolHeap(pool_heaps_.begin());
   queue_.reset();
   link_.reset();
@@ -220,6 +221,14 @@ Heap* Context::plain_heap() {
                                &driver_->space, link_.get(), this);
   }
   return plain_heap_.get();
+}
+
+Heap* Context::array_heap() {
+  if (array_heap_ == nullptr) {
+    array_heap_ = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kArray},
+                               &driver_->space, link_.get(), this);
+  }
+  return array_heap_.get();
 }
 
 Heap* Context::FindPoolHeap(CUmemoryPool pool) const {

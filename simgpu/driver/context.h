@@ -55,6 +55,7 @@ class Context : private BlockPool::Order {
 
   // Memory. The caller holds `mutex`.
   Heap* plain_heap();
+  Heap* array_heap();
   /// This context's part of a pool, made when it is first used; null when there is no room.
   Heap* pool_heap(CUmemoryPool pool);
   /// The same, null when it was never used.
@@ -96,6 +97,7 @@ class Context : private BlockPool::Order {
   std::vector<std::pair<uint64_t, uint32_t>> retired_events_;  // position to reach, slot
   uint32_t next_event_ = 0;
   std::unique_ptr<Heap> plain_heap_;
+  std::unique_ptr<Heap> array_heap_;
   PoolHeaps pool_heaps_;
 
   std::mutex host_mutex_;

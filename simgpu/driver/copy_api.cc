@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "common/cuda/driver_api.h"
-#include "simgpu/driver/driver.h"
+#include "simgpu/driver/box_copy.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -12,11 +12,6 @@ namespace {
 
 /// Piece by piece through the staging area, so that several copies can be under way.
 constexpr uint64_t kPiece = 4u << 20;
-
-/// Whether the GPU can reach [address, address + bytes) by itself.
-bool Reachable(Context* context, uint64_t address, uint64_t bytes) {
-  return IsDeviceAddress(address) || context->driver()->Pinned(address, bytes);
-}
 
 CUresult IssueCopy(Context* context, CUstream handle, bool per_thread, uint64_t target,
                    uint64_t source, uint64_t bytes, bool wait) {
@@ -135,24 +130,6 @@ CUresult DtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, b
   return IssueCopy(context, stream, per_thread, dst, src, bytes, false);
 }
 
-CUresult Set(CUdeviceptr dst, unsigned value, unsigned width, size_t count, CUstream handle,
-             bool per_thread) {
-  Context* context = nullptr;
-  CUresult result = CurrentContext(&context);
-  if (result != CUDA_SUCCESS || count == 0) return result;
-  if (count > SIZE_MAX / width || dst % width != 0 || !Reachable(context, dst, count * width)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  CommandQueue::Lock lock(context->mutex);
-  CUstream stream = nullptr;
-  result = context->Resolve(handle, per_thread, &stream);
-  if (result != CUDA_SUCCESS) return result;
-  Command command{};
-  command.kind = CommandKind::kMemset;
-  command.memset = {dst, count, value, width, 0, 0};
-  return context->Issue(stream, &command, lock) != 0 ? CUDA_SUCCESS : context->queue().error();
-}
-
 }  // namespace
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, size_t bytes) {
@@ -192,28 +169,4 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CU
 CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
                                    CUstream stream) {
   return DtoD(dst, src, bytes, stream, true);
-}
-CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count) {
-  return Set(dst, value, 1, count, nullptr, false);
-}
-CUresult cuMemsetD8_v2_ptds(CUdeviceptr dst, unsigned char value, size_t count) {
-  return Set(dst, value, 1, count, nullptr, true);
-}
-CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned value, size_t count) {
-  return Set(dst, value, 4, count, nullptr, false);
-}
-CUresult cuMemsetD32_v2_ptds(CUdeviceptr dst, unsigned value, size_t count) {
-  return Set(dst, value, 4, count, nullptr, true);
-}
-CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
-  return Set(dst, value, 1, count, stream, false);
-}
-CUresult cuMemsetD8Async_ptsz(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
-  return Set(dst, value, 1, count, stream, true);
-}
-CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream) {
-  return Set(dst, value, 4, count, stream, false);
-}
-CUresult cuMemsetD32Async_ptsz(CUdeviceptr dst, unsigned value, size_t count, CUstream stream) {
-  return Set(dst, value, 4, count, stream, true);
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "simgpu/driver/array.h"
 #include "simgpu/driver/context.h"
 #include "simgpu/driver/mem_pool.h"
 #include "simgpu/memory/address_space.h"
@@ -53,6 +54,8 @@ class Driver {
   Slab<CUmemPoolHandle_st> pools;
   Slab<CUlib_st> libraries;
   Slab<CUkern_st> kernels;
+  Slab<CUarray_st> arrays;
+  Slab<CUmipmappedArray_st> mipmapped_arrays;
 
   /// These lock.
   CUresult NewContext(Context** out);
