@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/graph_state.h"
 #include "simgpu/sharing/futex.h"
 
 namespace sluice::simgpu {
@@ -33,6 +34,7 @@ CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
   legacy->number = 1;
   legacy->last.store(0);
   legacy->follows.assign(kStreams, 0);
+  context->StartCaptureState(legacy);
   context->streams_[kLegacyStream] = legacy;
   CUresult result = driver->virtual_memory->Replay(context->link_.get());
   if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(context->link_.get());
@@ -56,6 +58,10 @@ void Context::Destroy() {
   }
   WaitFor(marks);
   if (destroyed_.exchange(true)) return;
+  {
+    const std::lock_guard graphs(driver_->graphs->mutex);
+    driver_->graphs->captures.Abandon(&driver_->graphs->store, this);
+  }
   stop_.store(true);
   if (host_thread_.joinable()) {
     queue_->channel()->host_function_bell.fetch_add(1);
@@ -99,7 +105,7 @@ CUstream Context::PerThreadStream() {
   return stream;
 }
 
-CUresult Context::Resolve(CUstream handle, bool per_thread, CUstream* out) {
+CUresult Context::Lookup(CUstream handle, bool per_thread, CUstream* out) {
   if (handle == CU_STREAM_PER_THREAD || (handle == nullptr && per_thread)) {
     *out = PerThreadStream();
     return *out == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -112,6 +118,26 @@ CUresult Context::Resolve(CUstream handle, bool per_thread, CUstream* out) {
   if (handle->context != this) return CUDA_ERROR_INVALID_CONTEXT;
   *out = handle;
   return CUDA_SUCCESS;
+}
+
+CUresult Context::ResolveToCapture(CUstream handle, bool per_thread, CUstream* out,
+                                   bool* capturing) {
+  const CUresult result = Lookup(handle, per_thread, out);
+  if (result != CUDA_SUCCESS) return result;
+  return driver_->graphs->captures.Use((*out)->capture, (*out)->slot == kLegacyStream, capturing);
+}
+
+CUresult Context::Resolve(CUstream handle, bool per_thread, CUstream* out) {
+  bool capturing = false;
+  const CUresult result = ResolveToCapture(handle, per_thread, out, &capturing);
+  return capturing ? driver_->graphs->captures.Refuse((*out)->capture) : result;
+}
+
+void Context::StartCaptureState(CUstream stream) {
+  stream->capture.context = this;
+  stream->capture.blocking = stream->blocking;
+  stream->capture.session.store(0);
+  stream->capture.tips.clear();
 }
 
 CUresult Context::NewStream(CUstream* out, bool blocking, int priority) {
@@ -131,6 +157,7 @@ CUresult Context::NewStream(CUstream* out, bool blocking, int priority) {
   stream->number = next_number_++;
   stream->last.store(slot_last_[slot]);
   stream->follows.assign(kStreams, 0);
+  StartCaptureState(stream);
   streams_[slot] = stream;
   *out = stream;
   return CUDA_SUCCESS;
@@ -206,6 +233,7 @@ CUresult Context::NewEvent(CUevent* out, unsigned flags) {
   event->flags = flags;
   event->slot = slot;
   event->mark.store(0);
+  event->capture.session.store(0);
   *out = event;
   return CUDA_SUCCESS;
 }

@@ -36,7 +36,12 @@ class Context : private BlockPool::Order {
   void Destroy();
 
   // Streams. `per_thread` says what stream 0 means to the entry point that was called.
+  /// For what cannot be captured; ends captures that it would break.
   CUresult Resolve(CUstream handle, bool per_thread, CUstream* out);
+  /// For what becomes a node of a graph when the stream is `*capturing`.
+  CUresult ResolveToCapture(CUstream handle, bool per_thread, CUstream* out, bool* capturing);
+  /// For what only asks about the stream.
+  CUresult Lookup(CUstream handle, bool per_thread, CUstream* out);
   CUresult NewStream(CUstream* out, bool blocking, int priority);
   void DeleteStream(CUstream stream);
   /// Positions that a synchronisation with `stream` has to reach (with the legacy stream: those of
@@ -75,6 +80,7 @@ class Context : private BlockPool::Order {
 
  private:
   explicit Context(Driver* driver) : driver_(driver) {}
+  void StartCaptureState(CUstream stream);
   bool Completed(const StreamMark& mark) const override;
   bool Follows(uint32_t stream, const StreamMark& mark) const override;
   using PoolHeaps = std::map<CUmemoryPool, std::unique_ptr<Heap>>;

@@ -4,6 +4,7 @@
 
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/graph_state.h"
 
 using sluice::simgpu::Context;
 using sluice::simgpu::ContextStack;
@@ -12,18 +13,22 @@ using sluice::simgpu::Driver;
 using sluice::simgpu::InHostFunction;
 using sluice::simgpu::NamedContext;
 using sluice::simgpu::NotSupported;
+using sluice::simgpu::UnsafeInCapture;
 
 namespace {
 
 CUcontext Handle(Context* context) { return reinterpret_cast<CUcontext>(context); }
 
 CUresult Synchronize(Context* context) {
+  CUresult result = context->driver()->graphs->captures.RefuseIn(context);
+  if (result == CUDA_SUCCESS) result = UnsafeInCapture();
+  if (result != CUDA_SUCCESS) return result;
   std::vector<uint64_t> marks;
   {
     const std::lock_guard lock(context->mutex);
     marks = context->AllMarks();
   }
-  const CUresult result = context->WaitFor(marks);
+  result = context->WaitFor(marks);
   const std::lock_guard lock(context->mutex);
   if (result == CUDA_SUCCESS) context->TrimPools();
   return result;

@@ -74,6 +74,10 @@ class Driver {
 /// The calling thread's stack of current contexts.
 std::vector<Context*>& ContextStack();
 
+/// Whether a call that a stream capture does not see may be made now (cuMemAlloc, cuEventQuery and
+/// the like; cuThreadExchangeStreamCaptureMode says when not).
+CUresult UnsafeInCapture();
+
 /// Whether the calling thread is one of the driver's own, which run the program's functions: those
 /// must not call the driver.
 bool& InHostFunction();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/cuda/driver_api.h"
+#include "simgpu/driver/capture.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/graph_state.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -20,22 +22,38 @@ bool Reached(Context* context, uint64_t mark) {
   return mark == 0 || context->queue().Done(MarkStream(mark), MarkId(mark));
 }
 
-CUresult Record(CUevent event, CUstream handle, bool per_thread) {
+CUresult Record(CUevent event, CUstream handle, unsigned flags, bool per_thread) {
   Context* context = nullptr;
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (!IsLive(event) || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+  if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
   CommandQueue::Lock lock(context->mutex);
   CUstream stream = nullptr;
-  result = context->Resolve(handle, per_thread, &stream);
+  bool capturing = false;
+  result = context->ResolveToCapture(handle, per_thread, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
+  if (capturing) {
+    lock.unlock();
+    if (flags == CU_EVENT_RECORD_EXTERNAL) return CaptureNode(stream, RecordWork{event});
+    context->driver()->graphs->captures.Record(stream->capture, &event->capture);
+    return CUDA_SUCCESS;
+  }
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   Command command{};
   command.kind = CommandKind::kRecordEvent;
   command.event.slot = event->slot;
   const uint64_t id = context->Issue(stream, &command, lock);
   if (id == 0) return context->queue().error();
+  event->capture.session.store(0);
   event->mark.store(PackMark(stream->slot, id));
   return CUDA_SUCCESS;
+}
+
+/// Whether the state of the event may be asked for.
+CUresult MayAsk(Context* context, CUevent event) {
+  const CUresult result = context->driver()->graphs->captures.QueryEvent(event->capture);
+  return result == CUDA_SUCCESS ? UnsafeInCapture() : result;
 }
 
 }  // namespace
@@ -62,12 +80,21 @@ CUresult cuEventDestroy_v2(CUevent event) {
   return result;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream) { return Record(event, stream, false); }
-CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) { return Record(event, stream, true); }
+CUresult cuEventRecord(CUevent event, CUstream stream) { return Record(event, stream, 0, false); }
+CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) {
+  return Record(event, stream, 0, true);
+}
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  return Record(event, stream, flags, false);
+}
+CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned flags) {
+  return Record(event, stream, flags, true);
+}
 
 CUresult cuEventQuery(CUevent event) {
   Context* context = nullptr;
-  const CUresult result = Check(event, &context);
+  CUresult result = Check(event, &context);
+  if (result == CUDA_SUCCESS) result = MayAsk(context, event);
   if (result != CUDA_SUCCESS) return result;
   return Reached(context, event->mark.load()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -75,6 +102,7 @@ CUresult cuEventQuery(CUevent event) {
 CUresult cuEventSynchronize(CUevent event) {
   Context* context = nullptr;
   CUresult result = Check(event, &context);
+  if (result == CUDA_SUCCESS) result = MayAsk(context, event);
   if (result != CUDA_SUCCESS) return result;
   const uint64_t mark = event->mark.load();
   if (mark == 0) return CUDA_SUCCESS;
@@ -91,6 +119,9 @@ CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
   if (result == CUDA_SUCCESS) result = Check(end, &other);
   if (result != CUDA_SUCCESS) return result;
   if (ms == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (start->capture.session.load() != 0 || end->capture.session.load() != 0) {
+    return CUDA_ERROR_CAPTURED_EVENT;
+  }
   const uint64_t from = start->mark.load();
   const uint64_t to = end->mark.load();
   if (from == 0 || to == 0 || start->slot >= kEventSlots || end->slot >= kEventSlots) {

@@ -12,11 +12,23 @@ namespace sluice::simgpu {
 namespace {
 
 /// The stream that `handle` means in the current context.
-CUresult FindStream(CUstream handle, bool per_thread, Context** context, CUstream* stream) {
-  CUresult result = CurrentContext(context);
+CUresult FindStream(CUstream handle, bool per_thread, Context** context, CUstream* stream,
+                    bool* capturing) {
+  const CUresult result = CurrentContext(context);
   if (result != CUDA_SUCCESS) return result;
   const CommandQueue::Lock lock((*context)->mutex);
-  result = (*context)->Resolve(handle, per_thread, stream);
+  return (*context)->ResolveToCapture(handle, per_thread, stream, capturing);
+}
+
+/// A launch in a capture embeds a copy of the graph.
+CUresult CaptureLaunch(CUgraphExec exec, CUstream stream) {
+  const GraphCall call;
+  if (call.result() != CUDA_SUCCESS) return call.result();
+  if (!IsLive(exec)) return CUDA_ERROR_INVALID_VALUE;
+  if (exec->graph->memory_nodes > 0) return CUDA_ERROR_NOT_SUPPORTED;
+  CUgraphNode node = nullptr;
+  const CUresult result = call->captures.Add(&call->store, &stream->capture, EmptyWork{}, &node);
+  if (result == CUDA_SUCCESS) call->store.Adopt(node, call->store.Clone(exec->graph));
   return result;
 }
 
@@ -47,7 +59,10 @@ uint64_t Issue(const std::shared_ptr<PreparedLaunch>& launch, Context* context, 
     return 0;
   }
   const uint64_t mark = PackMark(stream->slot, id);
-  for (const CUevent event : launch->records) event->mark.store(mark);
+  for (const CUevent event : launch->records) {
+    event->capture.session.store(0);
+    event->mark.store(mark);
+  }
   return mark;
 }
 
@@ -56,8 +71,10 @@ uint64_t Issue(const std::shared_ptr<PreparedLaunch>& launch, Context* context, 
 CUresult LaunchGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
   Context* context = nullptr;
   CUstream stream = nullptr;
-  CUresult result = FindStream(handle, per_thread, &context, &stream);
+  bool capturing = false;
+  CUresult result = FindStream(handle, per_thread, &context, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
+  if (capturing) return CaptureLaunch(exec, stream);
   const auto launch = std::make_shared<PreparedLaunch>();
   {
     const GraphCall call;
@@ -85,7 +102,8 @@ CUresult LaunchGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
 CUresult UploadGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
   Context* context = nullptr;
   CUstream stream = nullptr;
-  const CUresult result = FindStream(handle, per_thread, &context, &stream);
+  bool capturing = false;
+  const CUresult result = FindStream(handle, per_thread, &context, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
   const GraphCall call;
   if (call.result() != CUDA_SUCCESS) return call.result();

@@ -7,6 +7,7 @@
 #include "simgpu/driver/driver.h"
 #include "simgpu/driver/launch.h"
 #include "simgpu/driver/mem_ops.h"
+#include "simgpu/driver/modules.h"
 
 namespace sluice::simgpu {
 namespace {
@@ -76,34 +77,47 @@ CUDA_MEMSET_NODE_PARAMS_v1 Narrowed(const CUDA_MEMSET_NODE_PARAMS_v2& params) {
   return {params.dst, params.pitch, params.value, params.elementSize, params.width, params.height};
 }
 
-CUresult KernelFrom(const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork* out) {
-  if (params.func == nullptr && params.kern != nullptr) {
-    return NotSupported("a kernel node given as a CUkernel");
-  }
-  if (!IsLive(params.func)) return CUDA_ERROR_INVALID_HANDLE;
-  const Launch launch{params.func,
-                      {params.gridDimX, params.gridDimY, params.gridDimZ},
-                      {params.blockDimX, params.blockDimY, params.blockDimZ},
-                      params.sharedMemBytes,
-                      params.kernelParams,
-                      params.extra};
+CUresult KernelFrom(const Launch& launch, KernelWork* out) {
+  if (!IsLive(launch.function)) return CUDA_ERROR_INVALID_HANDLE;
   CUresult result = CheckShape(launch);
   if (result != CUDA_SUCCESS) return result;
-  if (params.func->arg_bytes > kMostArgBytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  const uint32_t bytes = launch.function->arg_bytes;
+  if (bytes > kMostArgBytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   KernelWork work;
-  work.context = params.func->context;
-  work.function = params.func;
+  work.context = launch.function->context;
+  work.function = launch.function;
   memcpy(work.grid, launch.grid, sizeof work.grid);
   memcpy(work.block, launch.block, sizeof work.block);
-  work.shared_bytes = params.sharedMemBytes;
-  work.args.resize(params.func->arg_bytes);
+  work.shared_bytes = launch.shared_bytes;
+  work.args.resize(bytes);
   result = PackArguments(launch, work.args.data());
   if (result != CUDA_SUCCESS) return result;
-  for (const uint32_t offset : params.func->offsets) {
+  for (const uint32_t offset : launch.function->offsets) {
     work.params.push_back(work.args.data() + offset);
   }
   *out = std::move(work);
   return CUDA_SUCCESS;
+}
+
+CUresult KernelFrom(const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork* out) {
+  CUfunction function = params.func;
+  if (!IsLive(function)) {
+    // A kernel of a library, perhaps in the place of a function.
+    Context* context = nullptr;
+    CUresult result = NamedContext(function == nullptr ? params.ctx : nullptr, &context);
+    if (result == CUDA_SUCCESS) {
+      result = function == nullptr ? FunctionOf(params.kern, context, &function)
+                                   : ResolveFunction(&function, context);
+    }
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return KernelFrom(Launch{function,
+                           {params.gridDimX, params.gridDimY, params.gridDimZ},
+                           {params.blockDimX, params.blockDimY, params.blockDimZ},
+                           params.sharedMemBytes,
+                           params.kernelParams,
+                           params.extra},
+                    out);
 }
 
 CUDA_KERNEL_NODE_PARAMS_v2 KernelParams(KernelWork& work) {

@@ -2,11 +2,13 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include "simgpu/driver/launch.h"
 #include "simgpu/graph/node.h"
 
 namespace sluice::simgpu {
 
 /// What a program passes as parameters of a node, checked and copied.
+CUresult KernelFrom(const Launch& launch, KernelWork* out);
 CUresult KernelFrom(const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork* out);
 CUresult CopyFrom(const CUDA_MEMCPY3D_v2& params, CUcontext ctx, CopyWork* out);
 CUresult MemsetFrom(const CUDA_MEMSET_NODE_PARAMS_v1& params, CUcontext ctx, MemsetWork* out);

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "simgpu/driver/driver.h"
+#include "simgpu/graph/capture.h"
 #include "simgpu/graph/graph.h"
 
 struct CUgraphExec_st {
@@ -26,6 +27,7 @@ struct GraphState {
   std::mutex mutex;
   GraphStore store;
   Slab<CUgraphExec_st> execs;
+  Captures captures;  // has a lock of its own, which comes last
 };
 
 /// A call about graphs, with the lock held. No context is needed to build a graph.

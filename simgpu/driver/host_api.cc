@@ -28,6 +28,7 @@ CUresult cuMemHostAlloc(void** ptr, size_t bytes, unsigned flags) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (ptr == nullptr || bytes == 0 || (flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(context->driver()->mutex);
   return context->driver()->host_memory->Allocate(ptr, bytes, context->link());
@@ -39,6 +40,7 @@ CUresult cuMemFreeHost(void* ptr) {
   Context* context = nullptr;
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (ptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   result = Drain(context);
   const std::lock_guard lock(context->driver()->mutex);
@@ -50,6 +52,7 @@ CUresult cuMemHostRegister_v2(void* ptr, size_t bytes, unsigned flags) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (ptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & ~kRegisterFlags) != 0) return NotSupported("cuMemHostRegister with other flags");
   const std::lock_guard lock(context->driver()->mutex);
@@ -60,6 +63,7 @@ CUresult cuMemHostUnregister(void* ptr) {
   Context* context = nullptr;
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (ptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   result = Drain(context);
   const std::lock_guard lock(context->driver()->mutex);

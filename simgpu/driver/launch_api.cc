@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "common/cuda/driver_api.h"
+#include "simgpu/driver/capture.h"
+#include "simgpu/driver/graph_params.h"
 #include "simgpu/driver/launch.h"
 #include "simgpu/driver/modules.h"
 
@@ -23,8 +25,16 @@ CUresult IssueLaunch(Launch launch, CUstream handle, bool per_thread) {
 
   CommandQueue::Lock lock(context->mutex);
   CUstream stream = nullptr;
-  result = context->Resolve(handle, per_thread, &stream);
+  bool capturing = false;
+  result = context->ResolveToCapture(handle, per_thread, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
+  if (capturing) {
+    lock.unlock();
+    KernelWork work;
+    result = KernelFrom(launch, &work);
+    work.priority = stream->priority;
+    return result == CUDA_SUCCESS ? CaptureNode(stream, std::move(work)) : result;
+  }
   Command command{};
   command.kind = CommandKind::kKernel;
   command.kernel.function = launch.function->function;
@@ -55,8 +65,13 @@ CUresult IssueHostFunction(CUstream handle, CUhostFn fn, void* user_data, bool p
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CommandQueue::Lock lock(context->mutex);
   CUstream stream = nullptr;
-  result = context->Resolve(handle, per_thread, &stream);
+  bool capturing = false;
+  result = context->ResolveToCapture(handle, per_thread, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
+  if (capturing) {
+    lock.unlock();
+    return CaptureNode(stream, HostWork{fn, user_data});
+  }
   Command command{};
   command.kind = CommandKind::kHostFunction;
   command.host.ticket = context->ExpectHostFunction([fn, user_data] { fn(user_data); });

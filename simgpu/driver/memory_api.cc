@@ -40,6 +40,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytes) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (dptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(context->mutex);
   Heap* heap = context->plain_heap();
@@ -76,6 +77,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (dptr == 0) return CUDA_SUCCESS;
   const std::optional<Allocation> found = FindAllocation(context->driver(), context, dptr);
   if (!found || found->base != dptr) return CUDA_ERROR_INVALID_VALUE;

@@ -11,6 +11,7 @@ CUresult Load(const char* call, CUmodule* module, const void* image) {
   Context* context = nullptr;
   const CUresult current = CurrentContext(&context);
   if (current != CUDA_SUCCESS) return current;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::string object;
   const CUresult decoded = DecodeFor(call, image, &object);
@@ -46,6 +47,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* file) {
 CUresult cuModuleUnload(CUmodule module) {
   const CUresult checked = Check(module);
   if (checked != CUDA_SUCCESS) return checked;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   // A library's modules go with it.
   return module->library == nullptr ? UnloadModule(module) : CUDA_ERROR_NOT_PERMITTED;
 }

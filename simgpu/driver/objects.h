@@ -11,6 +11,7 @@
 
 #include "common/cuda/abi.h"
 #include "simgpu/driver/slab.h"
+#include "simgpu/graph/capture.h"
 #include "simgpu/streams/channel.h"
 
 /// What the driver's opaque handles point to; they live in a Slab.
@@ -42,6 +43,7 @@ struct CUstream_st {
   unsigned long long number = 0;  // cuStreamGetId
   std::atomic<uint64_t> last{0};  // id of the operation issued last
   std::vector<uint64_t> follows;  // by stream slot: operations that this stream runs behind
+  sluice::simgpu::StreamCapture capture;
 };
 
 struct CUevent_st {
@@ -51,6 +53,7 @@ struct CUevent_st {
   unsigned flags = 0;
   uint32_t slot = 0;              // of the time stamp; kEventSlots without timing
   std::atomic<uint64_t> mark{0};  // packed position of the last record; 0: never recorded
+  sluice::simgpu::EventCapture capture;
 };
 
 struct CUmod_st {

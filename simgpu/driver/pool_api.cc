@@ -105,6 +105,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream stream) {
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (!Usable(pool)) return CUDA_ERROR_INVALID_VALUE;
   // What one context keeps counts for the next: `keep_bytes` is for the whole pool.
   ForEachHeap(driver, pool, [&keep_bytes](Heap& heap) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <algorithm>
-#include <utility>
 
 #include "common/cuda/driver_api.h"
+#include "simgpu/driver/capture.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/graph_state.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -12,11 +13,12 @@ namespace {
 
 /// The current context and the stream that `handle` means in it, with the driver lock held.
 struct StreamCall {
-  StreamCall(CUstream handle, bool per_thread) {
+  using Resolve = CUresult (Context::*)(CUstream, bool, CUstream*);
+  StreamCall(CUstream handle, bool per_thread, Resolve resolve = &Context::Resolve) {
     result = CurrentContext(&context);
     if (result != CUDA_SUCCESS) return;
     lock = CommandQueue::Lock(context->mutex);
-    result = context->Resolve(handle, per_thread, &stream);
+    result = (context->*resolve)(handle, per_thread, &stream);
   }
   CUresult result = CUDA_SUCCESS;
   Context* context = nullptr;
@@ -42,7 +44,7 @@ CUresult Create(CUstream* stream, unsigned flags, int priority) {
 }
 
 CUresult Priority(CUstream handle, bool per_thread, int* priority) {
-  const StreamCall call(handle, per_thread);
+  const StreamCall call(handle, per_thread, &Context::Lookup);
   if (call.result != CUDA_SUCCESS) return call.result;
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *priority = call.stream->priority;
@@ -51,6 +53,7 @@ CUresult Priority(CUstream handle, bool per_thread, int* priority) {
 
 CUresult Synchronize(CUstream handle, bool per_thread) {
   StreamCall call(handle, per_thread);
+  if (call.result == CUDA_SUCCESS) call.result = UnsafeInCapture();
   if (call.result != CUDA_SUCCESS) return call.result;
   const std::vector<uint64_t> marks = call.context->MarksOf(call.stream);
   call.lock.unlock();
@@ -65,23 +68,50 @@ CUresult Synchronize(CUstream handle, bool per_thread) {
 CUresult Query(CUstream handle, bool per_thread) {
   if (IsLive(handle > CU_STREAM_PER_THREAD ? handle : nullptr)) {
     Context* context = nullptr;
-    const CUresult result = CurrentContext(&context);
+    CUresult result = CurrentContext(&context);
     if (result != CUDA_SUCCESS) return result;
     if (handle->context != context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (handle->capture.session.load() != 0) {
+      result = context->driver()->graphs->captures.Refuse(handle->capture);
+    }
+    if (result == CUDA_SUCCESS) result = UnsafeInCapture();
+    if (result != CUDA_SUCCESS) return result;
     return context->queue().Done(handle->slot, handle->last.load()) ? CUDA_SUCCESS
                                                                     : CUDA_ERROR_NOT_READY;
   }
   StreamCall call(handle, per_thread);
+  if (call.result == CUDA_SUCCESS) call.result = UnsafeInCapture();
   if (call.result != CUDA_SUCCESS) return call.result;
   return call.context->Reached(call.context->MarksOf(call.stream)) ? CUDA_SUCCESS
                                                                    : CUDA_ERROR_NOT_READY;
 }
 
+/// The event or the stream belongs to a capture: a dependency in a graph. The lock is let go.
+CUresult WaitInCapture(StreamCall& call, CUevent event, bool capturing, unsigned flags) {
+  call.lock.unlock();
+  Captures& captures = call.context->driver()->graphs->captures;
+  if (event->capture.session.load() != 0) {
+    return captures.Join(&call.stream->capture, event->capture, call.stream->slot == kLegacyStream);
+  }
+  if (!capturing) return CUDA_ERROR_INVALID_VALUE;
+  if (flags == CU_EVENT_WAIT_EXTERNAL) return CaptureNode(call.stream, WaitWork{event});
+  // Work outside the capture cannot come before a node inside it.
+  return event->mark.load() == 0 ? CUDA_SUCCESS : captures.Isolate(call.stream->capture);
+}
+
 CUresult WaitEvent(CUstream handle, CUevent event, unsigned flags, bool per_thread) {
-  StreamCall call(handle, per_thread);
+  StreamCall call(handle, per_thread, &Context::Lookup);
   if (call.result != CUDA_SUCCESS) return call.result;
   if (!IsLive(event)) return CUDA_ERROR_INVALID_HANDLE;
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  bool capturing = false;
+  if (event->capture.session.load() == 0) {
+    call.result = call.context->ResolveToCapture(handle, per_thread, &call.stream, &capturing);
+    if (call.result != CUDA_SUCCESS) return call.result;
+  }
+  if (capturing || flags != 0 || event->capture.session.load() != 0) {
+    return WaitInCapture(call, event, capturing, flags);
+  }
   if (event->context != call.context) {
     return NotSupported("cuStreamWaitEvent for an event of another context");
   }
@@ -100,53 +130,11 @@ CUresult WaitEvent(CUstream handle, CUevent event, unsigned flags, bool per_thre
 }
 
 CUresult GetId(CUstream handle, unsigned long long* id, bool per_thread) {
-  StreamCall call(handle, per_thread);
+  StreamCall call(handle, per_thread, &Context::Lookup);
   if (call.result != CUDA_SUCCESS) return call.result;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *id = call.stream->number;
   return CUDA_SUCCESS;
-}
-
-CUresult IsCapturing(CUstream handle, CUstreamCaptureStatus* status, bool per_thread) {
-  StreamCall call(handle, per_thread);
-  if (call.result != CUDA_SUCCESS) return call.result;
-  if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return CUDA_SUCCESS;
-}
-
-CUresult MemoryValue(CommandKind kind, CUstream handle, CUdeviceptr addr, cuuint64_t value,
-                     bool equal, bool per_thread) {
-  Context* context = nullptr;
-  const CUresult current = CurrentContext(&context);
-  if (current != CUDA_SUCCESS) return current;
-  if (addr % 8 != 0 || (!IsDeviceAddress(addr) && !context->driver()->Pinned(addr, 8))) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  StreamCall call(handle, per_thread);
-  if (call.result != CUDA_SUCCESS) return call.result;
-  Command command{};
-  command.kind = kind;
-  command.value = {addr, value, equal ? 1u : 0u, 8};
-  return call.context->Issue(call.stream, &command, call.lock) != 0 ? CUDA_SUCCESS
-                                                                    : call.context->queue().error();
-}
-
-CUresult WriteValue(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags,
-                    bool per_thread) {
-  if (flags != CU_STREAM_WRITE_VALUE_DEFAULT) {
-    return NotSupported("cuStreamWriteValue64 with flags");
-  }
-  return MemoryValue(CommandKind::kWriteValue, stream, addr, value, false, per_thread);
-}
-
-CUresult WaitValue(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned flags,
-                   bool per_thread) {
-  if (flags != CU_STREAM_WAIT_VALUE_GEQ && flags != CU_STREAM_WAIT_VALUE_EQ) {
-    return NotSupported("cuStreamWaitValue64 with other flags than GEQ and EQ");
-  }
-  return MemoryValue(CommandKind::kWaitValue, stream, addr, value, flags == CU_STREAM_WAIT_VALUE_EQ,
-                     per_thread);
 }
 
 }  // namespace
@@ -167,6 +155,9 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   }
   Context* owner = stream->context;
   const std::lock_guard lock(owner->mutex);
+  if (stream->capture.session.load() != 0) {
+    return owner->driver()->graphs->captures.Refuse(stream->capture);
+  }
   owner->DeleteStream(stream);
   return CUDA_SUCCESS;
 }
@@ -184,39 +175,6 @@ CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags) 
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id) { return GetId(stream, id, false); }
 CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long* id) {
   return GetId(stream, id, true);
-}
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  return IsCapturing(stream, status, false);
-}
-CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus* status) {
-  return IsCapturing(stream, status, true);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  static thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
-      *mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  std::swap(*mode, current);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
-                                 unsigned flags) {
-  return WriteValue(stream, addr, value, flags, false);
-}
-CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value,
-                                      unsigned flags) {
-  return WriteValue(stream, addr, value, flags, true);
-}
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
-                                unsigned flags) {
-  return WaitValue(stream, addr, value, flags, false);
-}
-CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value,
-                                     unsigned flags) {
-  return WaitValue(stream, addr, value, flags, true);
 }
 
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {

@@ -49,6 +49,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (handle == nullptr || prop == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SpendDriverTime(*call.driver, call.machine().create_ns);
   return call.memory().Create(handle, bytes, *prop);
@@ -57,6 +58,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   return call.memory().Release(handle);
 }
 
@@ -64,6 +66,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
                   unsigned long long flags) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SpendDriverTime(*call.driver, call.machine().map_ns);
   return call.memory().Map(ptr, bytes, offset, handle);
@@ -72,6 +75,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   SpendDriverTime(*call.driver, call.machine().unmap_ns);
   return call.memory().Unmap(ptr, bytes);
 }
@@ -79,6 +83,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes) {
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc* desc, size_t count) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (desc == nullptr || count != 1 || desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
