@@ -147,6 +147,25 @@ class Client {
   CUresult PrimaryContextRelease(CUdevice device);
   CUresult ModuleUnload(CUmodule module);
 
+  // Stream capture. What is called on a capturing stream goes into a graph and does not happen: it
+  // passes through untouched, unseen and unmarked.
+  template <class Issue>
+  CUresult CaptureBegin(Issue issue) {
+    // Counted before it begins: who finds none need not ask the driver about a stream.
+    captures_.fetch_add(1, std::memory_order_seq_cst);
+    const CUresult result = issue();
+    if (result != CUDA_SUCCESS) captures_.fetch_sub(1, std::memory_order_seq_cst);
+    return result;
+  }
+  template <class Issue>
+  CUresult CaptureEnd(CUstream stream, Issue issue) {
+    const bool before = Capturing(stream);
+    const CUresult result = issue();
+    // A failure may have ended it, or not. One too many costs a question per call, no more.
+    if (before && !Capturing(stream)) captures_.fetch_sub(1, std::memory_order_seq_cst);
+    return result;
+  }
+
   // Work. `issue` calls the driver.
   template <class Issue>
   CUresult Launch(CUfunction function, CUstream stream, Issue issue) {
@@ -167,7 +186,7 @@ class Client {
   template <class Issue>
   CUresult Copy(size_t bytes, CUstream stream, Issue issue) {
     const CUresult result = issue();
-    if (result == CUDA_SUCCESS && has_session()) NoteCopy(bytes, stream);
+    if (result == CUDA_SUCCESS && has_session() && !Capturing(stream)) NoteCopy(bytes, stream);
     return result;
   }
 
@@ -326,6 +345,7 @@ class Client {
   std::atomic<bool> settle_again_{false};
   std::atomic<uint64_t> pools_charged_{0};  // changed under settle_lock_
 
+  std::atomic<uint32_t> captures_{0};        // that are open, at least
   Holdings holdings_;                        // under outside_lock_
   std::atomic<uint64_t> outside_bytes_{0};   // charged, contexts apart
   std::atomic<uint64_t> counted_[3] = {};    // by counted family

@@ -44,7 +44,7 @@ void Client::RefreshProfile() {
 }
 
 bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
-  if (!has_session()) return false;
+  if (!has_session() || Capturing(stream)) return false;
   uint32_t slot = kNoSlot;
   if (SlotOf(stream, &slot) != CUDA_SUCCESS || slot == kNoSlot) return false;
   const protocol::DaemonPage& page = session_.daemon_page();
@@ -63,8 +63,7 @@ bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
              matcher_.TakePendingTrough();
   }
   if (trough) PassTrough();
-  if ((page.flags.load(std::memory_order_relaxed) & protocol::kWantTimes) != 0 &&
-      !Capturing(stream)) {
+  if ((page.flags.load(std::memory_order_relaxed) & protocol::kWantTimes) != 0) {
     const RelaxedCapture relaxed(*driver_);
     gate_->timer.Poll(*driver_, [this](uint32_t timed_slot, uint32_t launch, uint64_t gpu_ns) {
       const LockGuard guard(state_lock_);

@@ -21,6 +21,9 @@ uint32_t Client::FindLiveAt(CUdeviceptr address) const {
 
 CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  // Memory of the graph, charged when that is instantiated. A block of the arena would keep its
+  // address in the graph after it was given to somebody else.
+  if (Capturing(stream)) return driver_->cuMemAllocAsync(out, bytes, stream);
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   const CUmemoryPool pool = selected_pool_.load(std::memory_order_relaxed);
   if (pool != default_pool_) [[unlikely]] return AllocFromPool(out, bytes, pool, stream);
@@ -30,13 +33,6 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
 CUresult Client::AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream) {
   uint32_t slot = kNoSlot;
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
-  if (Capturing(stream)) {
-    // A graph would keep using the address after the block has been given to somebody else.
-    Line()
-        .Text("allocations inside a stream capture are not supported; capture after allocating")
-        .PrintOnce();
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
   return AllocateBlock(bytes, slot, false, out);
 }
 
@@ -180,6 +176,8 @@ void Client::Poison(const Block& block, CUstream stream) {
 
 CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
   if (!has_session() || !session_.arena().Contains(address)) {
+    // A graph's own memory: freed whenever it is launched, not now.
+    if (Capturing(stream)) return driver_->cuMemFreeAsync(address, stream);
     const CUresult result = FreeOutside(
         Thing::kPointer, address, [=, this] { return driver_->cuMemFreeAsync(address, stream); });
     SettleDriverPools();

@@ -93,6 +93,7 @@ void Client::ForgetPoolBlock(CUdeviceptr at) {
 
 CUresult Client::AllocFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (Capturing(stream)) return driver_->cuMemAllocFromPoolAsync(out, bytes, pool, stream);
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   if (!FromArena(pool)) return AllocFromDriverPool(out, bytes, pool, stream);
   const CUresult result = AllocFromArena(out, bytes, stream);

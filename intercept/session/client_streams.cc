@@ -70,6 +70,7 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
 
 // An error counts as capturing (the legacy stream is unusable while another thread captures).
 bool Client::Capturing(CUstream stream) const {
+  if (captures_.load(std::memory_order_relaxed) == 0) [[likely]] return false;
   if (driver_->cuStreamIsCapturing == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver_->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||

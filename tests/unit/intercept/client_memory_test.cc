@@ -175,16 +175,60 @@ TEST_F(ClientMemory, FreedBlocksArePoisonedInStreamOrder) {
   EXPECT_EQ(driver.memsets[0].stream, FakeDriver::Stream(4));
 }
 
-TEST_F(ClientMemory, CapturedStreamsAreRefusedAndNeverMarked) {
-  const CUdeviceptr a = AllocAsync(512);
-  driver.capturing.insert(FakeDriver::Stream(1));
-  testing::internal::CaptureStderr();
-  CUdeviceptr at = 0;
-  EXPECT_EQ(client->AllocAsync(&at, 512, FakeDriver::Stream(1)), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "stream capture"));
-  for (int i = 0; i < 100; ++i) Launch("captured");
+TEST_F(ClientMemory, WhatIsCapturedIsTheGraphsAndNeverMarked) {
+  const CUstream s = FakeDriver::Stream(1);
+  const CUdeviceptr a = AllocAsync(512, s);
+  const auto begin = [&] {
+    driver.capturing.insert(s);
+    return CUDA_SUCCESS;
+  };
+  EXPECT_EQ(client->CaptureBegin(begin), CUDA_SUCCESS);
+  CUdeviceptr graphs = 0;
+  EXPECT_EQ(client->AllocAsync(&graphs, 512, s), CUDA_SUCCESS);
+  EXPECT_EQ(graphs, FakeDriver::kGraphMemory) << "the driver's";
+  driver.foreign_frees.clear();
+  static_cast<void>(client->FreeAsync(graphs, s));
+  EXPECT_EQ(driver.foreign_frees.size(), 1u);
+  EXPECT_EQ(client->FreeAsync(a, s), CUDA_ERROR_INVALID_VALUE) << "not the graph's";
+  for (int i = 0; i < 100; ++i) Launch("captured", s);
   EXPECT_EQ(driver.marks, 0);
+  for (const auto& record : Records()) {
+    EXPECT_NE(record.kind, static_cast<uint8_t>(OpKind::kLaunch)) << "it has not happened";
+  }
+  const auto end = [&] {
+    driver.capturing.erase(s);
+    return CUDA_SUCCESS;
+  };
+  EXPECT_EQ(client->CaptureEnd(s, end), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeAsync(a, s), CUDA_SUCCESS);
+}
+
+TEST_F(ClientMemory, WithoutACaptureTheDriverIsNotAskedForOne) {
+  AllocAsync(512);
+  driver.capture_questions = 0;
+  for (int i = 0; i < 50; ++i) {
+    const CUdeviceptr at = AllocAsync(512);
+    Launch("k");
+    EXPECT_EQ(client->FreeAsync(at, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(driver.capture_questions, 0);
+  // One that could not be begun leaves nothing behind.
+  EXPECT_EQ(client->CaptureBegin([] { return CUDA_ERROR_INVALID_VALUE; }),
+            CUDA_ERROR_INVALID_VALUE);
+  AllocAsync(512);
+  EXPECT_EQ(driver.capture_questions, 0);
+  // One that fails to end is still there.
+  const CUstream s = FakeDriver::Stream(1);
+  const auto begin = [&] {
+    driver.capturing.insert(s);
+    return CUDA_SUCCESS;
+  };
+  EXPECT_EQ(client->CaptureBegin(begin), CUDA_SUCCESS);
+  EXPECT_EQ(client->CaptureEnd(s, [] { return CUDA_ERROR_INVALID_VALUE; }),
+            CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, 512, s), CUDA_SUCCESS);
+  EXPECT_EQ(at, FakeDriver::kGraphMemory);
 }
 
 TEST_F(ClientMemory, ReportsAreConsistent) {

@@ -128,7 +128,12 @@ FakeDriver::FakeDriver() {
     }
     return CUDA_SUCCESS;
   };
+  table_.cuMemAllocAsync = [](CUdeviceptr* at, size_t, CUstream) {
+    *at = kGraphMemory;
+    return CUDA_SUCCESS;
+  };
   table_.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
+    ++Get().capture_questions;
     const std::lock_guard lock(Get().mutex);
     *status = Get().capturing.count(stream) != 0 ? CU_STREAM_CAPTURE_STATUS_ACTIVE
                                                  : CU_STREAM_CAPTURE_STATUS_NONE;

@@ -50,6 +50,8 @@ class FakeDriver {
   CUresult import_result = CUDA_SUCCESS;
   CUresult register_result = CUDA_SUCCESS;
   int marks = 0;
+  std::atomic<int> capture_questions{0};
+  static constexpr CUdeviceptr kGraphMemory = 0x77000;  // what the driver itself allocates
   int mapped = 0;
   uint64_t reserved_bytes = 0;
   std::vector<uint64_t> foreign_frees;
