@@ -54,3 +54,11 @@ constexpr bool TakenOut(const char*) { return false; }
   }
 #include "intercept/hooks/hooks.def"
 #undef SLUICE_HOOK
+
+#ifdef SLUICE_TEST_SWITCHES
+/// What nothing but its cost would show: captures that the library takes for open.
+extern "C" __attribute__((visibility("default"))) unsigned sluice_test_open_captures() {
+  const sluice::HookScope scope;
+  return scope.client() == nullptr ? 0 : scope.client()->open_captures();
+}
+#endif

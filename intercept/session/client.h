@@ -166,6 +166,8 @@ class Client {
     return result;
   }
 
+  uint32_t open_captures() const { return captures_.load(); }
+
   // Work. `issue` calls the driver.
   template <class Issue>
   CUresult Launch(CUfunction function, CUstream stream, Issue issue) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <dlfcn.h>
+
+#include "tests/hooks/hook_fixture.h"
+
+// What is captured has not happened: the daemon sees nothing of it, and the graph holds only what the
+// program put there.
+
+namespace sluice::hooks {
+namespace {
+
+class CaptureHook : public Hook {
+ protected:
+  void SetUp() override {
+    Hook::SetUp();
+    Begin();
+    ASSERT_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+  }
+  /// Many launches, captured between `begin` and `end`.
+  void ExpectUntouched(const std::function<CUresult()>& begin, const std::function<CUresult(CUgraph*)>& end) {
+    constexpr size_t kLaunches = 40;  // marks are due after fewer
+    const CUstream stream = stream_;
+    ASSERT_CU(begin());
+    const CUfunction function = Kernel("nothing");
+    for (size_t i = 0; i < kLaunches; ++i) {
+      ASSERT_CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+    }
+    CUgraph graph = nullptr;
+    ASSERT_CU(end(&graph));
+    size_t nodes = 0;
+    ASSERT_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT_EQ(nodes, kLaunches);
+    Begin();
+    ASSERT_CU(Launch("nothing", {}, stream));
+    ExpectSoon([this] { return Says("launches"); }, 1);
+  }
+  CUstream stream_ = nullptr;
+};
+
+TEST_F(CaptureHook, cuStreamBeginCapture) {
+  ExpectUntouched([this] { return cuStreamBeginCapture(stream_); },
+                  [this](CUgraph* graph) { return cuStreamEndCapture(stream_, graph); });
+}
+
+TEST_F(CaptureHook, cuStreamBeginCapture_ptsz) {
+  ExpectUntouched([this] { return cuStreamBeginCapture_ptsz(stream_); },
+                  [this](CUgraph* graph) { return cuStreamEndCapture(stream_, graph); });
+}
+
+TEST_F(CaptureHook, cuStreamBeginCapture_v2) {
+  ExpectUntouched(
+      [this] { return cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL); },
+      [this](CUgraph* graph) { return cuStreamEndCapture(stream_, graph); });
+}
+
+TEST_F(CaptureHook, cuStreamBeginCapture_v2_ptsz) {
+  ExpectUntouched(
+      [this] { return cuStreamBeginCapture_v2_ptsz(stream_, CU_STREAM_CAPTURE_MODE_RELAXED); },
+      [this](CUgraph* graph) { return cuStreamEndCapture(stream_, graph); });
+}
+
+TEST_F(CaptureHook, cuStreamBeginCaptureToGraph) {
+  CUgraph into = nullptr;
+  ASSERT_CU(cuGraphCreate(&into, 0));
+  ExpectUntouched(
+      [&] {
+        return cuStreamBeginCaptureToGraph(stream_, into, nullptr, nullptr, 0,
+                                           CU_STREAM_CAPTURE_MODE_GLOBAL);
+      },
+      [this](CUgraph* graph) { return cuStreamEndCapture(stream_, graph); });
+}
+
+TEST_F(CaptureHook, cuStreamBeginCaptureToGraph_ptsz) {
+  CUgraph into = nullptr;
+  ASSERT_CU(cuGraphCreate(&into, 0));
+  ExpectUntouched(
+      [&] {
+        return cuStreamBeginCaptureToGraph_ptsz(stream_, into, nullptr, nullptr, 0,
+                                                CU_STREAM_CAPTURE_MODE_GLOBAL);
+      },
+      [this](CUgraph* graph) { return cuStreamEndCapture(stream_, graph); });
+}
+
+/// Without it every later call would ask the driver about its stream, which shows only as time.
+void ExpectNoneOpen(const std::function<CUresult(CUstream, CUgraph*)>& end, CUstream stream) {
+  auto* open = reinterpret_cast<unsigned (*)()>(dlsym(RTLD_DEFAULT, "sluice_test_open_captures"));
+  ASSERT_NE(open, nullptr);
+  ASSERT_CU(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(open(), 1u);
+  CUgraph graph = nullptr;
+  ASSERT_CU(end(stream, &graph));
+  EXPECT_EQ(open(), 0u);
+}
+
+TEST_F(CaptureHook, cuStreamEndCapture) { ExpectNoneOpen(cuStreamEndCapture, stream_); }
+TEST_F(CaptureHook, cuStreamEndCapture_ptsz) { ExpectNoneOpen(cuStreamEndCapture_ptsz, stream_); }
+
+}  // namespace
+}  // namespace sluice::hooks
