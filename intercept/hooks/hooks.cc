@@ -8,6 +8,7 @@
 #endif
 
 #include "intercept/lookup/lookup.h"
+#include "intercept/outside/array_bytes.h"
 
 // The exported functions, one per line of hooks.def. Their parameters are checked against common/cuda/functions.def by the
 // compiler: a different declaration of the same C function is an error.

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "common/cuda/array_abi.h"
+#include "common/cuda/abi.h"
 
 namespace sluice {
 
