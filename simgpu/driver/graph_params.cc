@@ -100,15 +100,13 @@ CUresult KernelFrom(const Launch& launch, KernelWork* out) {
 }
 
 CUresult KernelFrom(const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork* out) {
-  CUfunction function = params.func;
+  // A kernel of a library may also stand in the place of a function.
+  CUfunction function =
+      params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
   if (!IsLive(function)) {
-    // A kernel of a library, perhaps in the place of a function.
     Context* context = nullptr;
-    CUresult result = NamedContext(function == nullptr ? params.ctx : nullptr, &context);
-    if (result == CUDA_SUCCESS) {
-      result = function == nullptr ? FunctionOf(params.kern, context, &function)
-                                   : ResolveFunction(&function, context);
-    }
+    CUresult result = NamedContext(params.func == nullptr ? params.ctx : nullptr, &context);
+    if (result == CUDA_SUCCESS) result = ResolveFunction(&function, context);
     if (result != CUDA_SUCCESS) return result;
   }
   return KernelFrom(Launch{function,

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <functional>
+#include <thread>
+
+#include "tests/contract/graph_fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+/// What may be called while a stream captures: the three modes, and what is never allowed.
+class CaptureMode : public GraphTest {
+ protected:
+  void SetUp() override {
+    GraphTest::SetUp();
+    ASSERT_CU(cuStreamCreate(&other_, CU_STREAM_NON_BLOCKING));
+    ASSERT_CU(cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING));
+    ASSERT_CU(cuEventRecord(event_, other_));
+    ASSERT_CU(cuCtxSynchronize());
+  }
+  /// Captures something while `during` runs. Whether the capture survived.
+  bool Survives(CUstreamCaptureMode mode, const std::function<void()>& during) {
+    uint32_t value = 1;
+    EXPECT_CU(cuStreamBeginCapture_v2(stream_, mode));
+    EXPECT_CU(Launch("append", {&log_, &value}, stream_));
+    during();
+    CUgraph graph = nullptr;
+    const CUresult result = cuStreamEndCapture(stream_, &graph);
+    EXPECT_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_EQ(graph == nullptr, result != CUDA_SUCCESS);
+    return result == CUDA_SUCCESS;
+  }
+  /// Runs in another thread that has the mode `mode`.
+  void Elsewhere(CUstreamCaptureMode mode, const std::function<void()>& function) {
+    std::thread([&] {
+      EXPECT_CU(cuCtxSetCurrent(context_));
+      EXPECT_CU(cuThreadExchangeStreamCaptureMode(&mode));
+      function();
+    }).join();
+  }
+  static CUresult Allocate() {
+    CUdeviceptr memory = 0;
+    const CUresult result = cuMemAlloc_v2(&memory, 4096);
+    if (result == CUDA_SUCCESS) EXPECT_CU(cuMemFree_v2(memory));
+    return result;
+  }
+  CUstream other_ = nullptr;
+  CUevent event_ = nullptr;
+};
+
+constexpr CUstreamCaptureMode kGlobal = CU_STREAM_CAPTURE_MODE_GLOBAL;
+constexpr CUstreamCaptureMode kLocal = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+constexpr CUstreamCaptureMode kRelaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+constexpr CUresult kRefused = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+
+TEST_F(CaptureMode, ThreadsSwapTheirMode) {
+  CUstreamCaptureMode mode = kRelaxed;
+  ASSERT_CU(cuThreadExchangeStreamCaptureMode(&mode));
+  EXPECT_EQ(mode, kGlobal);
+  ASSERT_CU(cuThreadExchangeStreamCaptureMode(&mode));
+  EXPECT_EQ(mode, kRelaxed);
+  mode = static_cast<CUstreamCaptureMode>(3);
+  EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(CaptureMode, UnsafeCallsOfTheCapturingThread) {
+  EXPECT_FALSE(Survives(kGlobal, [&] { EXPECT_EQ(Allocate(), kRefused); }));
+  EXPECT_FALSE(Survives(kLocal, [&] { EXPECT_EQ(Allocate(), kRefused); }));
+  EXPECT_TRUE(Survives(kRelaxed, [&] { EXPECT_CU(Allocate()); }));
+  EXPECT_TRUE(Survives(kGlobal, [&] {
+    CUstreamCaptureMode mode = kRelaxed;
+    EXPECT_CU(cuThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_CU(Allocate());
+    EXPECT_CU(cuThreadExchangeStreamCaptureMode(&mode));
+  }));
+}
+
+TEST_F(CaptureMode, UnsafeCallsOfAnotherThread) {
+  const auto allocate = [](CUresult expected) {
+    return [expected] { EXPECT_EQ(Allocate(), expected); };
+  };
+  EXPECT_FALSE(Survives(kGlobal, [&] { Elsewhere(kGlobal, allocate(kRefused)); }));
+  EXPECT_TRUE(Survives(kGlobal, [&] { Elsewhere(kLocal, allocate(CUDA_SUCCESS)); }));
+  EXPECT_TRUE(Survives(kGlobal, [&] { Elsewhere(kRelaxed, allocate(CUDA_SUCCESS)); }));
+  EXPECT_TRUE(Survives(kLocal, [&] { Elsewhere(kGlobal, allocate(CUDA_SUCCESS)); }));
+  EXPECT_TRUE(Survives(kRelaxed, [&] { Elsewhere(kGlobal, allocate(CUDA_SUCCESS)); }));
+}
+
+TEST_F(CaptureMode, WhichCallsAreUnsafe) {
+  const auto refused = [&](const std::function<CUresult()>& call) {
+    return !Survives(kGlobal, [&] { EXPECT_EQ(call(), kRefused); });
+  };
+  void* host = nullptr;
+  const CUdeviceptr memory = Alloc(4096);
+  uint32_t word = 0;
+  EXPECT_TRUE(refused([&] { return cuMemFree_v2(memory); }));
+  EXPECT_TRUE(refused([&] { return cuMemHostAlloc(&host, 4096, 0); }));
+  EXPECT_TRUE(refused([&] { return cuEventQuery(event_); }));
+  EXPECT_TRUE(refused([&] { return cuEventSynchronize(event_); }));
+  EXPECT_TRUE(refused([&] { return cuStreamSynchronize(other_); }));
+  EXPECT_TRUE(refused([&] { return cuStreamQuery(other_); }));
+  EXPECT_TRUE(refused([&] { return cuMemcpyDtoH_v2(&word, memory, 4); }));
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp prop = DeviceMemory();
+  EXPECT_TRUE(refused([&] { return cuMemCreate(&handle, Granularity(), &prop, 0); }));
+  CUmodule module = nullptr;
+  EXPECT_TRUE(refused([&] { return cuModuleLoadData(&module, KernelImage().c_str()); }));
+  EXPECT_CU(cuMemFree_v2(memory));  // it was not freed
+}
+
+TEST_F(CaptureMode, OrdinaryWorkGoesOnInOtherStreams) {
+  EXPECT_TRUE(Survives(kGlobal, [&] {
+    uint32_t value = 5;
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+    EXPECT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT_CU(cuEventCreate(&event, 0));
+    EXPECT_CU(Launch("append", {&log_, &value}, stream));
+    EXPECT_CU(cuEventRecord(event, stream));
+    EXPECT_CU(cuStreamWaitEvent(other_, event, 0));
+  }));
+  EXPECT_EQ(ReadLog(), std::vector<uint32_t>{5});
+}
+
+TEST_F(CaptureMode, NothingWaitsForACapturingStream) {
+  EXPECT_FALSE(Survives(kRelaxed, [&] { EXPECT_EQ(cuStreamSynchronize(stream_), kRefused); }));
+  EXPECT_FALSE(Survives(kRelaxed, [&] { EXPECT_EQ(cuStreamQuery(stream_), kRefused); }));
+  EXPECT_FALSE(Survives(kRelaxed, [&] { EXPECT_EQ(cuCtxSynchronize(), kRefused); }));
+  EXPECT_FALSE(Survives(kRelaxed, [&] { EXPECT_EQ(cuStreamDestroy_v2(stream_), kRefused); }));
+}
+
+TEST_F(CaptureMode, TheLegacyStreamIsUnusableWhileABlockingStreamCaptures) {
+  CUstream blocking = nullptr;
+  ASSERT_CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  ASSERT_CU(cuStreamBeginCapture_v2(blocking, kRelaxed));
+  CUstreamCaptureStatus status{};
+  EXPECT_EQ(cuStreamIsCapturing(nullptr, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  ASSERT_CU(cuStreamIsCapturing(blocking, &status));
+  EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);  // asking does no harm
+  EXPECT_EQ(Fill(log_, 0, 1, nullptr), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_CU(Fill(log_, 0, 1, nullptr));
+  EXPECT_TRUE(Survives(kRelaxed, [&] { EXPECT_CU(Fill(log_, 0, 1, nullptr)); }));
+}
+
+TEST_F(CaptureMode, OnlyItsThreadEndsACapture) {
+  CUgraph graph = nullptr;
+  for (const CUstreamCaptureMode mode : {kGlobal, kLocal, kRelaxed}) {
+    ASSERT_CU(cuStreamBeginCapture_v2(stream_, mode));
+    CUresult result = CUDA_SUCCESS;
+    Elsewhere(kGlobal, [&] { result = cuStreamEndCapture(stream_, &graph); });
+    if (mode == kRelaxed) {
+      EXPECT_EQ(result, CUDA_SUCCESS);
+      continue;
+    }
+    EXPECT_EQ(result, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    EXPECT_CU(cuStreamEndCapture(stream_, &graph));
+  }
+}
+
+}  // namespace
+}  // namespace sluice::contract
