@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "simgpu/driver/allocation.h"
 
+#include "simgpu/driver/graph_memory_calls.h"
+
 namespace sluice::simgpu {
 namespace {
 
@@ -31,6 +33,13 @@ std::optional<Allocation> Shared(Driver* driver, uint64_t address) {
     found.base = mapped->address;
     found.bytes = mapped->bytes;
     found.serial = mapped->serial;
+    return found;
+  }
+  if (const auto block = driver->graph_memory->Find(address)) {
+    found.family = Family::kGraph;
+    found.base = block->address;
+    found.bytes = block->bytes;
+    found.serial = block->serial;
     return found;
   }
   if (const auto foreign = driver->foreign_memory->Find(address)) {
@@ -66,6 +75,14 @@ std::optional<Allocation> FindAllocation(Driver* driver, Context* first, uint64_
 }
 
 CUresult FreeForeign(Context* context, const Allocation& allocation) {
+  if (allocation.family == Family::kGraph) {
+    std::vector<uint64_t> marks;
+    {
+      const std::lock_guard lock(context->mutex);
+      marks = context->AllMarks();
+    }
+    return FreeGraphMemory(context, allocation.base, marks);
+  }
   // An opened IPC handle is closed, not freed.
   if (!allocation.foreign || *allocation.foreign == ForeignMemory::Kind::kIpcHandle) {
     return CUDA_ERROR_INVALID_VALUE;

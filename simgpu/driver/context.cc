@@ -39,6 +39,7 @@ CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
   CUresult result = driver->virtual_memory->Replay(context->link_.get());
   if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(context->link_.get());
   if (result == CUDA_SUCCESS) result = driver->foreign_memory->Replay(context->link_.get());
+  if (result == CUDA_SUCCESS) result = driver->graph_memory->Replay(context->link_.get());
   if (result != CUDA_SUCCESS) {
     context->EndCharge();
     return result;

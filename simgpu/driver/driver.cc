@@ -55,8 +55,10 @@ CUresult Driver::Init() {
   driver->process = driver->gpu->RegisterProcess(self, ProcessName(self.pid));
   driver->virtual_memory = std::make_unique<VirtualMemory>(driver->gpu.get(), &driver->space,
                                                            &driver->executors, driver->process);
-  driver->graphs = new GraphState;
+  driver->graphs = new GraphState(driver);
   driver->host_memory = std::make_unique<HostMemory>(&driver->executors);
+  driver->graph_memory = std::make_unique<GraphMemory>(driver->gpu.get(), &driver->space,
+                                                       &driver->executors, driver->process);
   driver->foreign_memory = std::make_unique<ForeignMemory>(driver->gpu.get(), &driver->space,
                                                            &driver->executors, driver->process);
   CUmemPoolProps device_memory{};

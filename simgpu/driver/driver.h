@@ -12,6 +12,7 @@
 #include "simgpu/memory/address_space.h"
 #include "simgpu/memory/executor_set.h"
 #include "simgpu/memory/foreign_memory.h"
+#include "simgpu/memory/graph_memory.h"
 #include "simgpu/memory/host_memory.h"
 #include "simgpu/memory/virtual_memory.h"
 #include "simgpu/sharing/gpu_state.h"
@@ -40,6 +41,7 @@ class Driver {
   std::unique_ptr<VirtualMemory> virtual_memory;
   std::unique_ptr<HostMemory> host_memory;
   std::unique_ptr<ForeignMemory> foreign_memory;
+  std::unique_ptr<GraphMemory> graph_memory;
   std::vector<std::unique_ptr<Context>> contexts;  // destroyed ones included
   GraphState* graphs = nullptr;                    // has a lock of its own
   Context* primary = nullptr;

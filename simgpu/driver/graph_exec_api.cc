@@ -49,7 +49,10 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, uint64_t flags, CUgraphNod
   exec->flags = flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
   exec->context = nullptr;
   exec->mark = 0;
-  if (graph->memory_nodes > 0) graph->exec = exec;
+  if (graph->memory_nodes > 0) {
+    graph->exec = exec;
+    call->allocations.Hold(exec->graph);
+  }
   *out = exec;
   *why = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   return CUDA_SUCCESS;
@@ -97,6 +100,35 @@ CUresult Update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* in
     AssignWork(&ours->work, theirs->work);
   }
   return CUDA_SUCCESS;
+}
+
+bool Over(Context* context, uint64_t mark) {
+  const std::lock_guard lock(Driver::Get()->mutex);
+  return context == nullptr || context->destroyed() ||
+         context->queue().Done(MarkStream(mark), MarkId(mark)) ||
+         context->queue().error() != CUDA_SUCCESS;
+}
+
+/// A launch under way has its own copy of what the nodes do, but it keeps what the graph refers to.
+void DestroyAfterLaunch(GraphState* state, CUgraphExec exec) {
+  const CUgraph graph = exec->graph;
+  Context* context = exec->context;
+  const uint64_t mark = exec->mark;
+  if (Over(context, mark)) {
+    state->store.Destroy(graph);
+    return;
+  }
+  state->janitor.Until([state, graph, context, mark] {
+    if (!Over(context, mark)) return false;
+    std::vector<UserObjects::Destructor> due;
+    {
+      const std::lock_guard lock(state->mutex);
+      state->store.Destroy(graph);
+      due = state->store.users.TakeDue();
+    }
+    for (const UserObjects::Destructor& object : due) object.function(object.pointer);
+    return true;
+  });
 }
 
 CUresult Enabled(CUgraphExec exec, CUgraphNode node, bool** out) {
@@ -150,12 +182,11 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
   const GraphCall call;
   if (call.result() != CUDA_SUCCESS) return call.result();
   if (!IsLive(exec)) return CUDA_ERROR_INVALID_VALUE;
-  // A launch under way has its own copy of everything.
   if (IsLive(exec->source) && exec->source->serial == exec->source_serial &&
       exec->source->exec == exec) {
     exec->source->exec = nullptr;
   }
-  call->store.Destroy(exec->graph);
+  DestroyAfterLaunch(call.state(), exec);
   call->execs.Delete(exec);
   return CUDA_SUCCESS;
 }

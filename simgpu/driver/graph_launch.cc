@@ -32,6 +32,12 @@ CUresult CaptureLaunch(CUgraphExec exec, CUstream stream) {
   return result;
 }
 
+CUresult PrepareMemory(const GraphCall& call, CUgraphExec exec) {
+  if (exec->graph->memory_nodes == 0) return CUDA_SUCCESS;
+  const bool free_first = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  return call->allocations.Prepare(exec->graph, free_first);
+}
+
 /// Issues the launch as one operation. Returns its position, 0 if the context has failed.
 uint64_t Issue(const std::shared_ptr<PreparedLaunch>& launch, Context* context, CUstream stream) {
   CommandQueue& queue = context->queue();
@@ -80,7 +86,8 @@ CUresult LaunchGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
     const GraphCall call;
     if (call.result() != CUDA_SUCCESS) return call.result();
     if (!IsLive(exec)) return CUDA_ERROR_INVALID_VALUE;
-    result = PrepareLaunch(exec, context, stream, launch.get());
+    result = PrepareMemory(call, exec);
+    if (result == CUDA_SUCCESS) result = PrepareLaunch(exec, context, stream, launch.get());
     if (result != CUDA_SUCCESS) return result;
     if (launch->program.bytes() > kStagingBytes) {
       fprintf(stderr, "simulated GPU: a launch of %zu graph steps with %llu bytes is too large\n",
@@ -94,11 +101,12 @@ CUresult LaunchGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
   if (IsLive(exec)) {
     exec->context = context;
     exec->mark = mark;
+    if (exec->graph->memory_nodes > 0) call->allocations.Launched(exec->graph, context, mark);
   }
   return CUDA_SUCCESS;
 }
 
-/// What a launch needs on the device is sent with it: there is nothing to do before.
+/// What a launch needs on the device is sent with it, but for memory.
 CUresult UploadGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
   Context* context = nullptr;
   CUstream stream = nullptr;
@@ -107,7 +115,8 @@ CUresult UploadGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
   if (result != CUDA_SUCCESS) return result;
   const GraphCall call;
   if (call.result() != CUDA_SUCCESS) return call.result();
-  return IsLive(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!IsLive(exec)) return CUDA_ERROR_INVALID_VALUE;
+  return call->allocations.Back(exec->graph);
 }
 
 }  // namespace sluice::simgpu

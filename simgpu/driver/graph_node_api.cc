@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/cuda/driver_api.h"
+#include "simgpu/driver/graph_memory_calls.h"
 #include "simgpu/driver/graph_params.h"
 #include "simgpu/driver/graph_state.h"
 
@@ -18,17 +19,24 @@ struct Place {
 };
 
 CUresult CheckPlace(const Place& place) {
-  const bool good = place.out != nullptr && IsLive(place.graph) &&
-                    (place.count == 0 || place.dependencies != nullptr);
+  bool good = place.out != nullptr && IsLive(place.graph) &&
+              (place.count == 0 || place.dependencies != nullptr);
+  for (size_t i = 0; good && i < place.count; ++i) {
+    good = IsLive(place.dependencies[i]) && place.dependencies[i]->graph == place.graph;
+  }
   return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult Insert(const GraphCall& call, const Place& place, NodeWork work) {
+Links LinksOf(const Place& place) {
   Links links(place.count);
   for (size_t i = 0; i < place.count; ++i) {
     links[i] = {place.dependencies[i], place.data == nullptr ? CUgraphEdgeData{} : place.data[i]};
   }
-  return call->store.Add(place.graph, links, std::move(work), place.out);
+  return links;
+}
+
+CUresult Insert(const GraphCall& call, const Place& place, NodeWork work) {
+  return call->store.Add(place.graph, LinksOf(place), std::move(work), place.out);
 }
 
 /// `make` fills in the work of the node, or says what is wrong with its parameters.
@@ -59,6 +67,28 @@ CUresult AddChild(const Place& place, CUgraph child, CUgraphChildGraphNodeOwners
   result = Insert(call, place, EmptyWork{});
   if (result == CUDA_SUCCESS)
     call->store.Adopt(*place.out, move ? child : call->store.Clone(child));
+  return result;
+}
+
+CUresult AddAllocation(const Place& place, CUDA_MEM_ALLOC_NODE_PARAMS_v1* params) {
+  const GraphCall call;
+  CUresult result = call.result();
+  if (result == CUDA_SUCCESS) result = CheckPlace(place);
+  AllocWork work;
+  if (result == CUDA_SUCCESS) {
+    result = PlanAllocation(call.state(), place.graph, LinksOf(place), params, &work);
+  }
+  return result == CUDA_SUCCESS ? Insert(call, place, std::move(work)) : result;
+}
+
+CUresult AddFree(const Place& place, CUdeviceptr address) {
+  const GraphCall call;
+  CUresult result = call.result();
+  if (result == CUDA_SUCCESS) result = CheckPlace(place);
+  FreeWork work;
+  if (result == CUDA_SUCCESS) result = PlanFree(call.state(), place.graph, address, &work);
+  if (result == CUDA_SUCCESS) result = Insert(call, place, work);
+  if (result == CUDA_SUCCESS) call->allocations.NoteFree(place.graph, address);
   return result;
 }
 
@@ -96,7 +126,9 @@ CUresult AddAny(const Place& place, CUgraphNodeParams* params) {
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       return AddNode<MemOpsWork>(place, [&](auto* w) { return MemOpsFrom(p.memOp, w); });
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      return AddAllocation(place, &params->alloc);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return AddFree(place, p.free.dptr);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:

@@ -5,6 +5,8 @@
 #include <mutex>
 
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/graph_allocations.h"
+#include "simgpu/driver/janitor.h"
 #include "simgpu/graph/capture.h"
 #include "simgpu/graph/graph.h"
 
@@ -24,10 +26,15 @@ namespace sluice::simgpu {
 
 /// Graphs of the process. `mutex` comes before the driver's and the contexts' in the lock order.
 struct GraphState {
+  explicit GraphState(Driver* driver) : allocations(driver) {
+    store.before_destroy = [this](CUgraph graph) { allocations.Drop(graph); };
+  }
   std::mutex mutex;
   GraphStore store;
   Slab<CUgraphExec_st> execs;
+  GraphAllocations allocations;
   Captures captures;  // has a lock of its own, which comes last
+  Janitor janitor;
 };
 
 /// A call about graphs, with the lock held. No context is needed to build a graph.
@@ -44,8 +51,19 @@ class GraphCall {
       lock_ = std::unique_lock<std::mutex>(state_->mutex);
     }
   }
+  /// What nobody refers to any more is destroyed by another thread.
+  ~GraphCall() {
+    if (state_ == nullptr) return;
+    for (const UserObjects::Destructor& due : state_->store.users.TakeDue()) {
+      state_->janitor.Run([due] { due.function(due.pointer); });
+    }
+  }
+  GraphCall(const GraphCall&) = delete;
+  GraphCall& operator=(const GraphCall&) = delete;
+
   CUresult result() const { return result_; }
   GraphState* operator->() const { return state_; }
+  GraphState* state() const { return state_; }
   std::unique_lock<std::mutex>& lock() { return lock_; }
 
  private:

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/allocation.h"
+#include "simgpu/driver/graph_memory_calls.h"
 #include "simgpu/driver/pools.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
@@ -20,10 +21,15 @@ CUresult AllocAsync(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream
   if (dptr == nullptr || bytes == 0 || !Usable(pool) || pool->imported) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const std::lock_guard lock(context->mutex);
+  std::unique_lock lock(context->mutex);
   CUstream stream = nullptr;
-  result = context->Resolve(handle, per_thread, &stream);
+  bool capturing = false;
+  result = context->ResolveToCapture(handle, per_thread, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
+  if (capturing) {
+    lock.unlock();
+    return CaptureAlloc(stream, bytes, dptr);
+  }
   Heap* heap = context->pool_heap(pool);
   if (heap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::optional<uint64_t> address = heap->Alloc(bytes, stream->slot);
@@ -52,8 +58,13 @@ CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
   {
     CommandQueue::Lock lock(context->mutex);
     CUstream stream = nullptr;
-    result = context->Resolve(handle, per_thread, &stream);
+    bool capturing = false;
+    result = context->ResolveToCapture(handle, per_thread, &stream, &capturing);
     if (result != CUDA_SUCCESS) return result;
+    if (capturing) {
+      lock.unlock();
+      return CaptureFree(stream, dptr);
+    }
     marks = context->MarksOf(stream);
     CUmemoryPool pool = nullptr;
     Heap* heap = context->HeapAt(dptr, &pool);
@@ -74,6 +85,7 @@ CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
   if (plain) return FreePlainBehind(context, dptr, marks);
   const std::optional<Allocation> found = FindAllocation(context->driver(), context, dptr);
   if (!found || found->base != dptr) return CUDA_ERROR_INVALID_VALUE;
+  if (found->family == Family::kGraph) return FreeGraphMemory(context, dptr, marks);
   return FreeForeign(context, *found);
 }
 

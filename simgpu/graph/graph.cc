@@ -76,8 +76,11 @@ CUgraph GraphStore::NewGraph() {
 }
 
 void GraphStore::Destroy(CUgraph graph) {
+  if (graph->memory_nodes > 0 && before_destroy) before_destroy(graph);
   for (const CUgraphNode node : graph->nodes) DeleteNode(node);
   graph->nodes.clear();
+  users.Release(graph->user_objects);
+  graph->user_objects.clear();
   graphs_.Delete(graph);
 }
 
@@ -159,6 +162,8 @@ CUresult GraphStore::RemoveEdge(CUgraph graph, CUgraphNode from, CUgraphNode to,
 CUgraph GraphStore::Clone(CUgraph graph) {
   CUgraph clone = NewGraph();
   clone->copied_from = graph->serial;
+  clone->user_objects = graph->user_objects;
+  users.Retain(clone->user_objects);
   std::map<CUgraphNode, CUgraphNode> copies;
   for (const CUgraphNode node : graph->nodes) {
     NodeWork work;

@@ -2,12 +2,14 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "simgpu/driver/slab.h"
 #include "simgpu/graph/node.h"
+#include "simgpu/graph/user_objects.h"
 
 namespace sluice::simgpu {
 
@@ -35,6 +37,10 @@ class GraphStore {
 
   /// Puts `child` itself, not a copy, into a node's hands.
   void Adopt(CUgraphNode node, CUgraph child);
+
+  UserObjects users;
+  /// Told of each graph with memory nodes before it goes.
+  std::function<void(CUgraph)> before_destroy;
 
  private:
   void DeleteNode(CUgraphNode node);
