@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/box_copy.h"
+#include "simgpu/driver/capture.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -15,7 +16,9 @@ CUresult Copy(const CUDA_MEMCPY3D_v2& copy, CUstream stream, bool per_thread, bo
   if (result != CUDA_SUCCESS) return result;
   Box box;
   result = ResolveBox(context, copy, &box);
-  return result == CUDA_SUCCESS ? CopyBox(context, box, stream, per_thread, wait) : result;
+  if (result != CUDA_SUCCESS || box.width == 0) return result;
+  if (const auto captured = CaptureCopy(context, copy, stream, per_thread, wait)) return *captured;
+  return CopyBox(context, box, stream, per_thread, wait);
 }
 
 CUresult Copy2D(const CUDA_MEMCPY2D_v2* copy, CUstream stream, bool per_thread, bool wait) {

@@ -4,6 +4,7 @@
 
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/capture.h"
+#include "simgpu/driver/graph_params.h"
 #include "simgpu/driver/graph_state.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
@@ -139,6 +140,25 @@ CUresult CaptureNode(CUstream stream, NodeWork work) {
   if (call.result() != CUDA_SUCCESS) return call.result();
   CUgraphNode node = nullptr;
   return call->captures.Add(&call->store, &stream->capture, std::move(work), &node);
+}
+
+std::optional<CUresult> CaptureCopy(Context* context, const CUDA_MEMCPY3D_v2& copy, CUstream handle,
+                                    bool per_thread, bool wait) {
+  CUstream stream = nullptr;
+  bool capturing = false;
+  {
+    const CommandQueue::Lock lock(context->mutex);
+    const CUresult result = context->ResolveToCapture(handle, per_thread, &stream, &capturing);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  if (!capturing) {
+    const CUresult unsafe = wait ? UnsafeInCapture() : CUDA_SUCCESS;
+    return unsafe == CUDA_SUCCESS ? std::nullopt : std::optional(unsafe);
+  }
+  if (wait) return context->driver()->graphs->captures.Refuse(stream->capture);
+  CopyWork work;
+  const CUresult result = CopyFrom(copy, reinterpret_cast<CUcontext>(context), &work);
+  return result == CUDA_SUCCESS ? CaptureNode(stream, work) : result;
 }
 
 CUresult CaptureMemOps(CUstream stream, std::vector<CUstreamBatchMemOpParams> ops) {

@@ -5,6 +5,7 @@
 
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/box_copy.h"
+#include "simgpu/driver/capture.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -96,12 +97,29 @@ CUresult StageOut(Context* context, CUstream handle, bool per_thread, unsigned c
 
 uint64_t Address(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
+/// One row. `*_type` says how the program names the side.
+CUDA_MEMCPY3D_v2 Row(CUmemorytype target_type, uint64_t target, CUmemorytype source_type,
+                     uint64_t source, uint64_t bytes) {
+  CUDA_MEMCPY3D_v2 row{};
+  row.dstMemoryType = target_type;
+  row.dstHost = reinterpret_cast<void*>(target);  // NOLINT(performance-no-int-to-ptr)
+  row.dstDevice = target;
+  row.srcMemoryType = source_type;
+  row.srcHost = reinterpret_cast<const void*>(source);  // NOLINT(performance-no-int-to-ptr)
+  row.srcDevice = source;
+  row.WidthInBytes = bytes;
+  row.Height = row.Depth = 1;
+  return row;
+}
+
 CUresult HtoD(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream, bool per_thread,
               bool wait) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
   if (src == nullptr || !Reachable(context, dst, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  const auto row = Row(CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_HOST, Address(src), bytes);
+  if (const auto captured = CaptureCopy(context, row, stream, per_thread, wait)) return *captured;
   if (Reachable(context, Address(src), bytes)) {
     return IssueCopy(context, stream, per_thread, dst, Address(src), bytes, wait);
   }
@@ -114,6 +132,8 @@ CUresult DtoH(void* dst, CUdeviceptr src, size_t bytes, CUstream stream, bool pe
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
   if (dst == nullptr || !Reachable(context, src, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  const auto row = Row(CU_MEMORYTYPE_HOST, Address(dst), CU_MEMORYTYPE_DEVICE, src, bytes);
+  if (const auto captured = CaptureCopy(context, row, stream, per_thread, wait)) return *captured;
   if (Reachable(context, Address(dst), bytes)) {
     return IssueCopy(context, stream, per_thread, Address(dst), src, bytes, wait);
   }
@@ -127,6 +147,8 @@ CUresult DtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, b
   if (!Reachable(context, dst, bytes) || !Reachable(context, src, bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  const auto row = Row(CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_DEVICE, src, bytes);
+  if (const auto captured = CaptureCopy(context, row, stream, per_thread, false)) return *captured;
   return IssueCopy(context, stream, per_thread, dst, src, bytes, false);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <cstring>
 
+#include "simgpu/driver/box_copy.h"
 #include "simgpu/driver/driver.h"
 #include "simgpu/driver/graph_launch.h"
 #include "simgpu/driver/graph_params.h"
@@ -48,9 +49,6 @@ class Lowering {
     return {out_->program.Add(command, before)};
   }
   bool Here(const Context* context);
-  bool Reachable(uint64_t address, uint64_t bytes) {
-    return IsDeviceAddress(address) || context_->driver()->Pinned(address, bytes);
-  }
 
   Context* context_;
   PreparedLaunch* out_;
@@ -161,34 +159,32 @@ Steps Lowering::Kernel(const KernelWork& work, const Steps& before) {
 }
 
 Steps Lowering::Copy(const CopyWork& work, const Steps& before) {
-  const CUDA_MEMCPY3D_v2& box = work.box;
+  if (!Here(work.context)) return {};
+  Box box;
+  result_ = ResolveBox(work.context, work.box, &box);
+  if (result_ != CUDA_SUCCESS) return {};
   Command command{};
   command.kind = CommandKind::kCopy;
   auto& c = command.copy;
-  c.target = TargetAddress(box);
-  c.source = SourceAddress(box);
-  c.bytes = box.WidthInBytes;
-  c.rows = box.Height;
-  c.layers = box.Depth;
-  c.target_pitch = box.dstPitch;
-  c.target_layer = box.dstPitch * box.dstHeight;
-  c.source_pitch = box.srcPitch;
-  c.source_layer = box.srcPitch * box.srcHeight;
-  const auto extent = [&](uint64_t pitch, uint64_t layer) {
-    return (c.layers - 1) * layer + (c.rows - 1) * pitch + c.bytes;
-  };
-  const uint64_t packed = c.bytes * c.rows * c.layers;
-  const bool source = Reachable(c.source, extent(c.source_pitch, c.source_layer));
-  const bool target = Reachable(c.target, extent(c.target_pitch, c.target_layer));
-  if ((source || target) && !(source && target) && !Here(work.context)) return {};
-  if (source && target) return Here(work.context) ? Add(command, before) : Steps{};
+  c.target = box.target.address;
+  c.source = box.source.address;
+  c.bytes = box.width;
+  c.rows = box.rows;
+  c.layers = box.layers;
+  c.target_pitch = box.target.pitch;
+  c.target_layer = box.target.layer;
+  c.source_pitch = box.source.pitch;
+  c.source_layer = box.source.layer;
+  const bool source = !box.source.pageable;
+  const bool target = !box.target.pageable;
+  if (source && target) return Add(command, before);
   // From or to memory that the GPU cannot reach: the driver carries it, when its turn comes.
   const auto pointer = [](uint64_t address) {
     return reinterpret_cast<unsigned char*>(address);  // NOLINT(performance-no-int-to-ptr)
   };
   const HostRows from{pointer(c.source), c.bytes, c.rows, c.layers, c.source_pitch, c.source_layer};
   const HostRows to{pointer(c.target), c.bytes, c.rows, c.layers, c.target_pitch, c.target_layer};
-  const uint64_t room = out_->program.AddRoom(packed);
+  const uint64_t room = out_->program.AddRoom(c.bytes * c.rows * c.layers);
   ProgramBuilder* program = &out_->program;
   const auto carry = [room, program](HostRows rows, bool out) {
     return [room, program, rows, out](unsigned char* memory) {

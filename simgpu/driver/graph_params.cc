@@ -4,68 +4,12 @@
 
 #include <cstring>
 
+#include "simgpu/driver/box_copy.h"
 #include "simgpu/driver/driver.h"
-#include "simgpu/driver/launch.h"
 #include "simgpu/driver/mem_ops.h"
 #include "simgpu/driver/modules.h"
 
 namespace sluice::simgpu {
-namespace {
-
-/// One side of a copy.
-struct Side {
-  CUmemorytype type;
-  uint64_t address;  // of the whole area
-  uint64_t x, y, z;
-  uint64_t pitch, height;
-};
-
-Side SourceSide(const CUDA_MEMCPY3D_v2& box) {
-  const auto host = reinterpret_cast<uint64_t>(box.srcHost);
-  return {box.srcMemoryType, box.srcMemoryType == CU_MEMORYTYPE_HOST ? host : box.srcDevice,
-          box.srcXInBytes,   box.srcY,
-          box.srcZ,          box.srcPitch,
-          box.srcHeight};
-}
-
-Side TargetSide(const CUDA_MEMCPY3D_v2& box) {
-  const auto host = reinterpret_cast<uint64_t>(box.dstHost);
-  return {box.dstMemoryType, box.dstMemoryType == CU_MEMORYTYPE_HOST ? host : box.dstDevice,
-          box.dstXInBytes,   box.dstY,
-          box.dstZ,          box.dstPitch,
-          box.dstHeight};
-}
-
-uint64_t FirstByte(const Side& side) {
-  return side.address + (side.z * side.height + side.y) * side.pitch + side.x;
-}
-
-CUresult CheckSide(const Side& side, const CUDA_MEMCPY3D_v2& box) {
-  switch (side.type) {
-    case CU_MEMORYTYPE_ARRAY:
-      return NotSupported("a copy node with an array");
-    case CU_MEMORYTYPE_HOST:
-    case CU_MEMORYTYPE_UNIFIED:
-      if (side.address == 0) return CUDA_ERROR_INVALID_VALUE;
-      break;
-    case CU_MEMORYTYPE_DEVICE:
-      if (!IsDeviceAddress(side.address) && !Driver::Get()->Pinned(side.address, 1)) {
-        return CUDA_ERROR_INVALID_VALUE;
-      }
-      break;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  const bool rows = box.Height > 1 || box.Depth > 1;
-  if (rows && side.x + box.WidthInBytes > side.pitch) return CUDA_ERROR_INVALID_VALUE;
-  if (box.Depth > 1 && side.y + box.Height > side.height) return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-uint64_t SourceAddress(const CUDA_MEMCPY3D_v2& box) { return FirstByte(SourceSide(box)); }
-uint64_t TargetAddress(const CUDA_MEMCPY3D_v2& box) { return FirstByte(TargetSide(box)); }
 
 CUDA_KERNEL_NODE_PARAMS_v2 Widened(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
   CUDA_KERNEL_NODE_PARAMS_v2 wide{};
@@ -137,13 +81,11 @@ CUresult CopyFrom(const CUDA_MEMCPY3D_v2& params, CUcontext ctx, CopyWork* out) 
   Context* context = nullptr;
   CUresult result = NamedContext(ctx, &context);
   if (result != CUDA_SUCCESS) return result;
-  if (params.WidthInBytes == 0 || params.Height == 0 || params.Depth == 0 || params.srcLOD != 0 ||
-      params.dstLOD != 0 || params.reserved0 != nullptr || params.reserved1 != nullptr) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  result = CheckSide(SourceSide(params), params);
-  if (result == CUDA_SUCCESS) result = CheckSide(TargetSide(params), params);
+  if (params.reserved0 != nullptr || params.reserved1 != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Box box;
+  result = ResolveBox(context, params, &box);
   if (result != CUDA_SUCCESS) return result;
+  if (box.width == 0) return CUDA_ERROR_INVALID_VALUE;
   *out = {context, params};
   return CUDA_SUCCESS;
 }

@@ -23,8 +23,4 @@ CUDA_MEMSET_NODE_PARAMS_v1 Narrowed(const CUDA_MEMSET_NODE_PARAMS_v2& params);
 /// And back: pointers lead into the node.
 CUDA_KERNEL_NODE_PARAMS_v2 KernelParams(KernelWork& work);
 
-/// Addresses of the first bytes of a copy.
-uint64_t SourceAddress(const CUDA_MEMCPY3D_v2& box);
-uint64_t TargetAddress(const CUDA_MEMCPY3D_v2& box);
-
 }  // namespace sluice::simgpu

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/box_copy.h"
+#include "simgpu/driver/capture.h"
+#include "simgpu/driver/graph_params.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -22,8 +24,16 @@ CUresult SetRows(CUdeviceptr dst, size_t pitch, unsigned value, unsigned width, 
   }
   CommandQueue::Lock lock(context->mutex);
   CUstream stream = nullptr;
-  result = context->Resolve(handle, per_thread, &stream);
+  bool capturing = false;
+  result = context->ResolveToCapture(handle, per_thread, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
+  if (capturing) {
+    lock.unlock();
+    MemsetWork work;
+    result = MemsetFrom({dst, pitch, value, width, count, rows},
+                        reinterpret_cast<CUcontext>(context), &work);
+    return result == CUDA_SUCCESS ? CaptureNode(stream, work) : result;
+  }
   Command command{};
   command.kind = CommandKind::kMemset;
   command.memset = {dst, count, value, width, rows, pitch};

@@ -75,6 +75,26 @@ TEST_F(Capture, KeepsTheArgumentsOfTheTimeOfTheCall) {
   EXPECT_EQ(ReadLog(), std::vector<uint32_t>{5});
 }
 
+TEST_F(Capture, CopiesAndSettingsBecomeNodes) {
+  const CUdeviceptr a = Alloc(4096);
+  const CUdeviceptr b = Alloc(4096);
+  std::vector<uint32_t> in(16, 1);
+  std::vector<uint32_t> out(16);
+  Begin();
+  ASSERT_CU(cuMemcpyHtoDAsync_v2(a, in.data(), 64, stream_));
+  ASSERT_CU(cuMemsetD32Async(a + 4, 9, 1, stream_));
+  ASSERT_CU(cuMemcpyDtoDAsync_v2(b, a, 64, stream_));
+  ASSERT_CU(cuMemcpyDtoHAsync_v2(out.data(), b, 64, stream_));
+  const CUgraph graph = End();
+  EXPECT_EQ(out[0], 0u);  // not even a copy to pageable memory was carried out
+  const CUgraphExec exec = Instantiate(graph);
+  in[0] = 5;
+  LaunchAndWait(exec);
+  EXPECT_EQ(out[0], 5u);
+  EXPECT_EQ(out[1], 9u);
+  EXPECT_EQ(out[2], 1u);
+}
+
 TEST_F(Capture, AMemoryWordIsWrittenAtEachLaunchWithTheSameValue) {
   SharedWord word;
   Begin();
