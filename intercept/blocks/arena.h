@@ -75,6 +75,9 @@ class Arena {
   /// The mark that covers the slot's latest free; only with HasUnsynced.
   uint64_t LatestMark(uint32_t slot) const { return blocks_[list_[slot].newest].mark; }
 
+  /// Whether the unit is leased.
+  bool Holds(uint32_t unit) const { return Leased(unit); }
+
   uint32_t units() const { return units_; }
   uint32_t unit_granules() const { return 1u << unit_shift_; }
   uint32_t held_units() const { return held_units_; }

@@ -51,8 +51,11 @@ inline constexpr uint32_t kRingRecords = 1u << 16;
 /// position is in DaemonPage. When the ring is full the client counts `lost` and drops: it never
 /// waits.
 struct ClientPage {
-  alignas(64) std::atomic<uint64_t> head;        // records ever written
-  std::atomic<uint64_t> lost;                    // records dropped
+  alignas(64) std::atomic<uint64_t> head;  // records ever written
+  std::atomic<uint64_t> lost;              // records dropped
+  // The one word here that the daemon writes: 1, a daemon that was started anew waits for this
+  // client's Resume. A client that asks for nothing would not notice otherwise. 0 once it has.
+  std::atomic<uint32_t> resume_wanted;
   alignas(64) std::atomic<uint64_t> live_bytes;  // statistics for people, not for decisions
   std::atomic<uint64_t> held_bytes;
   std::atomic<uint64_t> credit_wait_ns;
@@ -121,6 +124,7 @@ constexpr uint64_t FoldLaunch(uint64_t hash, uint64_t function_id) {
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(MarkPage) == 8 * kStreamSlots);
 static_assert(sizeof(OpRecord) == 16);
-static_assert(offsetof(ClientPage, ring) == 128 && offsetof(DaemonPage, profile_seq) == 64);
+static_assert(offsetof(ClientPage, live_bytes) == 64 && offsetof(ClientPage, ring) == 128 &&
+              offsetof(DaemonPage, profile_seq) == 64);
 
 }  // namespace sluice::protocol

@@ -18,12 +18,15 @@
 /// at that point), one Charged, or one Deny.
 ///
 /// Versions: a different major is refused. The minor counts additions: a side uses a frame only
-/// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count.
+/// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count,
+/// Resume, Resumed.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
 inline constexpr uint16_t kMinor = 1;  // larger on one side: that side leaves the newer parts alone
+/// The first minor version that resumes a session with a daemon that was started anew.
+inline constexpr uint16_t kResumeMinor = 1;
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
 inline constexpr size_t kMaxFenceTerms = 8;
@@ -40,6 +43,7 @@ enum class FrameType : uint16_t {
   kRelease = 5,
   kMismatch = 6,
   kBye = 7,
+  kResume = 16,
   kCharge = 17,
   kUncharge = 18,
   kCount = 19,
@@ -50,6 +54,7 @@ enum class FrameType : uint16_t {
   kDeny = 35,
   kNotice = 36,
   kClose = 37,
+  kResumed = 48,
   kCharged = 49,
   // launcher (`sluice run`) and command line to daemon, on the daemon's own socket
   kRegister = 64,
@@ -214,6 +219,47 @@ struct Charged {
   uint64_t outside_bytes;  // what the job is charged for in all
 };
 
+/// What a Resume frame lists.
+enum class ResumePart : uint32_t {
+  kHeld = 0,      // extents: leased to the client now
+  kReleased = 1,  // extents: given back, and the fence of their release was not reached yet
+  kFence = 2,  // terms: all of them reached means that the GPU is done with every released extent
+};
+inline constexpr size_t kMaxResumeTerms = kStreamSlots;
+inline constexpr size_t kMaxOutsideFamilies = 32;
+
+/// The first frame on a new connection of a client whose daemon died: it goes on with its session
+/// and says what is true of it now. One or more frames, one part each, all of one client in one
+/// row, the last one flagged kLastFrame; what they say beside their part is the same in each. An
+/// answer (Grant) that the client has not applied whole never was given; a Release counts from when
+/// it was sent. The daemon answers with Resumed or Close. No request may be outstanding: the client
+/// asks again afterwards.
+struct Resume {
+  Header header;
+  uint16_t major;
+  uint16_t minor;
+  uint32_t session;   // Welcome::session
+  uint64_t epoch;     // of the last Grant applied
+  uint32_t rejected;  // the profile that the client has given up (Mismatch), 0: none
+  ResumePart part;
+  uint32_t count;  // of extents or terms; may be 0
+  uint32_t reserved;
+  uint64_t outside_bytes[kMaxOutsideFamilies];  // what the client has outside the pool, by family
+  union {
+    Extent extent[kMaxExtentsPerFrame];
+    FenceTerm term[kMaxResumeTerms];
+  };  // only the first `count` are sent
+};
+
+/// The session goes on. Comes with one descriptor, the daemon's page, which takes the place of the
+/// old one (nobody but its maker can write to that).
+struct Resumed {
+  Header header;
+  uint16_t major;
+  uint16_t minor;
+  uint32_t session;
+};
+
 struct Grant {
   Header header;
   uint32_t gate;  // the gate this answers, or kNoGate for a Lease
@@ -287,6 +333,8 @@ static_assert(sizeof(Release) <= kMaxFrameBytes && sizeof(Grant) <= kMaxFrameByt
 static_assert(sizeof(Deny) == 24 + kMaxTextBytes && sizeof(Notice) == 16 + kMaxTextBytes);
 static_assert(sizeof(Charge) == 32 && sizeof(Uncharge) == 32 && sizeof(Count) == 32);
 static_assert(sizeof(Charged) == 24);
+static_assert(sizeof(Resumed) == 24 && offsetof(Resume, extent) == 304);
+static_assert(sizeof(Resume) == 304 + 16 * kMaxResumeTerms && sizeof(Resume) <= kMaxFrameBytes);
 static_assert(sizeof(Register) == 168 && sizeof(Registered) == 24 + kMaxTextBytes);
 
 }  // namespace sluice::protocol

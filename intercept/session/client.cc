@@ -31,7 +31,8 @@ void Client::Configure(const DriverTable* driver, const char* socket_path, bool 
 // for its parent. Locks may be held by threads that do not exist here.
 void Client::AfterForkInChild() {
   const State state = state_.load(std::memory_order_relaxed);
-  const bool untouched = state != State::kReady && state != State::kLost && !opening_.load();
+  const bool untouched =
+      state != State::kReady && state != State::kAway && state != State::kLost && !opening_.load();
   if (!untouched) {
     session_.ForgetInChild();
     state_.store(State::kForked, std::memory_order_release);
@@ -82,7 +83,8 @@ CUresult Client::OpenSession(CUdevice device) {
   }
   if (ok) {
     const auto granules = static_cast<uint32_t>(session_.unit_bytes() >> kGranuleShift);
-    ok = gate_ != nullptr && arena_.Init(session_.units(), granules);
+    ok = gate_ != nullptr && arena_.Init(session_.units(), granules) &&
+         open_releases_.Init(session_.units());
     if (!ok) {
       why.Text("the host is out of memory");
       session_.Close(*driver_);
@@ -107,6 +109,7 @@ CUresult Client::OpenSession(CUdevice device) {
   launch_number_ = 0;
   iteration_ = 0;
   rejected_profile_ = 0;
+  for (uint64_t& bytes : charged_) bytes = 0;
   used_high_granules_ = 0;
   reserved_high_units_ = 0;
   profile_seq_.store(0, std::memory_order_relaxed);
@@ -131,9 +134,10 @@ void Client::EndSession() {
   if (!acquired) {
     // Another thread waits for the daemon, maybe without end, and a program may be exiting: that
     // thread's context is gone, so it gets no answer. What is held is free with the process.
-    State ready = State::kReady;
-    state_.compare_exchange_strong(ready, State::kLost, std::memory_order_acq_rel);
-    session_.Abandon();
+    for (State from : {State::kReady, State::kAway}) {
+      state_.compare_exchange_strong(from, State::kLost, std::memory_order_acq_rel);
+    }
+    session_.GiveUp();
     request_lock_.Acquire();
   }
   EndSessionLocked();
@@ -142,7 +146,7 @@ void Client::EndSession() {
 
 void Client::EndSessionLocked() {
   const State state = state_.load(std::memory_order_acquire);
-  if (state != State::kReady && state != State::kLost) return;
+  if (state != State::kReady && state != State::kAway && state != State::kLost) return;
   if (state == State::kReady && !many_contexts_) {
     {
       const LockGuard inner(state_lock_);
@@ -164,6 +168,7 @@ void Client::EndSessionLocked() {
     gate_->functions.Forget();
     matcher_ = Matcher();
     arena_.FreeMemory();
+    open_releases_.FreeMemory();
     stream_generation_.fetch_add(1, std::memory_order_relaxed);
   }
   session_.Close(*driver_);
@@ -171,7 +176,15 @@ void Client::EndSessionLocked() {
 
 void Client::MarkLost(const char* reason) {
   State ready = State::kReady;
-  if (!state_.compare_exchange_strong(ready, State::kLost, std::memory_order_acq_rel)) return;
+  if (session_.may_return()) {
+    state_.compare_exchange_strong(ready, State::kAway, std::memory_order_acq_rel);
+    return;
+  }
+  State away = State::kAway;
+  if (!state_.compare_exchange_strong(ready, State::kLost, std::memory_order_acq_rel) &&
+      !state_.compare_exchange_strong(away, State::kLost, std::memory_order_acq_rel)) {
+    return;
+  }
   session_.Abandon();
   uint64_t held = 0;
   {
@@ -204,17 +217,22 @@ bool Client::ApplyPending() {
 }
 
 Answer::Kind Client::Request(protocol::Header* header, Answer* answer) {
-  header->seq = session_.NextSeq();
-  if (session_.Send(header) != nullptr)
-    session_.Abandon();  // a last word may still be in the queue
-  send_lock_.Release();
-  session_.Await(header->seq, answer);
-  if (answer->kind == Answer::kGranted && !ApplyPending()) {
-    answer->kind = Answer::kLost;
-    memcpy(answer->text, "it granted what we hold", sizeof("it granted what we hold"));
+  while (true) {
+    header->seq = session_.NextSeq();
+    if (session_.Send(header) != nullptr)
+      session_.Abandon();  // a last word may still be in the queue
+    send_lock_.Release();
+    session_.Await(header->seq, answer);
+    if (answer->kind == Answer::kGranted && !ApplyPending()) {
+      answer->kind = Answer::kLost;
+      memcpy(answer->text, "it granted what we hold", sizeof("it granted what we hold"));
+    }
+    if (answer->kind != Answer::kLost) return answer->kind;
+    MarkLost(answer->text);
+    // The daemon that comes back knows nothing of this request.
+    if (state_.load(std::memory_order_acquire) != State::kAway || !Resume()) return answer->kind;
+    send_lock_.Acquire();
   }
-  if (answer->kind == Answer::kLost) MarkLost(answer->text);
-  return answer->kind;
 }
 
 void Client::SendMismatch(uint32_t profile) {
@@ -234,7 +252,9 @@ uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms) {
   const LockGuard guard(send_lock_);
   {
     const LockGuard inner(state_lock_);
+    if (!open_releases_.HasRoom(session_.marks())) return 0;
     arena_.TakeFreeUnits(max_units, max_terms, streams_.queued(), session_.marks(), &release_);
+    open_releases_.Add(release_);
     PublishHeld();
   }
   if (release_.units == 0) return 0;

@@ -15,6 +15,7 @@
 #include "intercept/gate/matcher.h"
 #include "intercept/lookup/driver_table.h"
 #include "intercept/outside/holdings.h"
+#include "intercept/session/open_releases.h"
 #include "intercept/session/session.h"
 #include "intercept/streams/stream_table.h"
 
@@ -46,7 +47,7 @@ class Client {
   }
   bool has_session() const {
     const State state = state_.load(std::memory_order_acquire);
-    return state == State::kReady || state == State::kLost;
+    return state == State::kReady || state == State::kAway || state == State::kLost;
   }
   void AfterForkInChild();
   const DriverTable& driver() const { return *driver_; }
@@ -197,6 +198,7 @@ class Client {
     kOff,     // not configured: pass everything through
     kIdle,    // no allocation yet
     kReady,   // in conversation
+    kAway,    // the daemon died and may come back: as kLost, but whoever needs it asks for it
     kLost,    // the daemon is gone: what is held stays, nothing is added, gates are open
     kFailed,  // could not be had: allocations fail
     kForked,  // a child of the process that has the session
@@ -228,6 +230,14 @@ class Client {
   Answer::Kind Request(protocol::Header* header, Answer* answer);
   void SendMismatch(uint32_t profile);
   uint32_t ReleaseUnits(uint32_t max_units, uint32_t max_terms = protocol::kMaxFenceTerms);
+
+  // client_resume.cc: the daemon died, and another one takes its place
+  bool Present();
+  bool Resume();
+  bool FillPart(protocol::ResumePart part, uint32_t* unit);
+  const char* Declare(uint32_t rejected);
+  uint32_t RejectedProfile();
+  bool Returned(bool said, uint32_t rejected);
 
   // client_memory.cc
   CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
@@ -347,15 +357,21 @@ class Client {
   std::atomic<bool> settle_again_{false};
   std::atomic<uint64_t> pools_charged_{0};  // changed under settle_lock_
 
-  std::atomic<uint32_t> captures_{0};        // that are open, at least
-  Holdings holdings_;                        // under outside_lock_
-  std::atomic<uint64_t> outside_bytes_{0};   // charged, contexts apart
-  std::atomic<uint64_t> counted_[3] = {};    // by counted family
+  std::atomic<uint32_t> captures_{0};       // that are open, at least
+  Holdings holdings_;                       // under outside_lock_
+  std::atomic<uint64_t> outside_bytes_{0};  // charged, contexts apart
+  // By family, as the daemon has it; contexts are counted. Under send_lock_, to add also under
+  // request_lock_.
+  uint64_t charged_[protocol::kMaxOutsideFamilies] = {};
+  std::atomic<uint64_t> counted_[3] = {};  // by counted family
 
   // Under request_lock_ or send_lock_.
   uint64_t iteration_ = 0;
   UnitRelease release_ = {};
   protocol::Release release_frame_ = {};
+  protocol::Resume resume_frame_ = {};
+  OpenReleases open_releases_;
+  uint64_t next_resume_ns_ = 0;
 };
 
 }  // namespace sluice

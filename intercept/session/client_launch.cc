@@ -48,6 +48,10 @@ bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
   uint32_t slot = kNoSlot;
   if (SlotOf(stream, &slot) != CUDA_SUCCESS || slot == kNoSlot) return false;
   const protocol::DaemonPage& page = session_.daemon_page();
+  // A daemon that was started anew waits to hear of us.
+  if (session_.client_page().resume_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    static_cast<void>(Present());
+  }
   if (page.profile_seq.load(std::memory_order_acquire) !=
       profile_seq_.load(std::memory_order_relaxed)) {
     RefreshProfile();
@@ -173,7 +177,7 @@ bool Client::Unbounded() const {
 }
 
 void Client::PassTrough() {
-  if (state_.load(std::memory_order_acquire) != State::kReady) return;
+  if (!Present()) return;
   bool drained = false;
   if (Pressure() && !Unbounded()) {
     drained = Drain();
@@ -201,7 +205,7 @@ void Client::PassGate(uint32_t gate, uint32_t profile) {
 // Stands at a gate until the daemon answers. None of the locks but request_lock_ is held meanwhile.
 void Client::AskGate(uint32_t gate, uint32_t profile, bool drained) {
   const LockGuard guard(request_lock_);
-  if (state_.load(std::memory_order_acquire) != State::kReady) return;
+  if (state_.load(std::memory_order_acquire) != State::kReady && !Resume()) return;
   const uint64_t start = NowNs();
   protocol::Gate frame{};
   frame.header = MakeHeader(protocol::FrameType::kGate, sizeof frame, 0);

@@ -26,7 +26,8 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   if (Capturing(stream)) return driver_->cuMemAllocAsync(out, bytes, stream);
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   const CUmemoryPool pool = selected_pool_.load(std::memory_order_relaxed);
-  if (pool != default_pool_) [[unlikely]] return AllocFromPool(out, bytes, pool, stream);
+  if (pool != default_pool_) [[unlikely]]
+    return AllocFromPool(out, bytes, pool, stream);
   return AllocFromArena(out, bytes, stream);
 }
 
@@ -120,7 +121,9 @@ CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdevicep
       return CUDA_SUCCESS;
     }
     const State state = state_.load(std::memory_order_acquire);
-    if (state != State::kReady) return AllocateWithoutDaemon(granules, slot, sync, out);
+    if (state != State::kReady && !Resume()) {
+      return AllocateWithoutDaemon(granules, slot, sync, out);
+    }
     protocol::Lease lease{};
     lease.header = MakeHeader(protocol::FrameType::kLease, sizeof lease, 0);
     lease.units = lease.contiguous = units;
@@ -222,8 +225,8 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
 
 CUresult Client::Free(CUdeviceptr address) {
   if (!has_session() || !session_.arena().Contains(address)) {
-    const CUresult result = FreeOutside(Thing::kPointer, address,
-                                        [=, this] { return driver_->cuMemFree_v2(address); });
+    const CUresult result =
+        FreeOutside(Thing::kPointer, address, [=, this] { return driver_->cuMemFree_v2(address); });
     SettleDriverPools();
     return result;
   }

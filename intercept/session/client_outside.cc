@@ -28,10 +28,8 @@ CUresult Client::ChargeInSession(Family family, uint64_t bytes) {
 CUresult Client::ChargeLocked(Family family, uint64_t bytes) {
   if (!Accounted()) return CUDA_SUCCESS;
   for (bool tried = false;; tried = true) {
-    if (state_.load(std::memory_order_acquire) != State::kReady) {
-      Line()
-          .Text("no daemon to ask for memory outside the pool: none is given")
-          .PrintOnce();
+    if (state_.load(std::memory_order_acquire) != State::kReady && !Resume()) {
+      Line().Text("no daemon to ask for memory outside the pool: none is given").PrintOnce();
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     protocol::Charge frame{};
@@ -43,6 +41,8 @@ CUresult Client::ChargeLocked(Family family, uint64_t bytes) {
     const Answer::Kind kind = Request(&frame.header, &answer);
     if (kind == Answer::kGranted) {
       if (family != Family::kContext) outside_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+      const LockGuard sending(send_lock_);
+      charged_[static_cast<size_t>(family)] += family == Family::kContext ? 1 : bytes;
       return CUDA_SUCCESS;
     }
     if (kind == Answer::kLost) continue;
@@ -74,12 +74,14 @@ CUresult Client::Charge(Family family, uint64_t bytes) {
 void Client::Uncharge(Family family, uint64_t bytes) {
   if (bytes == 0 || !Accounted()) return;
   if (family != Family::kContext) outside_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  if (state_.load(std::memory_order_acquire) != State::kReady) return;
   protocol::Uncharge frame{};
   frame.header = MakeHeader(FrameType::kUncharge, sizeof frame, 0);
   frame.family = static_cast<uint32_t>(family);
   frame.bytes = bytes;
   const LockGuard guard(send_lock_);
+  // One of both tells the daemon: this frame, or what is declared to the next one.
+  charged_[static_cast<size_t>(family)] -= family == Family::kContext ? 1 : bytes;
+  if (state_.load(std::memory_order_acquire) != State::kReady) return;
   if (const char* error = session_.Send(&frame.header)) MarkLost(error);
 }
 

@@ -25,6 +25,10 @@ const char* CheckFrame(Frame& frame, size_t bytes, size_t fds) {
       }
       wanted_fds = frame.handles.count;
       break;
+    case FrameType::kResumed:
+      wanted = sizeof(protocol::Resumed);
+      wanted_fds = 1;
+      break;
     case FrameType::kGrant: {
       constexpr size_t kFixed = offsetof(protocol::Grant, extent);
       if (bytes < kFixed) return "a Grant frame has the wrong size";

@@ -19,6 +19,7 @@ union Frame {
   protocol::Charged charged;
   protocol::Notice notice;
   protocol::Close close;
+  protocol::Resumed resumed;
   uint8_t raw[protocol::kMaxFrameBytes];
 };
 

@@ -50,8 +50,7 @@ void FrameFds::CloseAll() {
   count = 0;
 }
 
-const char* FrameSocket::Connect(const char* path) {
-  const ErrnoKeeper keeper;
+const char* FrameSocket::Open(const char* path, int* opened) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path[0] == 0) return "SLUICE_SOCKET names no socket; `sluice run` sets it";
@@ -79,7 +78,24 @@ const char* FrameSocket::Connect(const char* path) {
     if (error == EACCES || error == EPERM) return "permission denied";
     return error == EAGAIN ? "the daemon does not answer" : "the connection failed";
   }
-  fd_ = fd;
+  *opened = fd;
+  return nullptr;
+}
+
+const char* FrameSocket::Connect(const char* path) {
+  const ErrnoKeeper keeper;
+  hung_up_.store(false, std::memory_order_relaxed);
+  return Open(path, &fd_);
+}
+
+const char* FrameSocket::Reconnect(const char* path) {
+  const ErrnoKeeper keeper;
+  int fd = 0;
+  if (const char* error = Open(path, &fd)) return error;
+  const int64_t replaced = syscall(SYS_dup3, fd, fd_, O_CLOEXEC);
+  CloseFd(fd);
+  if (replaced < 0) return "no descriptor left";
+  hung_up_.store(false, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -90,6 +106,7 @@ const char* FrameSocket::Send(const protocol::Header* header) {
     sent = SendTo(fd_, header, header->bytes);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<int64_t>(header->bytes)) return nullptr;
+  if (sent < 0 && errno != EAGAIN) hung_up_.store(true, std::memory_order_relaxed);
   return errno == EAGAIN ? "it does not take our frames" : "it is gone";
 }
 
@@ -122,7 +139,10 @@ const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_m
   do {
     got = ReceiveFrom(fd_, &message);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) return "it is gone";
+  if (got < 0) {
+    hung_up_.store(true, std::memory_order_relaxed);
+    return "it is gone";
+  }
   // Descriptors first: whatever else is wrong, they must not leak.
   for (cmsghdr* part_of = CMSG_FIRSTHDR(&message); part_of != nullptr;
        part_of = CMSG_NXTHDR(&message, part_of)) {
@@ -140,6 +160,7 @@ const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_m
   }
   const char* error = nullptr;
   if (got == 0) {
+    hung_up_.store(true, std::memory_order_relaxed);
     error = "it is gone";
   } else if ((message.msg_flags & MSG_TRUNC) != 0) {
     error = "it sent a frame that is too long";

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <atomic>
+
 #include "intercept/session/frame_check.h"
 
 namespace sluice {
@@ -30,6 +32,9 @@ class FrameSocket {
   constexpr FrameSocket() = default;
 
   const char* Connect(const char* path);
+  /// Connects anew under the same descriptor: whoever uses it meanwhile talks to the old peer,
+  /// which is gone, or to the new one. A failure leaves the old one.
+  const char* Reconnect(const char* path);
   /// `header` is the first member of a frame of header->bytes bytes.
   const char* Send(const protocol::Header* header);
   /// Waits at most `timeout_ms`. On success the frame has passed CheckFrame.
@@ -39,8 +44,13 @@ class FrameSocket {
   void Close();
 
   bool open() const { return fd_ > 0; }
+  /// The peer hung up, as far as Send and Receive have noticed: no frame came, and none will.
+  bool hung_up() const { return hung_up_; }
 
  private:
+  static const char* Open(const char* path, int* fd);
+
+  std::atomic<bool> hung_up_{false};
   int fd_ = 0;  // 0: none (never a socket of ours: it is duplicated away from the standard files)
 };
 

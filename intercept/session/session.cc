@@ -17,23 +17,7 @@ namespace {
 
 // Between two frames of the handshake. The daemon may have to make the pool first.
 constexpr uint64_t kHandshakeTimeoutMs = 30'000;
-constexpr size_t kPageBytes = 4096;
-
-constexpr size_t WholePages(size_t bytes) {
-  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
-
-// A page of the session; null when it is smaller than its structure (touching it would be SIGBUS).
-void* MapShared(int fd, size_t bytes, int protection) {
-  if (lseek(fd, 0, SEEK_END) < static_cast<off_t>(bytes)) return nullptr;  // fstat is glibc 2.33
-  void* memory = mmap(nullptr, WholePages(bytes), protection, MAP_SHARED, fd, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-void UnmapShared(const void* memory, size_t bytes) {
-  if (memory != nullptr) munmap(const_cast<void*>(memory), WholePages(bytes));
-}
-
+constexpr int kHandshakes = 3;
 bool Complete(const DriverTable& d) {
   return d.cuMemAddressReserve != nullptr && d.cuMemImportFromShareableHandle != nullptr &&
          d.cuMemMap != nullptr && d.cuMemSetAccess != nullptr && d.cuMemRelease != nullptr &&
@@ -43,18 +27,35 @@ bool Complete(const DriverTable& d) {
 
 }  // namespace
 
+// A page of the session must not be smaller than its structure: touching it would be SIGBUS.
+bool Session::LargeEnough(int fd, size_t bytes) {
+  return lseek(fd, 0, SEEK_END) >= static_cast<off_t>(bytes);  // fstat is glibc 2.33
+}
+
+void* Session::MapShared(int fd, size_t bytes, int protection) {
+  if (!LargeEnough(fd, bytes)) return nullptr;
+  void* memory = mmap(nullptr, WholePages(bytes), protection, MAP_SHARED, fd, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void Session::UnmapShared(const void* memory, size_t bytes) {
+  if (memory != nullptr) munmap(const_cast<void*>(memory), WholePages(bytes));
+}
+
 bool Session::Open(const DriverTable& driver, const char* path, CUdevice device, Line& why) {
   const ErrnoKeeper keeper;
   device_ = device;
   seq_ = 0;
   epoch_ = 0;
   refusal_[0] = 0;
-  const char* error = Complete(driver) ? socket_.Connect(path)
-                                       : "this driver lacks virtual memory management or 64-bit "
-                                         "stream memory operations";
-  if (error == nullptr) {
-    const RelaxedCapture relaxed(driver);
-    error = Handshake(driver);
+  dismissed_ = declared_ = false;
+  given_up_.store(false, std::memory_order_relaxed);
+  const char* error = Attempt(driver, path);
+  // A daemon that dies in the middle may be followed by another one, which begins from the start.
+  for (int left = kHandshakes - 1; left > 0 && error != nullptr && socket_.hung_up(); --left) {
+    Drop(driver);
+    const char* again = Attempt(driver, path);
+    if (socket_.open()) error = again;
   }
   if (error == nullptr) return true;
   Drop(driver);
@@ -62,6 +63,15 @@ bool Session::Open(const DriverTable& driver, const char* path, CUdevice device,
   why.Text(refusal_[0] != 0 ? refusal_ : error);
   if (path[0] != 0) why.Text(" (").Text(path).Text(")");
   return false;
+}
+
+const char* Session::Attempt(const DriverTable& driver, const char* path) {
+  if (!Complete(driver)) {
+    return "this driver lacks virtual memory management or 64-bit stream memory operations";
+  }
+  if (const char* error = socket_.Connect(path)) return error;
+  const RelaxedCapture relaxed(driver);
+  return Handshake(driver);
 }
 
 const char* Session::Handshake(const DriverTable& driver) {
@@ -119,6 +129,7 @@ const char* Session::TakeWelcome(const Frame& frame, FrameFds& fds) {
   handle_bytes_ = welcome.handle_bytes;
   handle_count_ = welcome.handle_count;
   limit_bytes_ = welcome.limit_bytes;
+  session_id_ = welcome.session;
   daemon_minor_ = welcome.minor;
   // Frames carry unit numbers and blocks count granules, both in 31 bits.
   constexpr uint64_t kMaxPool = uint64_t{FreeIndex::kLimit} << kGranuleShift;
@@ -229,6 +240,7 @@ void Session::Await(uint32_t seq, Answer* answer) {
       case FrameType::kClose:
         memcpy(answer->text, frame.close.text, sizeof answer->text);
         answer->kind = Answer::kLost;
+        dismissed_ = true;
         return;
       case FrameType::kDeny:
         if (frame.header.seq != seq) break;
@@ -260,6 +272,8 @@ void Session::Await(uint32_t seq, Answer* answer) {
   }
   TakePending([](const protocol::Extent&) { return true; });
   answer->kind = Answer::kLost;
+  // It broke the rules: that is no end of the daemon.
+  if (!socket_.hung_up()) dismissed_ = true;
   strncpy(answer->text, error, sizeof answer->text - 1);
   answer->text[sizeof answer->text - 1] = 0;
 }

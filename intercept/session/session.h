@@ -59,6 +59,27 @@ class Session {
   /// The daemon is given up; nobody sends or waits any more.
   void Abandon() { socket_.Shutdown(); }
 
+  // session_resume.cc: the daemon died, and one that is started anew takes the session back
+  /// The daemon hung up without a word: another one may come in its place.
+  bool may_return() const {
+    return socket_.hung_up() && !dismissed_ && daemon_minor_ >= protocol::kResumeMinor &&
+           !given_up_.load(std::memory_order_acquire);
+  }
+  /// Abandon() for good: the process ends. Any thread may call it.
+  void GiveUp();
+  /// A new connection in the place of the old one. It waits in the queue of the job's socket until
+  /// a daemon is there.
+  const char* Reconnect(const char* path);
+  /// Fills in what every frame of a declaration says.
+  void BeginDeclaration(uint32_t rejected, protocol::Resume* frame) const;
+  /// Sends the part with its first `count` entries, and begins the next one.
+  const char* SendPart(protocol::Resume* frame, bool last);
+  /// The declaration was sent on this connection and is not answered yet.
+  bool declared() const { return declared_; }
+  enum class Return { kBack, kNotYet, kGoneAgain, kRefused };
+  Return AwaitResumed(uint64_t timeout_ms);
+  const char* refusal() const { return refusal_; }
+
   protocol::MarkPage& marks() const { return *marks_; }
   protocol::ClientPage& client_page() const { return *client_; }
   const protocol::DaemonPage& daemon_page() const { return *daemon_; }
@@ -77,6 +98,7 @@ class Session {
   uint64_t LimitBytes() const;
 
  private:
+  const char* Attempt(const DriverTable& driver, const char* path);
   const char* Handshake(const DriverTable& driver);
   const char* SayHello(const DriverTable& driver);
   const char* ReceiveInOrder(protocol::FrameType type, Frame* frame, FrameFds* fds);
@@ -85,6 +107,14 @@ class Session {
   const char* RegisterMarks(const DriverTable& driver);
   bool AddGrant(const protocol::Grant& grant, uint64_t epoch);
   void Drop(const DriverTable& driver);
+  bool TakeDaemonPage(int fd);
+  static bool LargeEnough(int fd, size_t bytes);
+  static constexpr size_t kPageBytes = 4096;
+  static constexpr size_t WholePages(size_t bytes) {
+    return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  }
+  static void* MapShared(int fd, size_t bytes, int protection);
+  static void UnmapShared(const void* memory, size_t bytes);
 
   FrameSocket socket_;
   ArenaMap arena_;
@@ -101,7 +131,11 @@ class Session {
   uint32_t handle_count_ = 0;
   uint32_t units_ = 0;
   uint64_t limit_bytes_ = 0;
-  uint32_t daemon_minor_ = 0;
+  uint32_t session_id_ = 0;
+  uint16_t daemon_minor_ = 0;
+  bool dismissed_ = false;  // the daemon ended the session, or it broke the rules
+  bool declared_ = false;
+  std::atomic<bool> given_up_{false};
   uint32_t seq_ = 0;
   uint64_t epoch_ = 0;
   bool high_end_ = false;

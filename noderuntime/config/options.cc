@@ -78,6 +78,8 @@ Status Validate(const Options& options) {
                "idle-exit", Number(options.idle_exit_s.value_or(0)), "0 to 1000000 seconds");
   faults.Check(options.lease_wait_s >= 0 && options.lease_wait_s <= 1e6, "lease-wait",
                Number(options.lease_wait_s), "0 to 1000000 seconds");
+  faults.Check(options.keeper_linger_s >= 0 && options.keeper_linger_s <= 86'400, "keeper-linger",
+               Number(options.keeper_linger_s), "0 to 86400 seconds");
   return faults.Result();
 }
 

@@ -31,6 +31,8 @@ struct Options {
   std::optional<double> idle_exit_s;
   double lease_wait_s = 30;
   int ready_fd = -1;
+  std::string keeper;  // program that keeps descriptors over the daemon's death; empty: none
+  double keeper_linger_s = 30;
 };
 
 /// Everything that can be said without knowing the device, all faults in one message, each naming

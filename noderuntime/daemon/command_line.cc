@@ -26,6 +26,8 @@ struct Raw {
   std::string idle_exit;
   std::string lease_wait;
   std::string ready_fd;
+  std::string keeper;
+  std::string keeper_linger;
 };
 
 Status Bad(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
@@ -52,6 +54,15 @@ Result<double> ParseSeconds(const std::string& text, const std::string& field) {
   if (!plain)
     return Bad(field + " '" + text + "': allowed: a number of seconds, for example 5 or 0.5");
   return std::stod(text);
+}
+
+/// Beside this program, where it is installed and built; empty when it is not there.
+std::string DefaultKeeper() {
+  std::error_code failed;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) return "";
+  const auto keeper = self.parent_path() / "sluice-keeper";
+  return std::filesystem::exists(keeper, failed) ? keeper.string() : "";
 }
 
 Status Convert(const Raw& raw, const CLI::App& app, const std::string& environment_oracle,
@@ -92,6 +103,10 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
   if (status.ok() && given("--lease-wait")) {
     status = Take(ParseSeconds(raw.lease_wait, "--lease-wait"), &options->lease_wait_s);
   }
+  if (status.ok() && given("--keeper-linger")) {
+    status = Take(ParseSeconds(raw.keeper_linger, "--keeper-linger"), &options->keeper_linger_s);
+  }
+  if (given("--keeper")) options->keeper = raw.keeper == "off" ? "" : raw.keeper;
   uint32_t fd = 0;
   if (status.ok() && given("--ready-fd")) {
     status = Take(ParseNumber(raw.ready_fd, "--ready-fd"), &fd);
@@ -112,6 +127,7 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
     const std::vector<std::string>& arguments, const std::string& environment_oracle) {
   CLI::App app("Lends the memory of one GPU between jobs while they run.", "sluice-noded");
   config::Options options;
+  options.keeper = DefaultKeeper();
   Raw raw;
   app.set_version_flag("--version", std::string("sluice-noded ") + SLUICE_VERSION);
   // Required, but asked for below: an unknown flag is what a person should be told of first.
@@ -136,6 +152,12 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_flag("--poison", options.poison, "overwrite memory between two holders");
   app.add_option("--idle-exit", raw.idle_exit, "end after this many seconds without a job");
   app.add_option("--lease-wait", raw.lease_wait, "seconds to wait for what nobody promised (30)");
+  app.add_option(
+      "--keeper", raw.keeper,
+      "program that keeps the jobs' sessions while no daemon runs, or off (sluice-keeper "
+      "beside this program)");
+  app.add_option("--keeper-linger", raw.keeper_linger,
+                 "seconds that it stays without a daemon and without a living job (30)");
   app.add_option("--ready-fd", raw.ready_fd, "descriptor that gets a line when the daemon listens");
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

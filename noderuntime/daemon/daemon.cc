@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "common/bytes.h"
@@ -39,6 +40,54 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// What a daemon that died in this folder left behind, if it is of any use. Its pool is what it
+/// was: the clients have it mapped.
+std::optional<Takeover> FindPredecessor(config::Options* options, const gpu::Device& device,
+                                        std::optional<keeper::KeeperClient>* keeper) {
+  if (options->keeper.empty()) return std::nullopt;
+  Result<keeper::KeeperClient> running = keeper::KeeperClient::Connect(options->runtime_dir);
+  if (!running.ok()) return std::nullopt;
+  Result<std::optional<Takeover>> found = LoadTakeover(&*running);
+  std::string useless = found.ok() ? "" : found.status().message();
+  if (found.ok() && found->has_value()) {
+    const KeptState& state = (*found)->state;
+    if (state.gpu != options->gpu || state.device_uuid != device.info().uuid) {
+      useless = "it is of another GPU";
+    }
+  }
+  if (!useless.empty() || !found->has_value()) {
+    if (!useless.empty()) {
+      spdlog::error(
+          "what the last daemon left cannot be used: {}; its jobs keep what they hold "
+          "and get no more",
+          useless);
+    }
+    if (Status s = running->Bye(); !s.ok()) spdlog::warn("the keeper: {}", s.message());
+    return std::nullopt;
+  }
+  const KeptState& state = (*found)->state;
+  if (state.unit_bytes != options->unit_bytes || state.handle_bytes != options->handle_bytes ||
+      options->pool_bytes.value_or(state.handles * state.handle_bytes) !=
+          state.handles * state.handle_bytes) {
+    spdlog::warn("the pool stays as the last daemon made it: its jobs have it mapped");
+  }
+  options->unit_bytes = state.unit_bytes;
+  options->handle_bytes = state.handle_bytes;
+  keeper->emplace(std::move(*running));
+  return std::move(*found);
+}
+
+Result<gpu::Pool> MakePool(const config::Options& options, gpu::Device* device,
+                           std::optional<Takeover>* found) {
+  if (found->has_value()) {
+    return gpu::Pool::Adopt(device, std::move((*found)->pool), options.handle_bytes);
+  }
+  const Result<config::PoolPlan> plan =
+      config::PlanPool(options, device->info().total_bytes, device->info().granularity);
+  if (!plan.ok()) return plan.status();
+  return gpu::Pool::Create(device, plan->handles, options.handle_bytes);
+}
+
 }  // namespace
 
 Daemon::Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
@@ -63,34 +112,41 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
   // many.
   Result<RuntimeDir> dir = RuntimeDir::Open(options.runtime_dir);
   if (!dir.ok()) return dir.status();
-  const Result<config::PoolPlan> plan =
-      config::PlanPool(options, device->info().total_bytes, device->info().granularity);
-  if (!plan.ok()) return plan.status();
-  Result<gpu::Pool> pool = gpu::Pool::Create(device, plan->handles, options.handle_bytes);
+  config::Options actual = options;
+  std::optional<keeper::KeeperClient> keeper;
+  std::optional<Takeover> found = FindPredecessor(&actual, *device, &keeper);
+  Result<gpu::Pool> pool = MakePool(actual, device, &found);
   if (!pool.ok()) return pool.status();
   Result<EventLoop> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
   std::unique_ptr<Daemon> daemon(
-      new Daemon(options, device, std::move(*dir), std::move(*loop), std::move(*pool)));
-  if (Status s = daemon->Init(faults); !s.ok()) return s;
+      new Daemon(actual, device, std::move(*dir), std::move(*loop), std::move(*pool)));
+  daemon->keeper_ = std::move(keeper);
+  if (Status s = daemon->Init(faults, std::move(found)); !s.ok()) return s;
   return daemon;
 }
 
-Status Daemon::Init(const flow::FaultPlan& faults) {
-  const uint32_t units = static_cast<uint32_t>(pool_.bytes() / options_.unit_bytes);
+Status Daemon::OpenLogs(bool takes_over) {
   if (!options_.event_log.empty()) {
     Result<eventlog::EventLog> log = eventlog::EventLog::Create(options_.event_log);
     if (!log.ok()) return log.status();
     event_log_.emplace(std::move(*log));
   }
-  if (!options_.oracle.empty()) {
-    Result<oracle::OracleWriter> oracle = oracle::OracleWriter::Create(
-        options_.oracle, {options_.unit_bytes, options_.handle_bytes, access_.handles});
-    if (!oracle.ok()) return oracle.status();
-    oracle_.emplace(std::move(*oracle));
-  }
+  if (options_.oracle.empty()) return {};
+  const oracle::OracleLayout layout = {options_.unit_bytes, options_.handle_bytes, access_.handles};
+  Result<oracle::OracleWriter> oracle = takes_over
+                                            ? oracle::OracleWriter::Reopen(options_.oracle, layout)
+                                            : oracle::OracleWriter::Create(options_.oracle, layout);
+  if (!oracle.ok()) return oracle.status();
+  oracle_.emplace(std::move(*oracle));
+  return {};
+}
+
+Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found) {
+  const bool takes_over = found.has_value();
+  if (Status s = OpenLogs(takes_over); !s.ok()) return s;
   flow::FlowOptions flow;
-  flow.pool_units = units;
+  flow.pool_units = static_cast<uint32_t>(pool_.bytes() / options_.unit_bytes);
   flow.unit_bytes = options_.unit_bytes;
   flow.outside_bytes = device_->info().total_bytes - pool_.bytes();
   flow.context_bytes = options_.context_bytes;
@@ -101,11 +157,33 @@ Status Daemon::Init(const flow::FaultPlan& faults) {
   flow.lease_wait_ns = Nanoseconds(options_.lease_wait_s);
   flow.faults = faults;
   flow::FlowSink* sink = this;
-  flow_ = std::make_unique<flow::Flow>(flow, sink);
-  if (options_.poison) {
+  std::set<uint32_t> kept_jobs;
+  if (takes_over) {
+    if (Status s = WatchKeeper(); !s.ok()) return s;
+    for (const KeptJob& job : found->state.jobs) kept_jobs.insert(job.id);
+    if (Status s = TakeOver(std::move(*found), flow, sink); !s.ok()) return s;
+  } else {
+    flow_ = std::make_unique<flow::Flow>(flow, sink);
+    if (!options_.keeper.empty()) {
+      Status status = StartKeeper();
+      if (status.ok()) status = StoreEverything();
+      if (!status.ok()) {
+        keeper_.reset();
+        spdlog::warn(
+            "no keeper ({}): if this daemon is killed, its jobs keep what they hold and "
+            "get no more",
+            status.message());
+      }
+    }
+  }
+  if (Status s = dir_.Begin(kept_jobs); !s.ok()) return s;
+  if (options_.poison && !takes_over) {
     if (Status s = device_->Poison(0, pool_.bytes()); !s.ok()) return s;
   }
+  return Listen();
+}
 
+Status Daemon::Listen() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -152,6 +230,7 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   const uint64_t now = NowNs();
   flow_->PollFences(now);
   if (now >= next_tick_ns_) Tick(now);
+  Recover(now);
   while (!doomed_.empty()) {
     const auto [id, reason] = doomed_.back();
     doomed_.pop_back();
@@ -160,6 +239,7 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   if (event_log_.has_value()) {
     if (Status s = event_log_->Flush(); !s.ok()) spdlog::error("{}", s.message());
   }
+  if (state_dirty_ || flow_->changes() != saved_changes_) SaveState();
   if (!jobs_.empty()) idle_since_ns_ = now;
   if (options_.idle_exit_s && now - idle_since_ns_ >= Nanoseconds(*options_.idle_exit_s)) {
     spdlog::info("no job for {} s: done", *options_.idle_exit_s);
@@ -177,9 +257,10 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   const auto sooner = [&timeout](int64_t other) {
     timeout = timeout < 0 ? other : std::min(timeout, other);
   };
-  if (!clients_.empty()) sooner(until(next_tick_ns_));
+  if (!clients_.empty() || recovering_) sooner(until(next_tick_ns_));
   for (const auto& [id, job] : jobs_) {
     if (job.holder.has_value()) sooner(until(job.holder->next_poll_ns()));
+    if (job.orphan_until_ns != 0) sooner(until(job.orphan_until_ns));
   }
   if (jobs_.empty() && options_.idle_exit_s) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
@@ -201,6 +282,7 @@ void Daemon::Tick(uint64_t now_ns) {
   flow_->Tick(now_ns);
   PollHolders(now_ns);
   CloseOverdue(now_ns);
+  ForgetOrphans(now_ns);
   for (auto& [id, client] : clients_) {
     if (!client.session->connection().has_queued()) continue;
     if (Status s = client.session->connection().Flush(); !s.ok())
@@ -220,9 +302,22 @@ void Daemon::Poison(const flow::Extents& extents) {
 }
 
 void Daemon::Shutdown() {
-  for (auto& [id, client] : clients_) client.session->Close("sluice-noded stops");
+  const bool jobs_live = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    const JobEntry& job = entry.second;
+    return job.session != 0 || job.absent.has_value() || job.holder.has_value();
+  });
+  // Somebody still has the pool: the next daemon takes over, as from one that was killed.
+  const bool leaves_them = keeper_.has_value() && flow_ != nullptr && jobs_live;
+  if (leaves_them) {
+    SaveState();
+    dir_.RemoveControlSocket();
+    spdlog::info("{} jobs wait for the next daemon", jobs_.size());
+  } else {
+    for (auto& [id, client] : clients_) client.session->Close("sluice-noded stops");
+    dir_.Clear();
+    if (keeper_.has_value() && !keeper_->Bye().ok()) spdlog::warn("the keeper does not end");
+  }
   if (event_log_.has_value()) (void)event_log_->Flush().ok();
-  dir_.Clear();
 }
 
 }  // namespace sluice::noded

@@ -15,6 +15,7 @@
 #include "noderuntime/daemon/holder_watch.h"
 #include "noderuntime/daemon/runtime_dir.h"
 #include "noderuntime/daemon/status_json.h"
+#include "noderuntime/daemon/takeover.h"
 #include "noderuntime/eventlog/event_log.h"
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
@@ -35,6 +36,16 @@ struct Client {
   uint64_t waits_since_ns = 0;
 };
 
+/// The session of a client that has not come back to this daemon from the one before it.
+struct AbsentSession {
+  AbsentSession(session::SharedPages shared, UniqueFd process, UniqueFd pipe)
+      : pages(std::move(shared)), pidfd(std::move(process)), liveness(std::move(pipe)) {}
+  session::SharedPages pages;
+  UniqueFd pidfd;
+  UniqueFd liveness;
+  EventLoop::Token pidfd_token = 0;
+};
+
 /// A registered job. It lives as long as its launcher's connection, a session, or a last holder.
 struct JobEntry {
   flow::JobSpec spec;
@@ -46,7 +57,11 @@ struct JobEntry {
   uint32_t session = 0;   // client whose Hello was accepted; 0: none
   bool started = false;   // that client is known to the flow
   pid_t pid = 0;          // of the latest session
+  uint32_t session_number = 0;
+  uint16_t minor = 0;  // of its library's protocol
   std::optional<HolderWatch> holder;
+  std::optional<AbsentSession> absent;
+  uint64_t orphan_until_ns = 0;  // it may have a launcher that nobody can see
 };
 
 /// One connection on the daemon's own socket.
@@ -74,7 +89,9 @@ class Daemon : private flow::FlowSink {
  private:
   Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
          gpu::Pool pool);
-  Status Init(const flow::FaultPlan& faults);
+  Status Init(const flow::FaultPlan& faults, std::optional<Takeover> found);
+  Status OpenLogs(bool takes_over);
+  Status Listen();
 
   // daemon.cc
   int64_t NextTimeout(uint64_t now_ns);
@@ -101,6 +118,8 @@ class Daemon : private flow::FlowSink {
   void CloseControl(uint32_t id);
   Status Register(uint32_t control, const session::RegisterFrame& wanted);
   Result<flow::JobSpec> CheckTerms(const session::RegisterFrame& wanted) const;
+  Result<uint32_t> AddControl(UniqueFd socket, flow::JobId job);
+  Status AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq);
   void SendStatus(ControlClient* client);
 
   // daemon_jobs.cc: jobs and their sessions
@@ -115,7 +134,30 @@ class Daemon : private flow::FlowSink {
   void DropClient(uint32_t id, const std::string& reason, bool expected);
   void PollHolders(uint64_t now_ns);
   void CloseOverdue(uint64_t now_ns);
+  void ForgetOrphans(uint64_t now_ns);
   void UpdateInterest(Client* client);
+
+  // daemon_keeper.cc: what outlives this daemon
+  Status StartKeeper();
+  Status WatchKeeper();
+  void LoseKeeper(const Status& why);
+  Status StoreEverything();
+  Status StoreSession(flow::JobId job, const session::SharedPages& pages, int liveness, int pidfd);
+  void Keep(keeper::Kind kind, flow::JobId job, int fd);
+  void KeepSession(flow::JobId job, const session::Session& session);
+  void DropKept(flow::JobId job, bool holder_stays);
+  void DropKeptJob(flow::JobId job);
+  void SaveState();
+
+  // daemon_takeover.cc: following a daemon that died
+  Status TakeOver(Takeover found, const flow::FlowOptions& options, flow::FlowSink* sink);
+  Status TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns);
+  void TakeSession(flow::JobId id, JobEntry* job, KeptFds* fds, uint64_t now_ns);
+  void PublishHolders();
+  void ResumeSession(uint32_t id, Client* client, const session::Declaration& declared);
+  void DropAbsent(flow::JobId id, const std::string& reason);
+  bool StillRecovering(uint64_t now_ns);
+  void Recover(uint64_t now_ns);
 
   config::Options options_;
   gpu::Device* device_;
@@ -136,6 +178,20 @@ class Daemon : private flow::FlowSink {
   flow::JobId next_job_ = 1;
   /// Clients to be closed when no flow call is on the stack: a send to them failed.
   std::vector<std::pair<uint32_t, std::string>> doomed_;
+
+  std::optional<keeper::KeeperClient> keeper_;
+  EventLoop::Token keeper_token_ = 0;
+  bool keeper_replaced_ = false;
+  std::optional<keeper::Notebook> notebook_;
+  ByteWriter state_bytes_;
+  ByteWriter flow_bytes_;
+  bool state_dirty_ = false;
+  bool too_large_ = false;
+  uint64_t saved_changes_ = 0;
+
+  bool recovering_ = false;
+  uint64_t recover_until_ns_ = 0;
+  pid_t predecessor_ = 0;  // died with a context of its own; 0: gone
 
   bool stopping_ = false;
   bool poison_failed_ = false;

@@ -35,13 +35,18 @@ void Daemon::AcceptControl() {
       controls_.size() >= kMaxControlClients) {
     return;
   }
+  (void)AddControl(std::move(socket), 0).ok();
+}
+
+Result<uint32_t> Daemon::AddControl(UniqueFd socket, flow::JobId job) {
   const uint32_t id = next_connection_++;
-  ControlClient client = {session::Connection(std::move(socket)), 0, 0};
+  ControlClient client = {session::Connection(std::move(socket)), 0, job};
   const auto token = loop_.Add(client.connection.fd(), EPOLLIN,
                                [this, id](uint32_t events) { OnControl(id, events); });
-  if (!token.ok()) return;
+  if (!token.ok()) return token.status();
   client.token = *token;
   controls_.emplace(id, std::move(client));
+  return id;
 }
 
 void Daemon::CloseControl(uint32_t id) {
@@ -53,6 +58,9 @@ void Daemon::CloseControl(uint32_t id) {
   const auto entry = jobs_.find(job);
   if (entry == jobs_.end()) return;
   entry->second.launcher = 0;
+  if (keeper_.has_value()) {
+    if (Status s = keeper_->Drop(keeper::Kind::kLauncher, job); !s.ok()) LoseKeeper(s);
+  }
   RemoveJobIfOver(job);
 }
 
@@ -122,22 +130,32 @@ Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) c
 Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) {
   ControlClient& client = controls_.at(control);
   if (client.job != 0) return Invalid("Register comes a second time");
-  protocol::Registered answer = {};
-  answer.header = session::MakeHeader(protocol::FrameType::kRegistered, sizeof answer, wanted.seq);
   const Result<flow::JobSpec> spec = CheckTerms(wanted);
   Result<flow::JobId> job = spec.ok() ? AddJob(*spec, wanted) : Result<flow::JobId>(spec.status());
   if (job.ok()) {
     client.job = *job;
     jobs_.at(*job).launcher = control;
-    answer.job = *job;
-    session::CopyText(dir_.job_socket(*job), answer.path);
     spdlog::info("job {} '{}': registered", *job, wanted.name);
-  } else {
-    answer.status = static_cast<uint32_t>(job.status().code());
-    session::CopyText(job.status().message(), answer.path);
-    spdlog::info("'{}' refused: {}", wanted.name, job.status().message());
+    // Before the answer: whoever has it relies on the job.
+    Keep(keeper::Kind::kListener, *job, jobs_.at(*job).listener.get());
+    Keep(keeper::Kind::kLauncher, *job, client.connection.fd());
+    SaveState();
+    return AnswerRegistration(control, *job, wanted.seq);
   }
+  protocol::Registered answer = {};
+  answer.header = session::MakeHeader(protocol::FrameType::kRegistered, sizeof answer, wanted.seq);
+  answer.status = static_cast<uint32_t>(job.status().code());
+  session::CopyText(job.status().message(), answer.path);
+  spdlog::info("'{}' refused: {}", wanted.name, job.status().message());
   return client.connection.SendFrame(answer);
+}
+
+Status Daemon::AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq) {
+  protocol::Registered answer = {};
+  answer.header = session::MakeHeader(protocol::FrameType::kRegistered, sizeof answer, seq);
+  answer.job = job;
+  session::CopyText(dir_.job_socket(job), answer.path);
+  return controls_.at(control).connection.SendFrame(answer);
 }
 
 void Daemon::SendStatus(ControlClient* client) {

@@ -48,7 +48,10 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
   const JobEntry& job = found->second;
-  if (job.launcher != 0 || job.session != 0 || job.holder.has_value()) return;
+  if (job.launcher != 0 || job.session != 0 || job.holder.has_value() || job.absent.has_value() ||
+      job.orphan_until_ns != 0) {
+    return;
+  }
   std::vector<uint32_t> orphans;
   for (const auto& [client, state] : clients_) {
     if (state.job == id) orphans.push_back(client);
@@ -56,6 +59,8 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   loop_.Remove(job.listener_token);
   jobs_.erase(found);
   dir_.RemoveJobDir(id);
+  state_dirty_ = true;
+  DropKeptJob(id);
   spdlog::info("job {}: over", id);
   for (const uint32_t client : orphans) CloseClient(client, "the job is over");
 }
@@ -125,6 +130,10 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     DropClient(id, closed->reason, closed->by_peer);
     return false;
   }
+  if (const auto* declared = std::get_if<session::Declaration>(&event)) {
+    ResumeSession(id, &client, *declared);
+    return clients_.contains(id);
+  }
   if (std::holds_alternative<protocol::Ready>(event)) {
     job.started = true;
     const session::SharedPages& pages = client.session->pages();
@@ -157,6 +166,16 @@ void Daemon::Open(uint32_t id, Client* client) {
                         " of this job has the GPU's memory");
     return;
   }
+  if (job.absent.has_value() && flow_->Find(client->job) != nullptr) {
+    CloseClient(id, "process " + std::to_string(job.pid) +
+                        " of this job has the GPU's memory, from before the daemon's restart");
+    return;
+  }
+  // It had not begun when its daemon died, and starts over.
+  if (job.absent.has_value()) {
+    loop_.Remove(job.absent->pidfd_token);
+    job.absent.reset();
+  }
   if (!job.holder.has_value()) return AcceptSession(id, client);
   // A process that has executed another program, or has left a context in a hurry, has a new one by
   // now, and nothing tells whether the driver is done with the old one.
@@ -174,6 +193,17 @@ void Daemon::Open(uint32_t id, Client* client) {
 void Daemon::AcceptSession(uint32_t id, Client* client) {
   JobEntry& job = jobs_.at(client->job);
   client->waits_for_predecessor = false;
+  job.pid = client->session->pid();
+  job.session_number = client->session->number();
+  job.minor = client->session->client_minor();
+  Status prepared = client->session->Prepare();
+  if (prepared.ok()) {
+    // Before the client has them.
+    KeepSession(client->job, *client->session);
+    SaveState();
+  } else {
+    spdlog::error("job {}: {}", client->job, prepared.message());
+  }
   if (Status s = client->session->Accept(job.limit_bytes, job.request_bytes); !s.ok()) {
     spdlog::error("job {}: {}", client->job, s.message());
     CloseClient(id, s.message());
@@ -181,7 +211,7 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
   }
   job.session = id;
   job.started = false;
-  job.pid = client->session->pid();
+  job.orphan_until_ns = 0;
   UpdateInterest(client);
   spdlog::info("job {} '{}': session of process {}", client->job, job.spec.name, job.pid);
 }
@@ -212,7 +242,10 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, bool expected) {
     job.session = 0;
     const uint64_t now = NowNs();
     // The pages go with the client, after this.
-    if (job.started && flow_->Die(job_id, now)) {
+    const bool holds = job.started && flow_->Die(job_id, now);
+    DropKept(job_id, holds);
+    state_dirty_ = true;
+    if (holds) {
       session::Peer peer = client.session->TakePeer();
       job.holder.emplace(peer.pid, std::move(peer.pidfd), client.session->TakeLiveness(), now);
       next_tick_ns_ = now;
@@ -232,6 +265,8 @@ void Daemon::PollHolders(uint64_t now_ns) {
     spdlog::info("job {}: the last holder, process {}, is gone", id, job.holder->pid());
     job.holder.reset();
     flow_->HolderGone(id, now_ns);
+    DropKept(id, false);
+    state_dirty_ = true;
     for (auto& [client_id, client] : clients_) {
       if (client.job != id || !client.waits_for_predecessor) continue;
       AcceptSession(client_id, &client);
@@ -239,6 +274,16 @@ void Daemon::PollHolders(uint64_t now_ns) {
     }
     RemoveJobIfOver(id);
   }
+}
+
+void Daemon::ForgetOrphans(uint64_t now_ns) {
+  std::vector<flow::JobId> forgotten;
+  for (auto& [id, job] : jobs_) {
+    if (job.orphan_until_ns == 0 || now_ns < job.orphan_until_ns) continue;
+    job.orphan_until_ns = 0;
+    forgotten.push_back(id);
+  }
+  for (const flow::JobId id : forgotten) RemoveJobIfOver(id);
 }
 
 void Daemon::CloseOverdue(uint64_t now_ns) {

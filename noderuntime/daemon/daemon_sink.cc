@@ -37,6 +37,8 @@ void Daemon::Grant(flow::JobId job, const flow::GrantAnswer& answer) {
   Client* client = SessionOf(job);
   if (client == nullptr) return;
   client->session->Answered();
+  // First: a daemon that follows this one must know what the client was given.
+  SaveState();
   protocol::Grant frame;
   std::memset(&frame, 0, offsetof(protocol::Grant, extent));
   size_t sent = 0;
@@ -64,6 +66,7 @@ void Daemon::Charged(flow::JobId job, uint32_t seq, uint64_t outside_bytes) {
   Client* client = SessionOf(job);
   if (client == nullptr) return;
   client->session->Answered();
+  SaveState();
   protocol::Charged frame = {};
   frame.header = MakeHeader(protocol::FrameType::kCharged, sizeof frame, seq);
   frame.outside_bytes = outside_bytes;

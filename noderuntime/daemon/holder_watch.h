@@ -25,6 +25,8 @@ class HolderWatch {
   bool Poll(gpu::Device* device, uint64_t now_ns);
   uint64_t next_poll_ns() const { return next_poll_ns_; }
   pid_t pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }
+  int liveness() const { return liveness_.get(); }
 
   /// Whether the process itself has ended, whoever else holds its memory.
   bool ProcessEnded();

@@ -31,11 +31,26 @@ Result<RuntimeDir> RuntimeDir::Open(const std::string& path) {
     return Status(StatusCode::kFailedPrecondition,
                   "another sluice-noded serves " + path + " already (" + lock_path + " is locked)");
   }
-  RuntimeDir dir(path, std::move(lock));
-  dir.Clear();
-  const std::string jobs = path + "/jobs";
-  if (::mkdir(jobs.c_str(), 0700) != 0) return Status::FromErrno(errno, jobs);
-  return dir;
+  return RuntimeDir(path, std::move(lock));
+}
+
+Status RuntimeDir::Begin(const std::set<uint32_t>& kept_jobs) const {
+  RemoveControlSocket();
+  const std::string jobs = path_ + "/jobs";
+  if (::mkdir(jobs.c_str(), 0700) != 0 && errno != EEXIST) return Status::FromErrno(errno, jobs);
+  std::set<std::string> kept;
+  for (const uint32_t job : kept_jobs) kept.insert(std::to_string(job));
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(jobs, ignored)) {
+    if (kept.contains(entry.path().filename().string())) continue;
+    std::filesystem::remove_all(entry.path(), ignored);
+  }
+  return {};
+}
+
+void RuntimeDir::RemoveControlSocket() const {
+  std::error_code ignored;
+  std::filesystem::remove(control_socket(), ignored);
 }
 
 Status RuntimeDir::MakeJobDir(uint32_t job) const {
@@ -49,8 +64,8 @@ void RuntimeDir::RemoveJobDir(uint32_t job) const {
 }
 
 void RuntimeDir::Clear() const {
+  RemoveControlSocket();
   std::error_code ignored;
-  std::filesystem::remove(control_socket(), ignored);
   std::filesystem::remove_all(path_ + "/jobs", ignored);
 }
 

@@ -129,6 +129,9 @@ Status TakeField(const std::string& key, const json& value, Record& record) {
   if (key == "profiled") return TakeFlag(key, value, record.profiled);
   if (key == "drained") return TakeFlag(key, value, record.drained);
   if (key == "sums_only") return TakeFlag(key, value, record.sums_only);
+  if (key == "settled") return TakeFlag(key, value, record.settled);
+  if (key == "base") return TakeExtents(key, value, record.base);
+  if (key == "last_trough") return TakeExtents(key, value, record.last_trough);
   if (key == "extents") return TakeExtents(key, value, record.extents);
   if (key == "reclaim") return TakeExtents(key, value, record.reclaim);
   return Status(StatusCode::kInvalidArgument, "'" + key + "' is not a key of the event log");
@@ -159,6 +162,9 @@ std::string ToJson(const Record& record) {
   AppendFlag(line, "sums_only", record.sums_only);
   AppendExtents(line, "extents", record.extents);
   AppendExtents(line, "reclaim", record.reclaim);
+  AppendFlag(line, "settled", record.settled);
+  AppendExtents(line, "base", record.base);
+  AppendExtents(line, "last_trough", record.last_trough);
   AppendText(line, "text", record.text);
   return line + '}';
 }

@@ -25,7 +25,9 @@ constexpr uint64_t kMaxStrayFrames = 64;
 
 Status Breach(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
 
-scheduler::ProfilerOptions ClientHash() {
+}  // namespace
+
+scheduler::ProfilerOptions Flow::ClientHash() {
   scheduler::ProfilerOptions options;
   options.max_period = protocol::kMaxPeriodLaunches;
   options.hash_seed = protocol::kHashSeed;
@@ -33,10 +35,9 @@ scheduler::ProfilerOptions ClientHash() {
   return options;
 }
 
-}  // namespace
-
 Flow::Flow(const FlowOptions& options, FlowSink* sink)
-    : options_(options),      sink_(sink),
+    : options_(options),
+      sink_(sink),
       ledger_(options.pool_units, options.unit_bytes),
       outside_(options.outside_bytes) {
   Record record;
@@ -101,7 +102,10 @@ Record Flow::RecordFor(EventKind event, JobId job) const {
   return record;
 }
 
-void Flow::Log(Record record) { sink_->Log(record); }
+void Flow::Log(Record record) {
+  ++changes_;
+  sink_->Log(record);
+}
 
 void Flow::Must(const Status& status) {
   if (status.ok()) return;
@@ -258,9 +262,8 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
   fences_pending_ -= job->releases.size();
   const bool admitted = job->admitted;
   // A context alone is no reason to wait: whoever says goodbye has destroyed it.
-  const bool has_outside =
-      outside_.charged(id) >
-      outside_.charged(id, static_cast<uint32_t>(protocol::Family::kContext));
+  const bool has_outside = outside_.charged(id) >
+                           outside_.charged(id, static_cast<uint32_t>(protocol::Family::kContext));
   if (!has_outside) outside_.Remove(id);
   jobs_.erase(id);
   const scheduler::Job* known = ledger_.Find(id);
@@ -309,6 +312,7 @@ void Flow::Tick(uint64_t now_ns) {
   if (jobs_.empty() && requests_.empty()) return;
   ConsumeRings(kRecordsPerTick);
   PollFences(now_ns);
+  if (frozen_) return;
   SettleUnprofiled();
   AdmitWaiting();
   YieldToQuarantine();

@@ -4,13 +4,16 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/byte_codec.h"
 #include "common/status.h"
 #include "noderuntime/flow/job.h"
 #include "noderuntime/flow/types.h"
+#include "noderuntime/session/declaration.h"
 #include "noderuntime/session/frames.h"
 #include "scheduler/ledger/ledger.h"
 #include "scheduler/outside/outside.h"
@@ -33,6 +36,24 @@ const char* FamilyName(uint32_t family);
 class Flow {
  public:
   Flow(const FlowOptions& options, FlowSink* sink);
+
+  // flow_restore.cc: a daemon that takes over from one that died.
+  /// Everything that the next daemon has to know, but what the clients say themselves.
+  void Save(ByteWriter* out) const;
+  /// The flow as it was. `pages` of the jobs whose sessions may go on. It decides nothing before
+  /// Thaw; the log begins with what was there.
+  static Result<std::unique_ptr<Flow>> Restore(const FlowOptions& options, FlowSink* sink,
+                                               ByteReader* in,
+                                               const std::map<JobId, JobPages>& pages,
+                                               uint64_t now_ns);
+  /// What the job's client really holds: the difference to what the last daemon knew goes back.
+  /// An error: it declares what cannot be; nobody may use what it had before its last holder is
+  /// gone.
+  Status Resume(JobId job, const session::Declaration& declared, uint64_t now_ns);
+  void Thaw(uint64_t now_ns);
+  bool frozen() const { return frozen_; }
+  /// Grows whenever something worth saving has changed.
+  uint64_t changes() const { return changes_; }
 
   /// Whether a job with these terms could ever run beside those that were promised something.
   Status CheckRegistration(const JobSpec& spec) const;
@@ -73,6 +94,7 @@ class Flow {
   using Request = scheduler::Request;
   using Ledger = scheduler::Ledger;
 
+  static scheduler::ProfilerOptions ClientHash();
   FlowJob* Get(JobId job);
   Request* RequestOf(JobId job);
   const Request* RequestOf(JobId job) const;
@@ -128,6 +150,15 @@ class Flow {
   Request GateZero(JobId id, const FlowJob& job) const;
   Units ClaimFor(const FlowJob& job) const;
 
+  // flow_restore.cc
+  void RestoreJob(ByteReader* in, const std::map<JobId, JobPages>& pages);
+  void SettleProfile(JobId id, FlowJob* job);
+  void LogRestored();
+  void LogRelease(JobId id, scheduler::ReleaseId release, const Extents& extents);
+  Status ResumeOutside(JobId id, FlowJob* job, const session::Declaration& declared);
+  Status ReleaseUnread(JobId id, FlowJob* job, const Extents& extents,
+                       const std::vector<protocol::FenceTerm>& fence);
+
   // flow_terms.cc: limits and requests.
   bool MayYield(JobId id) const;
   void GrowLimit(JobId id, Units more);
@@ -148,6 +179,8 @@ class Flow {
   uint64_t next_ticket_ = 1;
   size_t fences_pending_ = 0;
   uint64_t decisions_ = 0;
+  uint64_t changes_ = 0;
+  bool frozen_ = false;
 };
 
 }  // namespace sluice::flow

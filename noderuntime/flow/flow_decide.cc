@@ -131,11 +131,13 @@ void Flow::Refuse(JobId id, const std::string& reason) {
 }
 
 void Flow::Decide() {
+  if (frozen_) return;
   PromoteFencedOut();
   UpdateTerms();
   // Each decision answers a request or frees units, so the loop is bounded by both.
   while (const auto decision = scheduler::Next(ledger_, requests_, options_.policy)) {
     ++decisions_;
+    ++changes_;
     if (!ApplyDecision(*decision)) break;
     UpdateTerms();
   }

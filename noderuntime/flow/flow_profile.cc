@@ -42,7 +42,14 @@ void Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   if (outcome.lost) job->profiler.Restart();
   if (job->profiler.generation() != job->profiler_generation) {
     job->profiler_generation = job->profiler.generation();
-    if (job->published.has_value()) Withdraw(id, job);
+    if (job->awaits_cycle) {
+      const std::optional<scheduler::Profile> found = job->profiler.Current();
+      const bool same = found.has_value() && job->published.has_value() &&
+                        found->period == job->published->profile.period;
+      if (same) job->awaits_cycle = false;
+    } else if (job->published.has_value()) {
+      Withdraw(id, job);
+    }
   }
   PublishIfReady(id, job);
 }
@@ -61,6 +68,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   made.profile = std::move(*profile);
   if (!PublishProfile(made.profile, made.plan, made.id, job->pages.daemon)) return;
   ++job->next_profile;
+  ++changes_;
   job->published = std::move(made);
   job->measured_use = std::max(job->use, known->leased);
   job->past_use.clear();
@@ -75,6 +83,8 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
 
 void Flow::Withdraw(JobId id, FlowJob* job) {
   job->published.reset();
+  job->awaits_cycle = false;
+  ++changes_;
   job->profiler_generation = job->profiler.generation();
   WithdrawProfile(job->pages.daemon);
   const scheduler::Job* known = ledger_.Find(id);
@@ -132,8 +142,9 @@ Units Flow::ClaimFor(const FlowJob& job) const {
   const Units margin = std::max((most + 49) / 50, plan.piece_units);
   const Units wanted =
       careful ? std::max(scheduler::WithTenth(most), most + margin) : most + margin;
-  return std::max(std::min({wanted, known.limit - known.outside, LargestClaim(ledger_, job.spec.id)}),
-                  known.held());
+  return std::max(
+      std::min({wanted, known.limit - known.outside, LargestClaim(ledger_, job.spec.id)}),
+      known.held());
 }
 
 Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {

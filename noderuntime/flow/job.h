@@ -65,6 +65,9 @@ struct FlowJob {
 
   std::optional<Published> published;
   uint32_t next_profile = 1;
+  /// The profile is of an earlier daemon, and the profiler has not found its cycle again: what it
+  /// finds meanwhile (a loop inside) is no news about the profile. The client still compares.
+  bool awaits_cycle = false;
   uint64_t stray_frames =
       0;  // frames about a profile that is gone; a few are in flight, many are a flood
 
@@ -82,7 +85,7 @@ struct FlowJob {
   uint64_t last_launch_ns = 0;
   uint64_t launches = 0;
   uint64_t copies = 0;
-  uint64_t leases = 0;  // asked for
+  uint64_t leases = 0;               // asked for
   uint64_t waited_for_since_ns = 0;  // since somebody waits for its profile; 0: nobody does
   uint64_t waiting_launches = 0;     // launched since then
 };

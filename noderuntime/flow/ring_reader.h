@@ -14,7 +14,9 @@ namespace sluice::flow {
 /// a record is copied once, then checked, and what cannot be counts as lost.
 class RingReader {
  public:
-  explicit RingReader(const JobPages& pages) : pages_(pages) {}
+  /// `tail` and `lost`: where another reader of the same ring stopped.
+  explicit RingReader(const JobPages& pages, uint64_t tail = 0, uint64_t lost = 0)
+      : pages_(pages), tail_(tail), lost_(lost) {}
 
   /// Different functions that were launched, as far as they are counted.
   static constexpr size_t kMaxFunctions = 4096;
@@ -31,8 +33,8 @@ class RingReader {
 
  private:
   JobPages pages_;
-  uint64_t tail_ = 0;
-  uint64_t lost_ = 0;
+  uint64_t tail_;
+  uint64_t lost_;
   std::unordered_set<uint64_t> functions_;
 };
 

@@ -101,10 +101,15 @@ Result<std::vector<UniqueFd>> CudaDevice::CreateHandles(uint32_t count, uint64_t
     if (!exported.ok()) return exported;
     fds.emplace_back(fd);
   }
-  handle_fds_.clear();
-  for (const UniqueFd& fd : fds) handle_fds_.push_back(fd.get());
-  handle_bytes_ = bytes;
+  std::vector<int> numbers;
+  for (const UniqueFd& fd : fds) numbers.push_back(fd.get());
+  AdoptHandles(numbers, bytes);
   return fds;
+}
+
+void CudaDevice::AdoptHandles(const std::vector<int>& handles, uint64_t bytes) {
+  handle_fds_ = handles;
+  handle_bytes_ = bytes;
 }
 
 Status CudaDevice::MapArena() {

@@ -21,6 +21,7 @@ class CudaDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
+  void AdoptHandles(const std::vector<int>& handles, uint64_t bytes) override;
   Status Poison(uint64_t offset, uint64_t bytes) override;
   bool IsUsedBy(pid_t pid) override;
 

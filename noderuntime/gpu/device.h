@@ -35,6 +35,9 @@ class Device {
   /// Physical memory, exported: one descriptor per handle. All or nothing.
   virtual Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) = 0;
 
+  /// The pool's handles when another process has created them, in pool order.
+  virtual void AdoptHandles(const std::vector<int>& handles, uint64_t bytes) = 0;
+
   /// Overwrites bytes of the pool; returns when the GPU has done it. Needs a context of the
   /// daemon's own, which is made at the first call.
   virtual Status Poison(uint64_t offset, uint64_t bytes) = 0;

@@ -14,13 +14,20 @@
 namespace sluice::gpu {
 
 /// The physical memory that is lent: its handles as descriptors, in pool order. Created once and
-/// kept until the daemon ends.
+/// kept until the daemon ends, or its keeper.
 class Pool {
  public:
   static Result<Pool> Create(Device* device, uint32_t handle_count, uint64_t handle_bytes) {
     Result<std::vector<UniqueFd>> handles = device->CreateHandles(handle_count, handle_bytes);
     if (!handles.ok()) return handles.status().Annotate("pool");
     return Pool(std::move(*handles), handle_bytes);
+  }
+
+  /// One that another daemon has created.
+  static Pool Adopt(Device* device, std::vector<UniqueFd> handles, uint64_t handle_bytes) {
+    Pool pool(std::move(handles), handle_bytes);
+    device->AdoptHandles(pool.fds(), handle_bytes);
+    return pool;
   }
 
   uint64_t handle_bytes() const { return handle_bytes_; }

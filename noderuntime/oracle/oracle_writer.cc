@@ -47,6 +47,28 @@ Result<OracleWriter> OracleWriter::Create(const std::string& path, const OracleL
   return writer;
 }
 
+Result<OracleWriter> OracleWriter::Reopen(const std::string& path, const OracleLayout& layout) {
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat info = {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) {
+    return Status::FromErrno(errno, "oracle " + path);
+  }
+  const Status other(StatusCode::kInvalidArgument, "oracle " + path + ": it is of another pool");
+  if (info.st_size != static_cast<off_t>(sizeof(OraclePage))) return other;
+  void* at = ::mmap(nullptr, sizeof(OraclePage), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (at == MAP_FAILED) return Status::FromErrno(errno, "oracle " + path);
+  OracleWriter writer(static_cast<OraclePage*>(at));
+  const OraclePage& page = *writer.page_;
+  bool same = page.magic == kOracleMagic && page.unit_bytes == layout.unit_bytes &&
+              page.handle_bytes == layout.handle_bytes &&
+              page.handle_count == layout.handles.size() && page.handle_count <= kOracleMaxHandles;
+  for (size_t i = 0; same && i < layout.handles.size(); ++i) {
+    same = ::fstat(layout.handles[i], &info) == 0 && page.handle_inode[i] == info.st_ino;
+  }
+  if (!same) return other;
+  return writer;
+}
+
 OracleWriter::OracleWriter(OracleWriter&& other) noexcept
     : page_(std::exchange(other.page_, nullptr)) {}
 
@@ -56,6 +78,9 @@ OracleWriter::~OracleWriter() {
 
 void OracleWriter::SetHolder(uint32_t first_unit, uint32_t count, pid_t pid) {
   for (uint32_t i = first_unit; i < first_unit + count && i < page_->unit_count; ++i) {
+    if (page_->unit[i].holder.load(std::memory_order_relaxed) == static_cast<uint32_t>(pid)) {
+      continue;
+    }
     page_->unit[i].holder.store(static_cast<uint32_t>(pid), std::memory_order_release);
     page_->unit[i].epoch.fetch_add(1, std::memory_order_release);
   }

@@ -25,11 +25,13 @@ class OracleWriter {
  public:
   /// A new file at `path`; one that is there is replaced, since executors map it by name.
   static Result<OracleWriter> Create(const std::string& path, const OracleLayout& layout);
+  /// The file of a daemon that died, whose readers go on: only if it is of this very pool.
+  static Result<OracleWriter> Reopen(const std::string& path, const OracleLayout& layout);
   OracleWriter(OracleWriter&& other) noexcept;
   OracleWriter& operator=(OracleWriter&&) = delete;
   ~OracleWriter();
 
-  /// `pid` 0: nobody.
+  /// `pid` 0: nobody. Units that are theirs already do not change.
   void SetHolder(uint32_t first_unit, uint32_t count, pid_t pid);
   /// To be called once after a group of SetHolder calls.
   void Publish();

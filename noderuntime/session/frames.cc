@@ -34,6 +34,24 @@ Result<Frame> ParseLease(std::span<const std::byte> datagram) {
   return frame;
 }
 
+Status CheckTerms(const std::vector<protocol::FenceTerm>& terms, const std::string& name) {
+  for (const protocol::FenceTerm& term : terms) {
+    if (term.slot < protocol::kStreamSlots) continue;
+    return Bad(name + " waits for stream slot " + std::to_string(term.slot) + "; allowed: 0 to " +
+               std::to_string(protocol::kStreamSlots - 1));
+  }
+  return {};
+}
+
+Status CheckExtents(const std::vector<protocol::Extent>& extents, const std::string& name) {
+  for (const protocol::Extent& extent : extents) {
+    if (extent.length > 0 && extent.offset <= UINT32_MAX - extent.length) continue;
+    return Bad(name + " names the extent [" + std::to_string(extent.offset) + ", +" +
+               std::to_string(extent.length) + "); allowed: 1 unit or more, inside the pool");
+  }
+  return {};
+}
+
 Result<Frame> ParseRelease(std::span<const std::byte> datagram) {
   constexpr size_t kFixed = offsetof(protocol::Release, extent);
   if (datagram.size() < kFixed) {
@@ -58,21 +76,59 @@ Result<Frame> ParseRelease(std::span<const std::byte> datagram) {
   }
   ReleaseFrame frame;
   frame.fence.assign(release.fence, release.fence + release.terms);
-  for (const protocol::FenceTerm& term : frame.fence) {
-    if (term.slot >= protocol::kStreamSlots) {
-      return Bad("Release waits for stream slot " + std::to_string(term.slot) + "; allowed: 0 to " +
-                 std::to_string(protocol::kStreamSlots - 1));
-    }
-  }
+  if (Status s = CheckTerms(frame.fence, "Release"); !s.ok()) return s;
   frame.extents.resize(release.extents);
   std::memcpy(frame.extents.data(), datagram.data() + kFixed,
               release.extents * sizeof(protocol::Extent));
-  for (const protocol::Extent& extent : frame.extents) {
-    if (extent.length == 0 || extent.offset > UINT32_MAX - extent.length) {
-      return Bad("Release names the extent [" + std::to_string(extent.offset) + ", +" +
-                 std::to_string(extent.length) + "); allowed: 1 unit or more, inside the pool");
-    }
+  if (Status s = CheckExtents(frame.extents, "Release"); !s.ok()) return s;
+  return Frame(std::move(frame));
+}
+
+Result<Frame> ParseResume(const protocol::Header& header, std::span<const std::byte> datagram) {
+  constexpr size_t kFixed = offsetof(protocol::Resume, extent);
+  if (datagram.size() < kFixed) {
+    return Bad("Resume has " + std::to_string(datagram.size()) + " bytes; allowed: at least " +
+               std::to_string(kFixed));
   }
+  protocol::Resume raw;
+  std::memcpy(static_cast<void*>(&raw), datagram.data(), kFixed);
+  ResumeFrame frame;
+  frame.last = (header.flags & protocol::kLastFrame) != 0;
+  frame.major = raw.major;
+  frame.minor = raw.minor;
+  frame.session = raw.session;
+  frame.epoch = raw.epoch;
+  frame.rejected = raw.rejected;
+  std::copy(std::begin(raw.outside_bytes), std::end(raw.outside_bytes),
+            frame.outside_bytes.begin());
+  frame.part = raw.part;
+  const bool fence = raw.part == protocol::ResumePart::kFence;
+  if (!fence && raw.part != protocol::ResumePart::kHeld &&
+      raw.part != protocol::ResumePart::kReleased) {
+    return Bad("Resume has the part " + std::to_string(static_cast<uint32_t>(raw.part)) +
+               "; allowed: 0 to 2");
+  }
+  const size_t most = fence ? protocol::kMaxResumeTerms : protocol::kMaxExtentsPerFrame;
+  if (raw.count > most) {
+    return Bad("Resume lists " + std::to_string(raw.count) + " entries; allowed: up to " +
+               std::to_string(most));
+  }
+  const size_t entry = fence ? sizeof(protocol::FenceTerm) : sizeof(protocol::Extent);
+  if (datagram.size() != kFixed + raw.count * entry) {
+    return Bad("Resume with " + std::to_string(raw.count) + " entries has " +
+               std::to_string(datagram.size()) +
+               " bytes; allowed: " + std::to_string(kFixed + raw.count * entry));
+  }
+  if (fence) {
+    frame.terms.resize(raw.count);
+    if (raw.count > 0) std::memcpy(frame.terms.data(), datagram.data() + kFixed, raw.count * entry);
+  } else {
+    frame.extents.resize(raw.count);
+    if (raw.count > 0)
+      std::memcpy(frame.extents.data(), datagram.data() + kFixed, raw.count * entry);
+  }
+  if (Status s = CheckTerms(frame.terms, "Resume"); !s.ok()) return s;
+  if (Status s = CheckExtents(frame.extents, "Resume"); !s.ok()) return s;
   return Frame(std::move(frame));
 }
 
@@ -117,6 +173,8 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return Fixed<protocol::Gate>(datagram, "Gate");
     case protocol::FrameType::kRelease:
       return ParseRelease(datagram);
+    case protocol::FrameType::kResume:
+      return ParseResume(header, datagram);
     case protocol::FrameType::kMismatch:
       return Fixed<protocol::Mismatch>(datagram, "Mismatch");
     case protocol::FrameType::kCharge:

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -20,6 +21,20 @@ struct ReleaseFrame {
   std::vector<protocol::Extent> extents;
 };
 
+/// One frame of a client that goes on with its session (protocol::Resume).
+struct ResumeFrame {
+  bool last = false;
+  uint16_t major = 0;
+  uint16_t minor = 0;
+  uint32_t session = 0;
+  uint64_t epoch = 0;
+  uint32_t rejected = 0;
+  std::array<uint64_t, protocol::kMaxOutsideFamilies> outside_bytes = {};
+  protocol::ResumePart part = protocol::ResumePart::kHeld;
+  std::vector<protocol::Extent> extents;
+  std::vector<protocol::FenceTerm> terms;
+};
+
 /// A registration as a value: the name is text, cut and cleaned for terminals and logs.
 struct RegisterFrame {
   uint32_t seq = 0;
@@ -33,7 +48,7 @@ struct RegisterFrame {
 using Frame =
     std::variant<protocol::Hello, protocol::Ready, protocol::Lease, protocol::Gate, ReleaseFrame,
                  protocol::Mismatch, protocol::Charge, protocol::Uncharge, protocol::Count,
-                 protocol::Bye, RegisterFrame, protocol::Status>;
+                 protocol::Bye, ResumeFrame, RegisterFrame, protocol::Status>;
 
 /// Reads one datagram, which may be anything. Checks what a frame can tell by itself: magic, type,
 /// sizes, counts, ranges that do not depend on the pool. The error is one line for the sender.

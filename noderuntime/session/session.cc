@@ -24,6 +24,7 @@ Overloaded(Fs...) -> Overloaded<Fs...>;
 
 Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, uint64_t now_ns)
     : id_(id),
+      number_(id),
       connection_(std::move(socket)),
       peer_(std::move(peer)),
       pool_(pool),
@@ -82,7 +83,8 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
   return std::visit(
       Overloaded{
           [&](protocol::Hello& hello) -> std::optional<SessionEvent> {
-            if (state_ != State::kHello) return Fail("Hello comes a second time");
+            if (state_ != State::kHello || declaration_.has_value())
+              return Fail("Hello comes a second time");
             since_ns_ = now_ns;
             return HandleHello(hello);
           },
@@ -116,6 +118,10 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
             if (state_ != State::kReady) return misplaced("Count");
             return count;
           },
+          [&](ResumeFrame& resume) -> std::optional<SessionEvent> {
+            if (state_ != State::kHello) return Fail("Resume comes in the middle of a session");
+            return HandleResume(std::move(resume));
+          },
           [&](protocol::Bye&) -> std::optional<SessionEvent> {
             state_ = State::kClosed;
             return Closed{"the client said goodbye", true};
@@ -141,19 +147,71 @@ SessionEvent Session::HandleHello(const protocol::Hello& hello) {
     return Fail("the program uses another GPU (its device " + std::to_string(hello.device_ordinal) +
                 ") than the one this job was registered for");
   }
+  client_minor_ = hello.minor;
   state_ = State::kOpened;
   return Opened{};
 }
 
-Status Session::Accept(uint64_t limit_bytes, uint64_t request_bytes) {
+std::optional<SessionEvent> Session::HandleResume(ResumeFrame frame) {
+  if (frame.major != protocol::kMajor) {
+    return Fail("the library speaks protocol " + std::to_string(frame.major) +
+                ", this daemon speaks " + std::to_string(protocol::kMajor));
+  }
+  if (!declaration_.has_value()) {
+    declaration_.emplace();
+    declaration_->session = frame.session;
+    declaration_->epoch = frame.epoch;
+    declaration_->rejected = frame.rejected;
+    declaration_->outside_bytes = frame.outside_bytes;
+    client_minor_ = frame.minor;
+  }
+  Declaration& whole = *declaration_;
+  auto& extents = frame.part == protocol::ResumePart::kHeld ? whole.held : whole.released;
+  extents.insert(extents.end(), frame.extents.begin(), frame.extents.end());
+  whole.fence.insert(whole.fence.end(), frame.terms.begin(), frame.terms.end());
+  if (whole.held.size() + whole.released.size() > kMaxDeclaredExtents ||
+      whole.fence.size() > protocol::kMaxResumeTerms) {
+    return Fail("Resume lists more than a pool can hold");
+  }
+  if (!frame.last) return std::nullopt;
+  state_ = State::kOpened;
+  SessionEvent event = std::move(whole);
+  declaration_.reset();
+  return event;
+}
+
+Status Session::Resume(uint32_t number, SharedPages pages, UniqueFd liveness) {
+  pages_.emplace(std::move(pages));
+  liveness_ = std::move(liveness);
+  number_ = number;
+  protocol::Resumed resumed = {};
+  resumed.header = MakeHeader(protocol::FrameType::kResumed, sizeof resumed);
+  resumed.major = protocol::kMajor;
+  resumed.minor = protocol::kMinor;
+  resumed.session = number;
+  const int fds[] = {pages_->daemon_fd()};
+  if (Status s = connection_.SendFrame(resumed, fds); !s.ok()) return s;
+  state_ = State::kReady;
+  return {};
+}
+
+Status Session::Prepare() {
   Result<SharedPages> pages = SharedPages::Create();
   if (!pages.ok()) return pages.status();
   pages_.emplace(std::move(*pages));
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return Status::FromErrno(errno, "liveness pipe");
   liveness_.reset(pipe[0]);
+  liveness_write_.reset(pipe[1]);
+  return {};
+}
+
+Status Session::Accept(uint64_t limit_bytes, uint64_t request_bytes) {
+  if (!pages_.has_value()) {
+    if (Status s = Prepare(); !s.ok()) return s;
+  }
   // Ours has to go, or the pipe would never hang up.
-  const UniqueFd write_end(pipe[1]);
+  const UniqueFd write_end = std::move(liveness_write_);
 
   protocol::Welcome welcome = {};
   welcome.header = MakeHeader(protocol::FrameType::kWelcome, sizeof welcome);
@@ -171,7 +229,6 @@ Status Session::Accept(uint64_t limit_bytes, uint64_t request_bytes) {
   // that are closed below.
   if (connection_.has_queued())
     return Status(StatusCode::kUnavailable, "the socket takes no frame");
-  pages_->CloseFds();
 
   const std::span<const int> handles(pool_.handles);
   for (size_t first = 0; first < handles.size(); first += protocol::kMaxFdsPerFrame) {

@@ -11,6 +11,7 @@
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "noderuntime/session/declaration.h"
 #include "noderuntime/session/frames.h"
 #include "noderuntime/session/shared_pages.h"
 #include "noderuntime/session/socket.h"
@@ -31,9 +32,10 @@ struct Closed {
   std::string reason;
   bool by_peer = false;  // hung up or said Bye; nothing was wrong
 };
+/// A Declaration is answered with Resume or Close.
 using SessionEvent = std::variant<Opened, protocol::Ready, protocol::Lease, protocol::Gate,
                                   ReleaseFrame, protocol::Mismatch, protocol::Charge,
-                                  protocol::Uncharge, protocol::Count, Closed>;
+                                  protocol::Uncharge, protocol::Count, Declaration, Closed>;
 
 /// The daemon's end of one client connection: the handshake, then one frame at a time. It knows
 /// what a client may say and when, not what it means. Whatever breaks the rules closes this session
@@ -64,12 +66,23 @@ class Session {
   /// To be called when the socket is readable, before Next.
   void StartWakeup() { frames_left_ = kMaxFramesPerWakeup; }
 
+  /// Makes pages and liveness pipe, which are to be kept somewhere before the client has them.
+  Status Prepare();
   /// Answers Hello: pages, liveness pipe and the pool's handles.
   Status Accept(uint64_t limit_bytes, uint64_t request_bytes);
+  /// Answers a Declaration: `pages` and `liveness` are those of the session that goes on, which
+  /// keeps its number.
+  Status Resume(uint32_t number, SharedPages pages, UniqueFd liveness);
+  /// The number that Welcome told the client.
+  uint32_t number() const { return number_; }
+  uint16_t client_minor() const { return client_minor_; }
   const SharedPages& pages() const { return *pages_; }
+  SharedPages& pages() { return *pages_; }
+  SharedPages TakePages() { return std::move(*pages_); }
   bool has_pages() const { return pages_.has_value(); }
   /// Read end of the liveness pipe; hangs up when the process and all its forked children are gone.
   UniqueFd TakeLiveness() { return std::move(liveness_); }
+  int liveness_fd() const { return liveness_.get(); }
 
   /// At the end: the process handle outlives the session.
   Peer TakePeer() { return std::move(peer_); }
@@ -86,13 +99,18 @@ class Session {
 
  private:
   enum class State { kHello, kOpened, kMapping, kReady, kClosed };
+  static constexpr size_t kMaxDeclaredExtents = 1u << 17;
 
   SessionEvent Fail(const std::string& reason);
   bool WithinRate(uint64_t now_ns);
   std::optional<SessionEvent> Handle(Frame frame, uint64_t now_ns);
   SessionEvent HandleHello(const protocol::Hello& hello);
+  std::optional<SessionEvent> HandleResume(ResumeFrame frame);
 
   uint32_t id_;
+  uint32_t number_;
+  uint16_t client_minor_ = 0;
+  std::optional<Declaration> declaration_;  // while its frames come in
   Connection connection_;
   Peer peer_;
   const PoolAccess& pool_;
@@ -104,6 +122,7 @@ class Session {
   bool request_outstanding_ = false;
   std::optional<SharedPages> pages_;
   UniqueFd liveness_;
+  UniqueFd liveness_write_;  // until the client has it
 };
 
 }  // namespace sluice::session

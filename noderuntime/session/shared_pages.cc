@@ -4,9 +4,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -17,6 +19,8 @@
 
 namespace sluice::session {
 namespace {
+
+constexpr size_t kWordBytes = 4096;  // holds ClientPage::resume_wanted
 
 /// Whole pages: the client registers the mark page with the driver, which wants them.
 template <typename T>
@@ -41,6 +45,20 @@ Status MakePage(const char* name, int protection, int more_seals, UniqueFd* fd, 
       0) {
     return Status::FromErrno(errno, "page seals");
   }
+  return {};
+}
+
+/// A page that another daemon made and sealed.
+template <typename T>
+Status MapAgain(const UniqueFd& fd, T** page) {
+  struct stat info = {};
+  if (::fstat(fd.get(), &info) != 0) return Status::FromErrno(errno, "kept page");
+  if (static_cast<uint64_t>(info.st_size) < MappedBytes<T>()) {
+    return Status(StatusCode::kInvalidArgument, "a kept page is smaller than its contents");
+  }
+  void* at = ::mmap(nullptr, MappedBytes<T>(), PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return Status::FromErrno(errno, "kept page");
+  *page = static_cast<T*>(at);
   return {};
 }
 
@@ -69,13 +87,41 @@ Result<SharedPages> SharedPages::Create() {
   return pages;
 }
 
+Result<SharedPages> SharedPages::Restore(UniqueFd mark, UniqueFd client, UniqueFd old_daemon) {
+  SharedPages pages;
+  pages.mark_fd_ = std::move(mark);
+  pages.client_fd_ = std::move(client);
+  if (Status s = MapAgain(pages.mark_fd_, &pages.mark_); !s.ok()) return s;
+  if (Status s = MapAgain(pages.client_fd_, &pages.client_); !s.ok()) return s;
+  if (Status s = MakePage("sluice-daemon", PROT_READ | PROT_WRITE, F_SEAL_FUTURE_WRITE,
+                          &pages.daemon_fd_, &pages.daemon_);
+      !s.ok()) {
+    return s;
+  }
+  protocol::DaemonPage* old = nullptr;
+  if (Status s = MapAgain(old_daemon, &old); !s.ok()) return s;
+  std::memcpy(static_cast<void*>(pages.daemon_), old, sizeof *old);
+  UnmapPage(&old);
+  void* word =
+      ::mmap(nullptr, kWordBytes, PROT_READ | PROT_WRITE, MAP_SHARED, pages.client_fd_.get(), 0);
+  if (word == MAP_FAILED) return Status::FromErrno(errno, "page");
+  pages.wanted_in_ = static_cast<protocol::ClientPage*>(word);
+  return pages;
+}
+
+void SharedPages::WantResume(bool wanted) {
+  if (wanted_in_ == nullptr) return;
+  wanted_in_->resume_wanted.store(wanted ? 1 : 0, std::memory_order_release);
+}
+
 SharedPages::SharedPages(SharedPages&& other) noexcept
     : mark_fd_(std::move(other.mark_fd_)),
       client_fd_(std::move(other.client_fd_)),
       daemon_fd_(std::move(other.daemon_fd_)),
       mark_(std::exchange(other.mark_, nullptr)),
       client_(std::exchange(other.client_, nullptr)),
-      daemon_(std::exchange(other.daemon_, nullptr)) {}
+      daemon_(std::exchange(other.daemon_, nullptr)),
+      wanted_in_(std::exchange(other.wanted_in_, nullptr)) {}
 
 SharedPages& SharedPages::operator=(SharedPages&& other) noexcept {
   if (this != &other) {
@@ -86,6 +132,7 @@ SharedPages& SharedPages::operator=(SharedPages&& other) noexcept {
     mark_ = std::exchange(other.mark_, nullptr);
     client_ = std::exchange(other.client_, nullptr);
     daemon_ = std::exchange(other.daemon_, nullptr);
+    wanted_in_ = std::exchange(other.wanted_in_, nullptr);
   }
   return *this;
 }
@@ -96,12 +143,8 @@ void SharedPages::Unmap() {
   UnmapPage(&mark_);
   UnmapPage(&client_);
   UnmapPage(&daemon_);
-}
-
-void SharedPages::CloseFds() {
-  mark_fd_.reset();
-  client_fd_.reset();
-  daemon_fd_.reset();
+  if (wanted_in_ != nullptr) ::munmap(static_cast<void*>(wanted_in_), kWordBytes);
+  wanted_in_ = nullptr;
 }
 
 }  // namespace sluice::session

@@ -13,6 +13,9 @@ namespace sluice::session {
 class SharedPages {
  public:
   static Result<SharedPages> Create();
+  /// The pages of a session whose daemon died. The client's page and the marks are mapped again;
+  /// the daemon's page, to which only its maker could write, is copied into a new one.
+  static Result<SharedPages> Restore(UniqueFd mark, UniqueFd client, UniqueFd old_daemon);
   SharedPages(SharedPages&& other) noexcept;
   SharedPages& operator=(SharedPages&& other) noexcept;
   ~SharedPages();
@@ -21,11 +24,13 @@ class SharedPages {
   const protocol::ClientPage& client() const { return *client_; }
   protocol::DaemonPage& daemon() const { return *daemon_; }
 
-  /// To be handed to the client; ours stay open until the handshake is over.
+  /// After Restore: whether the client should say what it holds (ClientPage::resume_wanted).
+  void WantResume(bool wanted);
+
+  /// To be handed to the client, and kept: a daemon that follows this one needs them.
   int mark_fd() const { return mark_fd_.get(); }
   int client_fd() const { return client_fd_.get(); }
   int daemon_fd() const { return daemon_fd_.get(); }
-  void CloseFds();
 
  private:
   SharedPages() = default;
@@ -37,6 +42,7 @@ class SharedPages {
   protocol::MarkPage* mark_ = nullptr;
   protocol::ClientPage* client_ = nullptr;
   protocol::DaemonPage* daemon_ = nullptr;
+  protocol::ClientPage* wanted_in_ = nullptr;  // the writable first page of the client's, or null
 };
 
 }  // namespace sluice::session

@@ -84,7 +84,8 @@ class Auditor {
   }
 
   void Names(const Record& record) {
-    if (record.event == EventKind::kAdmit) report_.jobs[record.job].name = record.name;
+    if (record.event == EventKind::kAdmit || record.event == EventKind::kRestore)
+      report_.jobs[record.job].name = record.name;
     if (record.event == EventKind::kTrough) ++report_.jobs[record.job].iterations;
     if (record.event == EventKind::kDeny) ++report_.jobs[record.job].denied;
   }
@@ -130,8 +131,8 @@ class Auditor {
                                " bytes outside the pool, where the GPU has " +
                                std::to_string(reserve_bytes_));
     }
-    const bool admits = record.event == EventKind::kAdmit || record.event == EventKind::kLimit ||
-                        record.event == EventKind::kSettle;
+    const bool admits = record.event == EventKind::kAdmit || record.event == EventKind::kRestore ||
+                        record.event == EventKind::kLimit || record.event == EventKind::kSettle;
     if (admits && !replay_.AdmissionHolds()) {
       Violation("I0", "a limit does not fit beside the requests of the others");
     }
@@ -144,6 +145,7 @@ class Auditor {
     const bool decision = record.event == EventKind::kGate || record.event == EventKind::kGrant ||
                           record.event == EventKind::kClaim || record.event == EventKind::kReclaim;
     const bool changes = decision || record.event == EventKind::kTrough ||
+                         record.event == EventKind::kRestore ||
                          record.event == EventKind::kMismatch ||
                          record.event == EventKind::kDeath || record.event == EventKind::kSettle ||
                          record.event == EventKind::kFree || record.event == EventKind::kLimit;

@@ -12,6 +12,14 @@ std::vector<AuditViolation> Replay::Apply(const Record& record) {
   complaints_.clear();
   lent_.clear();
   two_holders_ = false;
+  if (record.event == EventKind::kRestore) {
+    Restore(record);
+    return complaints_;
+  }
+  // What belongs to the restored state of a job.
+  restoring_ =
+      restoring_ && (record.event == EventKind::kRelease || record.event == EventKind::kFenced ||
+                     record.event == EventKind::kOutside || record.event == EventKind::kDeath);
   if (record.event == EventKind::kAdmit) {
     if (jobs_.count(record.job) > 0)
       Complain("schema", "job " + std::to_string(record.job) + " is admitted twice");
@@ -128,12 +136,39 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       jobs_.erase(id);
       break;
     case EventKind::kPool:
+    case EventKind::kRestore:
     case EventKind::kAdmit:
     case EventKind::kBase:
     case EventKind::kWait:
     case EventKind::kDeny:
       break;
   }
+}
+
+/// A state that the log does not explain: believed, as far as it does not contradict itself.
+void Replay::Restore(const Record& record) {
+  const JobId id = record.job;
+  if (!restoring_) Complain("schema", "job " + std::to_string(id) + " is restored in the middle");
+  if (jobs_.count(id) > 0) Complain("schema", "job " + std::to_string(id) + " is restored twice");
+  ReplayJob job;
+  job.request = record.request;
+  job.limit = record.limit;
+  job.claim = record.claim;
+  job.piece = record.piece == 0 ? 1 : record.piece;
+  job.returns = record.returns;
+  job.drained = record.drained;
+  job.settled = record.settled;
+  if (record.text == PhaseName(Phase::kRunning)) job.where = Where::kIteration;
+  if (record.text == PhaseName(Phase::kUnprofiled)) job.where = Where::kUnknownIteration;
+  if (record.text == PhaseName(Phase::kParked)) job.where = Where::kTrough;
+  const auto flags = [&](const Extents& extents, std::vector<bool>* into) {
+    into->assign(units_.size(), false);
+    ForEach(extents, [&](ReplayUnit&, Units at) { (*into)[at] = true; });
+  };
+  flags(record.base, &job.base);
+  flags(record.last_trough, &job.last_trough);
+  Grant(id, &job, record.extents);
+  jobs_[id] = std::move(job);
 }
 
 void Replay::Expect(bool holds, const Record& record, const char* where) {

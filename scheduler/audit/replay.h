@@ -23,8 +23,8 @@ struct ReplayJob {
   Units claim = 0;
   Units piece = kWholeClaim;
   Units held = 0;
-  Units outside = 0;           // what counts against its limit
-  uint64_t outside_bytes = 0;  // all of it
+  Units outside = 0;              // what counts against its limit
+  uint64_t outside_bytes = 0;     // all of it
   std::vector<bool> base;         // held at the last two drained troughs
   std::vector<bool> last_trough;  // at the last one
   bool past_gate() const { return where == Where::kIteration || where == Where::kUnknownIteration; }
@@ -63,6 +63,7 @@ class Replay {
   /// Calls `change` for each unit of the extents that lies in the pool; complains about the others.
   template <typename Change>
   void ForEach(const Extents& extents, Change change);
+  void Restore(const Record& record);
   void Grant(JobId id, ReplayJob* job, const Extents& extents);
   void Reclaim(JobId id, ReplayJob* job, const Extents& extents);
   void Open(const Record& record, ReplayJob* job);
@@ -76,6 +77,7 @@ class Replay {
   std::map<JobId, ReplayJob> jobs_;
   std::map<JobId, Units> lent_;
   bool two_holders_ = false;
+  bool restoring_ = true;  // nothing has been decided yet
   std::vector<AuditViolation> complaints_;
 };
 

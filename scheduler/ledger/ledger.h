@@ -56,8 +56,8 @@ struct Job {
 
 /// The truth about one pool. A value: copy it, try an operation on the copy, look. Every operation
 /// either succeeds or leaves the ledger as it was and says precisely why not. It enforces I0, I1,
-/// h <= C <= L and h + outside <= L; whether an operation is *safe* (I3) is asked of scheduler/safety before it is
-/// made.
+/// h <= C <= L and h + outside <= L; whether an operation is *safe* (I3) is asked of
+/// scheduler/safety before it is made.
 ///
 /// Errors: kNotFound, no such job or release; kFailedPrecondition, the job's phase or holdings do
 /// not allow it; kInvalidArgument, amounts or extents that nobody may ask for; kResourceExhausted,
@@ -66,6 +66,10 @@ class Ledger {
  public:
   /// `unit_bytes` is used in texts only.
   Ledger(Units pool_units, uint64_t unit_bytes, Rules rules = {});
+
+  /// A ledger in the given state (snapshot.h). An error when it breaks an invariant.
+  static Result<Ledger> Restore(Units pool_units, uint64_t unit_bytes, Rules rules,
+                                const std::vector<Span>& spans, std::vector<Job> jobs);
 
   // registration
   /// I0, or a refusal that names the holders. The job is waiting afterwards.

@@ -12,8 +12,8 @@
 namespace sluice::scheduler {
 
 /// What jobs have of the GPU's memory outside the pool: arrays, managed memory, physical memory of
-/// their own, driver pools, graphs, contexts. None of it is lent. It is charged before the driver is
-/// asked, in bytes, against the *reserve*: what the GPU has beside the pool. A value, like the
+/// their own, driver pools, graphs, contexts. None of it is lent. It is charged before the driver
+/// is asked, in bytes, against the *reserve*: what the GPU has beside the pool. A value, like the
 /// ledger; an operation that fails leaves it as it was and says why.
 ///
 /// Charges add up requested bytes. What a driver rounds them to is not known here: the difference
@@ -34,14 +34,15 @@ class OutsideAccount {
   uint64_t charged() const;
   uint64_t charged(JobId job) const;
   uint64_t charged(JobId job, uint32_t family) const;
-  /// By family; empty for a job that was never charged.
-  std::map<uint32_t, uint64_t> families(JobId job) const;
-
- private:
   struct Entry {
     std::string title;
     std::map<uint32_t, uint64_t> families;
   };
+  const std::map<JobId, Entry>& jobs() const { return jobs_; }
+  /// By family; empty for a job that was never charged.
+  std::map<uint32_t, uint64_t> families(JobId job) const;
+
+ private:
   std::string Holders() const;
 
   uint64_t reserve_;

@@ -12,16 +12,16 @@ struct Name {
 };
 
 constexpr Name kNames[] = {
-    {EventKind::kPool, "pool"},     {EventKind::kAdmit, "admit"},
-    {EventKind::kLimit, "limit"},   {EventKind::kGate, "gate"},
-    {EventKind::kGrant, "grant"},   {EventKind::kRelease, "release"},
-    {EventKind::kFenced, "fenced"}, {EventKind::kReclaim, "reclaim"},
-    {EventKind::kTrough, "trough"}, {EventKind::kClaim, "claim"},
-    {EventKind::kBase, "base"},     {EventKind::kMismatch, "mismatch"},
-    {EventKind::kSettle, "settle"}, {EventKind::kWait, "wait"},
-    {EventKind::kDeny, "deny"},     {EventKind::kDeath, "death"},
-    {EventKind::kFree, "free"},     {EventKind::kLeave, "leave"},
-    {EventKind::kOutside, "outside"},
+    {EventKind::kPool, "pool"},         {EventKind::kRestore, "restore"},
+    {EventKind::kAdmit, "admit"},       {EventKind::kLimit, "limit"},
+    {EventKind::kGate, "gate"},         {EventKind::kGrant, "grant"},
+    {EventKind::kRelease, "release"},   {EventKind::kFenced, "fenced"},
+    {EventKind::kReclaim, "reclaim"},   {EventKind::kTrough, "trough"},
+    {EventKind::kClaim, "claim"},       {EventKind::kBase, "base"},
+    {EventKind::kMismatch, "mismatch"}, {EventKind::kSettle, "settle"},
+    {EventKind::kWait, "wait"},         {EventKind::kDeny, "deny"},
+    {EventKind::kDeath, "death"},       {EventKind::kFree, "free"},
+    {EventKind::kLeave, "leave"},       {EventKind::kOutside, "outside"},
 };
 
 }  // namespace

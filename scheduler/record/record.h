@@ -15,9 +15,12 @@
 namespace sluice::scheduler {
 
 enum class EventKind : uint8_t {
-  kPool,   // units, unit_bytes, policy, bytes (what the GPU has outside the pool); always first
-  kAdmit,  // request, limit, name
-  kLimit,  // limit, request
+  kPool,     // units, unit_bytes, policy, bytes (what the GPU has outside the pool); always first
+  kRestore,  // a job that another daemon knew, right behind the pool: name, request, limit, text
+             // (its phase), claim, piece, returns, drained, settled, extents (all it holds), base,
+             // last_trough. outside, release, fenced and death follow where they apply.
+  kAdmit,    // request, limit, name
+  kLimit,    // limit, request
   kGate,   // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the
            // first group, may be empty)
   kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), reclaim
@@ -60,8 +63,11 @@ struct Record {
   bool profiled = false;
   bool drained = false;
   bool sums_only = false;
+  bool settled = false;
   Extents extents;
-  Extents reclaim;  // kGrant: spare units of the job that become free in the same step
+  Extents base;         // kRestore
+  Extents last_trough;  // kRestore
+  Extents reclaim;      // kGrant: spare units of the job that become free in the same step
 };
 
 /// "grant", "fenced", ...: the value of the key `event`.

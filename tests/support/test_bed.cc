@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,18 +53,36 @@ TestBed::TestBed(const BedOptions& options)
       Must(cli::SimulatedGpu::Up(layout_, work_.File("gpu"), memory, machine), "simulated GPU"));
   const ::sluice::Status made = cli::MakeRuntimeDir(runtime_dir());
   if (!made.ok()) throw std::runtime_error(made.message());
-  if (!options.start_noded) return;
+  options_ = options;
+  if (options.start_noded) StartDaemon();
+}
 
-  log_ = std::make_unique<EventLog>(work_.File("events.jsonl"));
+void TestBed::StartDaemon() {
+  const std::string number = logs_.empty() ? "" : "-" + std::to_string(logs_.size());
+  logs_.push_back(std::make_unique<EventLog>(work_.File("events" + number + ".jsonl")));
   cli::DaemonOptions daemon;
-  daemon.program = options.noded.empty() ? layout_.Program("sluice-noded") : options.noded;
+  daemon.program = options_.noded.empty() ? layout_.Program("sluice-noded") : options_.noded;
   daemon.runtime_dir = runtime_dir();
   daemon.log_file = daemon_log();
-  daemon.flags = {"--pool",   options.pool,   "--lease-unit", options.unit,
-                  "--handle", options.handle, "--event-log",  log_->path()};
+  daemon.flags = {"--pool",   options_.pool,   "--lease-unit", options_.unit,
+                  "--handle", options_.handle, "--event-log",  log().path()};
   if (oracle_) daemon.flags.insert(daemon.flags.end(), {"--oracle", "--poison"});
-  daemon.flags.insert(daemon.flags.end(), options.noded_flags.begin(), options.noded_flags.end());
+  // A bed that is torn down kills its daemon; what a keeper holds then would outlive the bed.
+  if (options_.keeper) {
+    daemon.flags.insert(daemon.flags.end(),
+                        {"--keeper", layout_.Program("sluice-keeper"), "--keeper-linger", "2"});
+  } else {
+    daemon.flags.insert(daemon.flags.end(), {"--keeper", "off"});
+  }
+  daemon.flags.insert(daemon.flags.end(), options_.noded_flags.begin(), options_.noded_flags.end());
   daemon_ = Must(cli::DaemonProcess::Start(daemon, environment()), "noded");
+}
+
+void TestBed::KillDaemon() {
+  if (::kill(daemon_->pid(), SIGKILL) != 0) throw std::runtime_error("the daemon is gone already");
+  while (!daemon_->Ended().has_value()) {
+  }
+  daemon_.reset();
 }
 
 cli::Environment TestBed::environment() const {

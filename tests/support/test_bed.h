@@ -32,7 +32,8 @@ struct BedOptions {
   std::vector<std::string> noded_flags;  // beyond pool, lease unit, handle, event log, oracle
   std::string noded;                     // another program in the place of sluice-noded
   bool start_noded = true;
-  bool oracle = true;  // and poison
+  bool keeper = false;  // what a killed daemon leaves outlives it (RestartDaemon)
+  bool oracle = true;   // and poison
 };
 
 struct JobSpec {
@@ -59,8 +60,18 @@ class TestBed {
   nlohmann::json Status() const;
   /// Ends the daemon in an orderly way; the event log is complete afterwards.
   void StopDaemon();
+  /// Kills the daemon.
+  void KillDaemon();
+  /// Starts another one in its place, with a log of its own, which is log() from then on.
+  void StartDaemon();
+  void RestartDaemon() {
+    KillDaemon();
+    StartDaemon();
+  }
 
-  EventLog& log() { return *log_; }
+  EventLog& log() { return *logs_.back(); }
+  /// Of all daemons, the first one's first.
+  std::vector<std::unique_ptr<EventLog>>& logs() { return logs_; }
   cli::GpuStats GpuStats() const;
   const cli::WorkDir& work() const { return work_; }
   std::string runtime_dir() const { return work_.File("run"); }
@@ -73,7 +84,8 @@ class TestBed {
   cli::Layout layout_;
   bool oracle_;
   std::optional<cli::SimulatedGpu> gpu_;
-  std::unique_ptr<EventLog> log_;
+  BedOptions options_;
+  std::vector<std::unique_ptr<EventLog>> logs_;
   std::optional<cli::DaemonProcess> daemon_;
 };
 

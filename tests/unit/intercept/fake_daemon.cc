@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -165,6 +166,7 @@ void FakeDaemon::Serve() {
       const std::lock_guard lock(mutex_);
       counted_[count.family] = count.bytes;
     }
+    if (type == FrameType::kResume) TakeDeclaration(frame);
     if (type == FrameType::kHello) on_hello ? on_hello() : HandShake();
     {
       const std::lock_guard lock(mutex_);
@@ -306,7 +308,37 @@ void FakeDaemon::SendRaw(const void* bytes, size_t count) {
   SendWithFds(socket_, bytes, count, {});
 }
 
-void FakeDaemon::HangUp() { shutdown(socket_, SHUT_RDWR); }
+void FakeDaemon::HangUp() {
+  if (!options_.socket_is_kept) unlink(path_.c_str());
+  shutdown(socket_, SHUT_RDWR);
+}
+
+void FakeDaemon::TakeDeclaration(const Bytes& frame) {
+  protocol::Resume resume{};
+  memcpy(static_cast<void*>(&resume), frame.data(), frame.size());
+  {
+    const std::lock_guard lock(mutex_);
+    if (!declaring_) std::fill(held_.begin(), held_.end(), false);
+    declaring_ = (resume.header.flags & protocol::kLastFrame) == 0;
+    for (uint32_t i = 0; resume.part == protocol::ResumePart::kHeld && i < resume.count; ++i) {
+      for (uint32_t u = 0; u < resume.extent[i].length; ++u) {
+        held_[resume.extent[i].offset + u] = true;
+      }
+    }
+    if (declaring_) return;
+  }
+  int fd = -1;
+  void* page = MakePage("daemon", sizeof *daemon, &fd);
+  memcpy(page, static_cast<const void*>(daemon), sizeof *daemon);
+  munmap(daemon, WholePages(sizeof *daemon));
+  daemon = static_cast<protocol::DaemonPage*>(page);
+  client->resume_wanted.store(0);
+  protocol::Resumed resumed{};
+  resumed.header = Head(FrameType::kResumed, sizeof resumed, 0);
+  resumed.major = protocol::kMajor;
+  resumed.minor = protocol::kMinor;
+  SendWithFds(socket_, &resumed, sizeof resumed, {fd});
+}
 
 std::vector<FakeDaemon::Bytes> FakeDaemon::Wait(FrameType type, size_t count) {
   std::vector<Bytes> found;

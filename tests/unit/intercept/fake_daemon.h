@@ -31,6 +31,7 @@ class FakeDaemon {
     uint64_t outside_bytes = 1 << 20;
     uint16_t minor = protocol::kMinor;
     bool sealed = true;
+    bool socket_is_kept = false;  // after HangUp a client finds the job's socket again
   };
   /// A client's frame as it came.
   using Bytes = std::vector<uint8_t>;
@@ -54,6 +55,8 @@ class FakeDaemon {
   void Notice(const char* text);
   void Close(const char* text);
   void SendRaw(const void* bytes, size_t count);
+  /// The daemon dies. With socket_is_kept another one takes its place: it answers a whole
+  /// declaration with a page of its own, and has the units that the declaration names.
   void HangUp();
   /// The default answer to a Lease, Gate or Charge.
   void AnswerAsUsual(const protocol::Header& request);
@@ -80,6 +83,7 @@ class FakeDaemon {
  private:
   void Serve();
   void HandShake();
+  void TakeDeclaration(const Bytes& frame);
   void* MakePage(const char* name, size_t bytes, int* fd);
   std::vector<protocol::Extent> TakeUnits(uint32_t count);
   void AnswerCharge(const protocol::Charge& charge);
@@ -95,6 +99,7 @@ class FakeDaemon {
   uint64_t epoch_ = 0;
   std::vector<int> page_fds_;
   std::vector<bool> held_;
+  bool declaring_ = false;
   std::vector<Bytes> frames_;
   std::map<uint32_t, uint64_t> charged_;
   std::map<uint32_t, uint64_t> counted_;

@@ -38,6 +38,7 @@ class FakeDevice : public gpu::Device {
     for (uint32_t i = 0; i < count; ++i) fds.emplace_back(::memfd_create("handle", MFD_CLOEXEC));
     return fds;
   }
+  void AdoptHandles(const std::vector<int>&, uint64_t) override {}
   Status Poison(uint64_t offset, uint64_t bytes) override {
     poisoned.emplace_back(offset, bytes);
     return {};

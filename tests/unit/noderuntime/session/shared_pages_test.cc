@@ -65,8 +65,6 @@ TEST_F(SharedPagesTest, BothSidesSeeTheSameBytes) {
       static_cast<protocol::ClientPage*>(Map(pages().client_fd(), PROT_READ | PROT_WRITE));
   const auto* daemon =
       static_cast<const protocol::DaemonPage*>(Map(pages().daemon_fd(), PROT_READ));
-  // The mappings live on without the descriptors.
-  pages().CloseFds();
   client->head.store(3);
   EXPECT_EQ(pages().client().head.load(), 3u);
   pages().daemon().flags.store(protocol::kPressure);

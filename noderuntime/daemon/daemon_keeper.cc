@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// What the next daemon will need, put where it outlives this one.
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "noderuntime/daemon/daemon.h"
+
+namespace sluice::noded {
+
+using keeper::Kind;
+
+namespace {
+
+constexpr Kind kPages[] = {Kind::kMarkPage, Kind::kClientPage, Kind::kDaemonPage};
+constexpr Kind kHolder[] = {Kind::kLiveness, Kind::kPidfd};
+
+}  // namespace
+
+Status Daemon::StartKeeper() {
+  Result<keeper::KeeperClient> started = keeper::KeeperClient::Start(
+      options_.keeper, options_.runtime_dir, static_cast<uint32_t>(options_.keeper_linger_s));
+  if (!started.ok()) return started.status();
+  keeper_.emplace(std::move(*started));
+  return WatchKeeper();
+}
+
+Status Daemon::WatchKeeper() {
+  const auto token = loop_.Add(keeper_->fd(), EPOLLRDHUP, [this](uint32_t) {
+    LoseKeeper(Status(StatusCode::kUnavailable, "it ended"));
+  });
+  if (!token.ok()) return token.status();
+  keeper_token_ = *token;
+  return {};
+}
+
+void Daemon::LoseKeeper(const Status& why) {
+  if (!keeper_.has_value()) return;
+  spdlog::warn("the keeper: {}", why.message());
+  loop_.Remove(keeper_token_);
+  keeper_.reset();
+  // Another one in its place, once: what it is to keep is all here.
+  if (stopping_ || std::exchange(keeper_replaced_, true)) return;
+  Status status = StartKeeper();
+  if (status.ok()) status = StoreEverything();
+  if (status.ok()) return;
+  keeper_.reset();
+  spdlog::error(
+      "no keeper: if this daemon is killed now, its jobs keep what they hold and get no "
+      "more ({})",
+      status.message());
+}
+
+Status Daemon::StoreEverything() {
+  if (!notebook_.has_value()) {
+    Result<keeper::Notebook> made = keeper::Notebook::Create();
+    if (!made.ok()) return made.status();
+    notebook_.emplace(std::move(*made));
+  }
+  Status status = keeper_->Store({Kind::kPoolHandle, 0, 0}, access_.handles);
+  for (auto& [id, job] : jobs_) {
+    if (status.ok()) status = keeper_->Store(Kind::kListener, id, job.listener.get());
+    const auto launcher = controls_.find(job.launcher);
+    if (status.ok() && launcher != controls_.end()) {
+      status = keeper_->Store(Kind::kLauncher, id, launcher->second.connection.fd());
+    }
+    const Client* client = SessionOf(id);
+    if (status.ok() && client != nullptr) {
+      status = StoreSession(id, client->session->pages(), client->session->liveness_fd(),
+                            client->session->peer().pidfd.get());
+    } else if (status.ok() && job.absent.has_value()) {
+      status =
+          StoreSession(id, job.absent->pages, job.absent->liveness.get(), job.absent->pidfd.get());
+    } else if (status.ok() && job.holder.has_value()) {
+      status = keeper_->Store(Kind::kLiveness, id, job.holder->liveness());
+      if (status.ok()) status = keeper_->Store(Kind::kPidfd, id, job.holder->pidfd());
+    }
+  }
+  // Last: who finds it finds the rest.
+  SaveState();
+  if (status.ok()) status = keeper_->Store(Kind::kState, 0, notebook_->fd());
+  return status;
+}
+
+Status Daemon::StoreSession(flow::JobId job, const session::SharedPages& pages, int liveness,
+                            int pidfd) {
+  const int fds[] = {pages.mark_fd(), pages.client_fd(), pages.daemon_fd()};
+  Status status;
+  for (size_t i = 0; i < std::size(fds) && status.ok(); ++i) {
+    status = keeper_->Store(kPages[i], job, fds[i]);
+  }
+  if (status.ok()) status = keeper_->Store(Kind::kLiveness, job, liveness);
+  if (status.ok()) status = keeper_->Store(Kind::kPidfd, job, pidfd);
+  return status;
+}
+
+void Daemon::Keep(Kind kind, flow::JobId job, int fd) {
+  if (!keeper_.has_value()) return;
+  if (Status s = keeper_->Store(kind, job, fd); !s.ok()) LoseKeeper(s);
+}
+
+void Daemon::KeepSession(flow::JobId job, const session::Session& session) {
+  if (!keeper_.has_value()) return;
+  const Status status =
+      StoreSession(job, session.pages(), session.liveness_fd(), session.peer().pidfd.get());
+  if (!status.ok()) LoseKeeper(status);
+}
+
+void Daemon::DropKept(flow::JobId job, bool holder_stays) {
+  if (!keeper_.has_value()) return;
+  Status status;
+  for (const Kind kind : kPages) {
+    if (status.ok()) status = keeper_->Drop(kind, job);
+  }
+  for (const Kind kind : kHolder) {
+    if (status.ok() && !holder_stays) status = keeper_->Drop(kind, job);
+  }
+  if (!status.ok()) LoseKeeper(status);
+}
+
+void Daemon::DropKeptJob(flow::JobId job) {
+  if (!keeper_.has_value()) return;
+  Status status = keeper_->Drop(Kind::kListener, job);
+  if (status.ok()) status = keeper_->Drop(Kind::kLauncher, job);
+  if (!status.ok()) LoseKeeper(status);
+  DropKept(job, false);
+}
+
+/// A copy into shared memory, no system call: done before anybody is told of a grant, and at the
+/// end of each turn in which something changed.
+void Daemon::SaveState() {
+  saved_changes_ = flow_->changes();
+  state_dirty_ = false;
+  if (!notebook_.has_value()) return;
+  KeptState state;
+  state.unit_bytes = options_.unit_bytes;
+  state.handle_bytes = options_.handle_bytes;
+  state.handles = static_cast<uint32_t>(access_.handles.size());
+  state.gpu = options_.gpu;
+  state.device_uuid = access_.device_uuid;
+  state.daemon_pid = ::getpid();
+  state.poison = options_.poison;
+  state.next_job = next_job_;
+  for (const auto& [id, job] : jobs_) {
+    state.jobs.push_back({id, job.spec.name, job.limit_bytes, job.request_bytes, job.spec.limit,
+                          job.spec.request, job.pid, job.session_number, job.minor});
+  }
+  flow_bytes_.Clear();
+  flow_->Save(&flow_bytes_);
+  state.flow.assign(flow_bytes_.bytes().begin(), flow_bytes_.bytes().end());
+  state_bytes_.Clear();
+  Write(state, &state_bytes_);
+  if (!notebook_->Write(state_bytes_.bytes()) && !std::exchange(too_large_, true)) {
+    spdlog::error("the state of this daemon is too large to be kept ({} bytes)",
+                  state_bytes_.bytes().size());
+  }
+}
+
+}  // namespace sluice::noded

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// sluice-keeper RUNTIME-DIR LINGER-SECONDS READY-FD: started by sluice-noded, never by hand.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "noderuntime/keeper/server.h"
+#include "noderuntime/session/socket.h"
+
+namespace {
+
+constexpr int kLookMs = 500;
+
+int64_t NowMs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "sluice-keeper belongs to sluice-noded, which starts it\n");
+    return 2;
+  }
+  const std::string path = std::string(argv[1]) + "/keeper.sock";
+  const int64_t linger_ms = std::atoll(argv[2]) * 1000;
+  const int ready = std::atoi(argv[3]);
+  rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // no core file with other people's descriptors
+  // It outlives the terminal and the daemon. SIGTERM ends it: whoever sends that means it.
+  for (const int number : {SIGHUP, SIGINT, SIGPIPE}) ::signal(number, SIG_IGN);
+  // The daemon that starts us holds the folder's lock: a socket that is there is a dead keeper's.
+  ::unlink(path.c_str());
+  sluice::Result<sluice::UniqueFd> listener = sluice::session::ListenAt(path);
+  if (!listener.ok()) {
+    std::fprintf(stderr, "sluice-keeper: %s\n", listener.status().message().c_str());
+    return 1;
+  }
+  static sluice::keeper::Server server(std::move(*listener), linger_ms);
+  const bool told = ::write(ready, "k", 1) == 1;
+  ::close(ready);
+  while (told && server.RunOnce(NowMs(), kLookMs)) {
+  }
+  ::unlink(path.c_str());
+  return 0;
+}

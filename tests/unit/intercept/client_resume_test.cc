@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// A client whose daemon dies, and another one that takes its place.
+#include <cstring>
+
+#include "tests/unit/intercept/client_fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using protocol::FrameType;
+using protocol::ResumePart;
+
+class ClientResume : public ClientTest {
+ protected:
+  void SetUp() override { Start({.socket_is_kept = true}); }
+
+  /// Everything of one part, of all declarations so far.
+  std::vector<protocol::Resume> Declared(ResumePart part) {
+    std::vector<protocol::Resume> parts;
+    for (const FakeDaemon::Bytes& frame : daemon->Wait(FrameType::kResume, 1)) {
+      protocol::Resume resume{};
+      memcpy(static_cast<void*>(&resume), frame.data(), frame.size());
+      if (resume.part == part) parts.push_back(resume);
+    }
+    return parts;
+  }
+};
+
+TEST_F(ClientResume, TellsWhatItHoldsAndAsksAgain) {
+  const CUdeviceptr a = AllocAsync(2 * kUnit);
+  daemon->HangUp();
+  testing::internal::CaptureStderr();
+  const CUdeviceptr b = AllocAsync(4 * kUnit);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(b, a + 2 * kUnit);
+  const auto held = Declared(ResumePart::kHeld);
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].count, 1u);
+  EXPECT_EQ(held[0].extent[0].offset, 0u);
+  EXPECT_EQ(held[0].extent[0].length, 2u);
+  EXPECT_EQ(held[0].epoch, 1u);
+  EXPECT_EQ(Declared(ResumePart::kReleased).at(0).count, 0u);
+  EXPECT_EQ(daemon->held_units(), 6u);
+  EXPECT_EQ(daemon->Count(FrameType::kLease), 2u) << "the first, and one that was made again";
+}
+
+// A grant of which only a part came was never given.
+TEST_F(ClientResume, APartOfAnAnswerCountsForNothing) {
+  AllocAsync(kUnit);
+  daemon->on_request = [this](const protocol::Header& request) {
+    daemon->on_request = nullptr;
+    daemon->Grant(request.seq, {{4, 4}}, protocol::kNoGate, false, 9);
+    daemon->HangUp();
+  };
+  AllocAsync(4 * kUnit);
+  const auto held = Declared(ResumePart::kHeld);
+  ASSERT_EQ(held.size(), 1u);
+  ASSERT_EQ(held[0].count, 1u);
+  EXPECT_EQ(held[0].extent[0].length, 1u);
+  EXPECT_EQ(daemon->held_units(), 5u);
+}
+
+TEST_F(ClientResume, NamesReleasesThatTheGpuHasNotPassed) {
+  const CUdeviceptr a = AllocAsync(3 * kUnit);
+  AllocAsync(kUnit);
+  Launch("before");
+  ASSERT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  for (int i = 0; i < 20; ++i) Launch("until it is marked");
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(driver.table().cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  ASSERT_EQ(client->PoolTrimTo(pool, 0), CUDA_SUCCESS);
+  const auto releases = daemon->Wait(FrameType::kRelease, 1);
+  daemon->HangUp();
+  AllocAsync(6 * kUnit);
+  const auto released = Declared(ResumePart::kReleased);
+  ASSERT_EQ(released.size(), 1u);
+  ASSERT_EQ(released[0].count, 1u);
+  EXPECT_EQ(released[0].extent[0].length, 3u);
+  const auto fence = Declared(ResumePart::kFence);
+  ASSERT_EQ(fence.size(), 1u);
+  EXPECT_EQ(fence[0].count, 1u);
+  EXPECT_EQ(fence[0].header.flags & protocol::kLastFrame, protocol::kLastFrame);
+}
+
+// Nobody asks for memory; the next launch sees the word in the client's page.
+TEST_F(ClientResume, ComesWhenItIsCalled) {
+  AllocAsync(kUnit);
+  daemon->HangUp();
+  Launch("does not know");
+  EXPECT_EQ(daemon->Count(FrameType::kResume), 0u);
+  daemon->client->resume_wanted.store(1);
+  Launch("is called");
+  EXPECT_EQ(Declared(ResumePart::kHeld).size(), 1u);
+  Launch("has been there");
+  EXPECT_EQ(Declared(ResumePart::kHeld).size(), 1u);
+}
+
+TEST_F(ClientResume, ReadsTheNewDaemonsPage) {
+  AllocAsync(kUnit);
+  daemon->HangUp();
+  AllocAsync(2 * kUnit);
+  size_t free_bytes = 0;
+  size_t total = 0;
+  daemon->daemon->limit_units.store(7);
+  ASSERT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 7 * kUnit);
+}
+
+TEST_F(ClientResume, GoesOnAgainAndAgain) {
+  for (uint32_t i = 0; i < 5; ++i) {
+    AllocAsync(kUnit);
+    daemon->HangUp();
+  }
+  AllocAsync(kUnit);
+  EXPECT_EQ(daemon->held_units(), 6u);
+}
+
+// A daemon that ends a session with a reason is not one that died.
+TEST_F(ClientResume, ARefusalIsFinal) {
+  AllocAsync(kUnit);
+  daemon->on_request = [this](const protocol::Header&) { daemon->Close("you broke a rule"); };
+  testing::internal::CaptureStderr();
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, 4 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "you broke a rule"));
+  EXPECT_EQ(daemon->Count(FrameType::kResume), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::test
