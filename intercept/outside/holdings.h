@@ -12,8 +12,9 @@ namespace sluice {
 enum class Thing : uint8_t {
   kArray = 1,  // CUarray or CUmipmappedArray
   kPointer,    // a device address that the driver gave: managed, driver pool, IPC
-  kPhysical,   // CUmemGenericAllocationHandle
-  kMapping,    // a mapped range, by its start; `link` is the handle
+  kPhysical,   // CUmemGenericAllocationHandle; `link` is the memory, `refs` how often it was given out
+  kMapping,    // a mapped range, by its start; `link` is the memory
+  kMemory,     // physical memory, by a number of ours: it outlives its handles, which come again
   kHost,       // pinned or registered host memory
   kPool,       // CUmemoryPool; `link` is a PoolKind, `bytes` what is used of it, `high` the most
   kGraphExec,  // an instantiated graph; `link` is what launches of it are recorded as
@@ -37,7 +38,7 @@ struct Holding {
   uint64_t link;    // another thing's key, by kind
   uint32_t family;  // protocol::Family; 0: neither charged nor counted
   uint32_t refs;    // handles that the program has of it
-  uint32_t mapped;  // kPhysical: ranges it is mapped in
+  uint32_t mapped;  // kMemory: ranges it is mapped in; its `refs` are its handles
   Thing thing;
 };
 

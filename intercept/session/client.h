@@ -85,8 +85,11 @@ class Client {
   }
   template <class Key, class Issue>
   CUresult FreeOutside(Thing thing, Key key, Issue issue) {
+    // Taken out before the driver has it back: a moment later the handle may be somebody else's.
+    Holding held{};
+    const bool known = Forget(thing, KeyOf(key), &held);
     const CUresult result = issue();
-    if (result == CUDA_SUCCESS) GiveUp(thing, KeyOf(key));
+    if (known) result == CUDA_SUCCESS ? GiveUp(held) : Keep(held);
     return result;
   }
   CUresult AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags);
@@ -275,13 +278,14 @@ class Client {
   void KeepCounted(Thing thing, uint64_t key, uint64_t bytes, protocol::Family family);
   void KeepContext(CUcontext context, bool charged);
   bool Forget(Thing thing, uint64_t key, Holding* out);
-  void GiveUp(Thing thing, uint64_t key);
+  void GiveUp(const Holding& holding);
   void Count(protocol::Family family, int64_t change);
   void SendCount(protocol::Family family);
   CUresult DeclareOutside();
   void ForgetContextOutside();
   uint64_t OutsideInLimit() const;
-  void UnmapOne(const Holding& mapping);
+  void KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, protocol::Family family);
+  void DropMemory(uint64_t memory, bool mapping);
 
   // client_streams.cc
   CUresult SlotOf(CUstream stream, uint32_t* slot);
@@ -357,6 +361,7 @@ class Client {
   std::atomic<bool> settle_again_{false};
   std::atomic<uint64_t> pools_charged_{0};  // changed under settle_lock_
 
+  uint64_t memories_made_ = 0;              // under outside_lock_
   std::atomic<uint32_t> captures_{0};       // that are open, at least
   Holdings holdings_;                       // under outside_lock_
   std::atomic<uint64_t> outside_bytes_{0};  // charged, contexts apart

@@ -44,9 +44,8 @@ uint64_t Client::GraphId(CUgraphExec exec) {
 }
 
 CUresult Client::GraphExecDestroy(CUgraphExec exec) {
-  const CUresult result = driver_->cuGraphExecDestroy(exec);
-  if (result == CUDA_SUCCESS) GiveUp(Thing::kGraphExec, KeyOf(exec));
-  return result;
+  return FreeOutside(Thing::kGraphExec, exec,
+                     [=, this] { return driver_->cuGraphExecDestroy(exec); });
 }
 
 }  // namespace sluice

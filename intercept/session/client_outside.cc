@@ -98,9 +98,8 @@ bool Client::Forget(Thing thing, uint64_t key, Holding* out) {
 }
 
 // The program has let go of it: whoever pays for it pays no longer.
-void Client::GiveUp(Thing thing, uint64_t key) {
-  Holding gone{};
-  if (!Forget(thing, key, &gone) || gone.family == 0) return;
+void Client::GiveUp(const Holding& gone) {
+  if (gone.family == 0) return;
   const auto family = static_cast<Family>(gone.family);
   if (gone.family >= kFirstCounted) {
     Count(family, -static_cast<int64_t>(gone.bytes));
@@ -152,7 +151,8 @@ CUresult Client::DeclareOutside() {
         holding.family = static_cast<uint32_t>(Family::kContext);
         holding.bytes = 1;
         ++contexts;
-      } else if (holding.family == static_cast<uint32_t>(Family::kPhysical)) {
+      } else if (holding.thing == Thing::kMemory &&
+                 holding.family == static_cast<uint32_t>(Family::kPhysical)) {
         physical += holding.bytes;
       }
     });
@@ -186,7 +186,7 @@ void Client::ForgetContextOutside() {
     holdings_.ForEach([&](Holding& holding) {
       if (holding.thing == Thing::kContext || holding.thing == Thing::kHost) return;
       if (holding.family < kFirstCounted) charged[holding.family] += holding.bytes;
-      if (holding.thing == Thing::kPhysical || holding.thing == Thing::kMapping) return;
+      if (holding.thing == Thing::kMemory) return;
       if (holding.family == static_cast<uint32_t>(Family::kImported)) imported += holding.bytes;
       holding.family = 0;  // its handle may still come to be given up
     });

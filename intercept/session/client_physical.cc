@@ -28,13 +28,44 @@ CUresult Client::CreatePhysical(CUmemGenericAllocationHandle* handle, size_t byt
         .PrintOnce();
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  return AllocOutside(Family::kPhysical, Thing::kPhysical, handle, bytes, issue);
+  if (const CUresult result = Charge(Family::kPhysical, bytes); result != CUDA_SUCCESS) {
+    return result;
+  }
+  const CUresult result = issue();
+  if (result == CUDA_SUCCESS) {
+    KeepPhysical(*handle, bytes, Family::kPhysical);
+  } else {
+    Uncharge(Family::kPhysical, bytes);
+  }
+  return result;
+}
+
+void Client::KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, Family family) {
+  const LockGuard guard(outside_lock_);
+  const uint64_t memory = ++memories_made_;
+  static_cast<void>(holdings_.Insert(
+      {memory, bytes, 0, 0, static_cast<uint32_t>(family), 1, 0, Thing::kMemory}));
+  static_cast<void>(holdings_.Insert({handle, 0, 0, memory, 0, 1, 0, Thing::kPhysical}));
+}
+
+// A handle or a mapping of it is gone; with the last of them it is the driver's again.
+void Client::DropMemory(uint64_t memory, bool mapping) {
+  Holding gone{};
+  {
+    const LockGuard guard(outside_lock_);
+    Holding* known = holdings_.Find(Thing::kMemory, memory);
+    if (known == nullptr) return;
+    --(mapping ? known->mapped : known->refs);
+    if (known->mapped > 0 || known->refs > 0) return;
+    static_cast<void>(holdings_.Take(Thing::kMemory, memory, &gone));
+  }
+  GiveUp(gone);
 }
 
 CUresult Client::ImportPhysical(CUmemGenericAllocationHandle* handle, void* os_handle,
                                 CUmemAllocationHandleType type) {
   const CUresult result = driver_->cuMemImportFromShareableHandle(handle, os_handle, type);
-  if (result == CUDA_SUCCESS) KeepCounted(Thing::kPhysical, *handle, 0, Family::kImported);
+  if (result == CUDA_SUCCESS) KeepPhysical(*handle, 0, Family::kImported);
   return result;
 }
 
@@ -42,40 +73,49 @@ CUresult Client::RetainPhysical(CUmemGenericAllocationHandle* handle, void* addr
   const CUresult result = driver_->cuMemRetainAllocationHandle(handle, address);
   if (result != CUDA_SUCCESS) return result;
   const LockGuard guard(outside_lock_);
-  Holding* known = holdings_.Find(Thing::kPhysical, *handle);
-  if (known != nullptr) {
-    ++known->refs;
-    return result;
-  }
-  // A driver may answer with another handle for the same memory: it keeps the first one's entry.
   const Holding* mapping = holdings_.FindMapping(reinterpret_cast<uintptr_t>(address));
   if (mapping == nullptr) return result;
-  Holding* origin = holdings_.Find(Thing::kPhysical, mapping->link);
-  if (origin == nullptr) return result;
-  ++origin->refs;
-  static_cast<void>(holdings_.Insert({*handle, 0, 0, origin->key, 0, 1, 0, Thing::kPhysical}));
+  const uint64_t memory = mapping->link;
+  Holding* known = holdings_.Find(Thing::kMemory, memory);
+  if (known == nullptr) return result;
+  ++known->refs;
+  // The same handle again, or another one for the same memory.
+  Holding* again = holdings_.Find(Thing::kPhysical, *handle);
+  if (again != nullptr) {
+    ++again->refs;
+  } else {
+    static_cast<void>(holdings_.Insert({*handle, 0, 0, memory, 0, 1, 0, Thing::kPhysical}));
+  }
   return result;
 }
 
 CUresult Client::ReleasePhysical(CUmemGenericAllocationHandle handle) {
-  const CUresult result = driver_->cuMemRelease(handle);
-  if (result != CUDA_SUCCESS) return result;
-  uint64_t gone = 0;
+  uint64_t memory = 0;
   {
+    // Before the driver may give the handle to somebody else.
     const LockGuard guard(outside_lock_);
     Holding* known = holdings_.Find(Thing::kPhysical, handle);
-    if (known == nullptr) return result;
-    if (known->family == 0) {  // another handle of the memory behind `link`
-      Holding dropped{};
-      const uint64_t origin = known->link;
-      static_cast<void>(holdings_.Take(Thing::kPhysical, handle, &dropped));
-      known = holdings_.Find(Thing::kPhysical, origin);
-      if (known == nullptr) return result;
+    if (known != nullptr) {
+      memory = known->link;
+      Holding gone{};
+      if (--known->refs == 0) {
+        static_cast<void>(holdings_.Take(Thing::kPhysical, handle, &gone));
+      }
     }
-    if (--known->refs > 0 || known->mapped > 0) return result;
-    gone = known->key;
   }
-  GiveUp(Thing::kPhysical, gone);
+  const CUresult result = driver_->cuMemRelease(handle);
+  if (memory == 0) return result;
+  if (result == CUDA_SUCCESS) {
+    DropMemory(memory, false);
+    return result;
+  }
+  const LockGuard guard(outside_lock_);
+  Holding* known = holdings_.Find(Thing::kPhysical, handle);
+  if (known != nullptr) {
+    ++known->refs;
+  } else {
+    static_cast<void>(holdings_.Insert({handle, 0, 0, memory, 0, 1, 0, Thing::kPhysical}));
+  }
   return result;
 }
 
@@ -86,47 +126,31 @@ CUresult Client::MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
   uint64_t counted = 0;
   {
     const LockGuard guard(outside_lock_);
-    Holding* known = holdings_.Find(Thing::kPhysical, handle);
-    if (known != nullptr && known->family == 0) {
-      known = holdings_.Find(Thing::kPhysical, known->link);
-    }
+    const Holding* named = holdings_.Find(Thing::kPhysical, handle);
+    if (named == nullptr) return result;
+    const uint64_t memory = named->link;
+    Holding* known = holdings_.Find(Thing::kMemory, memory);
     if (known == nullptr) return result;
     ++known->mapped;
     if (known->family == static_cast<uint32_t>(Family::kImported) && known->bytes < bytes) {
       counted = bytes - known->bytes;
       known->bytes = bytes;
     }
-    static_cast<void>(
-        holdings_.Insert({address, bytes, 0, known->key, 0, 1, 0, Thing::kMapping}));
+    static_cast<void>(holdings_.Insert({address, bytes, 0, memory, 0, 1, 0, Thing::kMapping}));
   }
   if (counted > 0) Count(Family::kImported, static_cast<int64_t>(counted));
   return result;
 }
 
-void Client::UnmapOne(const Holding& mapping) {
-  {
-    const LockGuard guard(outside_lock_);
-    Holding gone{};
-    if (!holdings_.Take(Thing::kMapping, mapping.key, &gone)) return;
-    Holding* known = holdings_.Find(Thing::kPhysical, gone.link);
-    if (known == nullptr || --known->mapped > 0 || known->refs > 0) return;
-  }
-  GiveUp(Thing::kPhysical, mapping.link);
-}
-
 CUresult Client::UnmapPhysical(CUdeviceptr address, size_t bytes) {
   const CUresult result = driver_->cuMemUnmap(address, bytes);
   if (result != CUDA_SUCCESS) return result;
-  // A range may cover several mappings.
+  // A range may cover several mappings. Nobody else can map there before this call returns: the
+  // addresses are the program's.
   for (CUdeviceptr at = address; at - address < bytes;) {
     Holding mapping{};
-    {
-      const LockGuard guard(outside_lock_);
-      const Holding* known = holdings_.Find(Thing::kMapping, at);
-      if (known == nullptr) return result;
-      mapping = *known;
-    }
-    UnmapOne(mapping);
+    if (!Forget(Thing::kMapping, at, &mapping)) return result;
+    DropMemory(mapping.link, true);
     at += mapping.bytes;
   }
   return result;

@@ -56,10 +56,11 @@ CUresult Client::PoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
 }
 
 CUresult Client::PoolDestroy(CUmemoryPool pool) {
-  const CUresult result = driver_->cuMemPoolDestroy(pool);
-  if (result != CUDA_SUCCESS) return result;
   Holding gone{};
-  if (!Forget(Thing::kPool, KeyOf(pool), &gone)) return result;
+  const bool known = Forget(Thing::kPool, KeyOf(pool), &gone);
+  const CUresult result = driver_->cuMemPoolDestroy(pool);
+  if (known && result != CUDA_SUCCESS) Keep(gone);
+  if (!known || result != CUDA_SUCCESS) return result;
   // The device's current pool is the default one again.
   CUmemoryPool expected = pool;
   selected_pool_.compare_exchange_strong(expected, default_pool_);

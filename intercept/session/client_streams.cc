@@ -258,10 +258,10 @@ CUresult Client::ContextSynchronize() {
 }
 
 CUresult Client::ContextDestroy(CUcontext context) {
-  const bool ours = has_session() && context == context_;
-  const CUresult result = driver_->cuCtxDestroy_v2(context);
-  if (ours && result == CUDA_SUCCESS) EndSession();
-  if (!ours && result == CUDA_SUCCESS) GiveUp(Thing::kContext, KeyOf(context));
+  const auto issue = [=, this] { return driver_->cuCtxDestroy_v2(context); };
+  if (!has_session() || context != context_) return FreeOutside(Thing::kContext, context, issue);
+  const CUresult result = issue();
+  if (result == CUDA_SUCCESS) EndSession();
   return result;
 }
 
@@ -304,10 +304,10 @@ bool Client::InPrimaryContext(CUdevice device) const {
 
 CUresult Client::PrimaryContextReset(CUdevice device) {
   const bool ours = InPrimaryContext(device);
-  const CUcontext other = OtherPrimaryContext(device);
-  const CUresult result = driver_->cuDevicePrimaryCtxReset_v2(device);
-  if (ours && result == CUDA_SUCCESS) EndSession();
-  if (other != nullptr && result == CUDA_SUCCESS) GiveUp(Thing::kContext, KeyOf(other));
+  const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxReset_v2(device); };
+  if (!ours) return FreeOutside(Thing::kContext, OtherPrimaryContext(device), issue);
+  const CUresult result = issue();
+  if (result == CUDA_SUCCESS) EndSession();
   return result;
 }
 
@@ -318,7 +318,8 @@ CUresult Client::PrimaryContextRelease(CUdevice device) {
   // Others may have retained it, too.
   if (result != CUDA_SUCCESS || PrimaryContextActive(device)) return result;
   if (ours) EndSession();
-  if (other != nullptr) GiveUp(Thing::kContext, KeyOf(other));
+  Holding gone{};
+  if (other != nullptr && Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
   return result;
 }
 

@@ -118,6 +118,40 @@ TEST_F(ClientOutside, HostMemoryIsCountedFromBeforeTheSession) {
   EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 0), 0u);
 }
 
+TEST_F(ClientOutside, AHandleMayBeSomebodyElsesBeforeTheCallThatGaveItUpReturns) {
+  AllocAsync(512);
+  void* at = reinterpret_cast<void*>(0x7000);
+  const auto fine = [] { return CUDA_SUCCESS; };
+  const auto pin = [&](uint64_t bytes) {
+    return client->AllocCounted(Family::kHostPinned, Thing::kHost, &at, bytes, fine);
+  };
+  EXPECT_EQ(pin(100), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeOutside(Thing::kHost, at, [&] { return pin(7); }), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 7), 7u) << "another thread has it now";
+  EXPECT_EQ(client->FreeOutside(Thing::kHost, at, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 0), 0u);
+  // A call that fails gives nothing up.
+  EXPECT_EQ(pin(100), CUDA_SUCCESS);
+  const auto fails = [] { return CUDA_ERROR_INVALID_VALUE; };
+  EXPECT_EQ(client->FreeOutside(Thing::kHost, at, fails), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->FreeOutside(Thing::kHost, at, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 0), 0u);
+}
+
+TEST_F(ClientOutside, APhysicalHandleThatComesAgainIsOtherMemory) {
+  driver.next_handle = 0x600;
+  const auto first = Create(4096);
+  EXPECT_EQ(client->MapPhysical(0x10000, 4096, 0, first, 0), CUDA_SUCCESS);
+  EXPECT_EQ(client->ReleasePhysical(first), CUDA_SUCCESS);  // the mapping holds it
+  driver.next_handle = 0x600;
+  const auto second = Create(8192);
+  ASSERT_EQ(second, first);
+  EXPECT_EQ(client->UnmapPhysical(0x10000, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(8192), 8192u);
+  EXPECT_EQ(client->ReleasePhysical(second), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+}
+
 TEST_F(ClientOutside, FurtherContextsAreChargedWheneverTheyWereMade) {
   const auto fine = [] { return CUDA_SUCCESS; };
   auto* early = reinterpret_cast<CUcontext>(0xe1);
