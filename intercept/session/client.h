@@ -180,15 +180,20 @@ class Client {
   /// A graph is one launch, whatever is in it.
   template <class Issue>
   CUresult LaunchGraph(CUgraphExec exec, CUstream stream, Issue issue) {
-    return LaunchAs(has_session() ? GraphId(exec) : 0, stream, issue);
+    const CUresult result = LaunchAs(has_session() ? GraphId(exec) : 0, stream, issue);
+    if (result == CUDA_SUCCESS && TakePending(exec)) SettleDriverMemory();
+    return result;
   }
   template <class Issue>
   CUresult GraphInstantiate(CUgraphExec* exec, CUgraph graph, Issue issue) {
+    const uint64_t need = GraphNeed(graph, 0);
+    if (need > 0) return GraphWithMemory(exec, graph, need, issue);
     const CUresult result = issue();
-    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph);
+    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph, 0);
     return result;
   }
   CUresult GraphExecDestroy(CUgraphExec exec);
+  CUresult GraphMemTrim(CUdevice device);
   template <class Issue>
   CUresult Copy(size_t bytes, CUstream stream, Issue issue) {
     const CUresult result = issue();
@@ -253,8 +258,19 @@ class Client {
   uint32_t FindLiveAt(CUdeviceptr address) const;
   void Poison(const Block& block, CUstream stream);
 
+  // client_driver_memory.cc
+  uint64_t PoolsReserved();
+  uint64_t GraphsReserved();
+  uint64_t GraphsPending();
+  CUresult SettleOne(protocol::Family family, std::atomic<uint64_t>& charged, uint64_t due,
+                     bool may_grow);
+  CUresult SettleLocked(bool may_grow);
+  void SettleDriverMemory();
+
   // client_graphs.cc
-  void KeepGraph(CUgraphExec exec, CUgraph graph);
+  uint64_t GraphNeed(CUgraph graph, int depth);
+  bool TakePending(CUgraphExec exec);
+  void KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t pending);
   uint64_t GraphHash(CUgraph graph);
   uint64_t GraphId(CUgraphExec exec);
 
@@ -263,9 +279,6 @@ class Client {
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
   void NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool);
   void ForgetPoolBlock(CUdeviceptr at);
-  uint64_t DriverReserved();
-  CUresult SettleLocked(bool may_grow);
-  void SettleDriverPools();
   void SelectPool(CUdevice device);
 
   // client_outside.cc
@@ -301,6 +314,31 @@ class Client {
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 
   // client_launch.cc
+  template <class Issue>
+  CUresult GraphWithMemory(CUgraphExec* exec, CUgraph graph, uint64_t need, Issue issue) {
+    if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+    const LockGuard settling(settle_lock_);
+    if (const CUresult result = Charge(protocol::Family::kGraph, need); result != CUDA_SUCCESS) {
+      return result;
+    }
+    graphs_charged_ += need;
+    driver_served_.fetch_or(kGraphsServed, std::memory_order_relaxed);
+    const uint64_t before = GraphsReserved();
+    CUresult result = issue();
+    // Drivers differ in when they reserve. What they have not by now comes with the first launch.
+    const uint64_t taken = GraphsReserved() - before;
+    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph, need > taken ? need - taken : 0);
+    if (SettleLocked(true) != CUDA_SUCCESS && result == CUDA_SUCCESS) {
+      // They reserve in steps, and for the last one there is no room.
+      Holding gone{};
+      static_cast<void>(Forget(Thing::kGraphExec, KeyOf(*exec), &gone));
+      static_cast<void>(driver_->cuGraphExecDestroy(*exec));
+      static_cast<void>(driver_->cuDeviceGraphMemTrim(session_.device()));
+      static_cast<void>(SettleLocked(false));
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return result;
+  }
   template <class Issue>
   CUresult LaunchAs(uint64_t function, CUstream stream, Issue issue) {
     Ticket ticket;
@@ -356,10 +394,13 @@ class Client {
   std::atomic<CUmemoryPool> selected_pool_{nullptr};
   std::atomic<CUdevice> selected_device_{0};
   std::atomic<uint32_t> pool_blocks_{0};   // live blocks of pools beside the default one
-  std::atomic<uint32_t> driver_pools_{0};  // that the driver serves
+  /// Pools that the driver serves, and whether it ever served a graph.
+  static constexpr uint32_t kGraphsServed = 1u << 31;
+  std::atomic<uint32_t> driver_served_{0};
   Lock settle_lock_;                       // before request_lock_
   std::atomic<bool> settle_again_{false};
-  std::atomic<uint64_t> pools_charged_{0};  // changed under settle_lock_
+  std::atomic<uint64_t> pools_charged_{0};   // changed under settle_lock_
+  std::atomic<uint64_t> graphs_charged_{0};  // the same
 
   uint64_t memories_made_ = 0;              // under outside_lock_
   std::atomic<uint32_t> captures_{0};       // that are open, at least

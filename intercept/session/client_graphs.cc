@@ -33,8 +33,50 @@ uint64_t Client::GraphHash(CUgraph graph) {
   return hash;
 }
 
-void Client::KeepGraph(CUgraphExec exec, CUgraph graph) {
-  Keep({KeyOf(exec), 0, 0, GraphHash(graph), 0, 1, 0, Thing::kGraphExec});
+// Bytes of all allocation nodes: the most that the graph can need, as the driver may let nodes share.
+uint64_t Client::GraphNeed(CUgraph graph, int depth) {
+  constexpr size_t kAtOnce = 256;
+  constexpr int kDeepest = 16;
+  if (driver_->cuGraphMemAllocNodeGetParams == nullptr || depth > kDeepest) return 0;
+  const RelaxedCapture relaxed(*driver_);
+  size_t count = 0;
+  if (driver_->cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS || count == 0) return 0;
+  CUgraphNode few[kAtOnce];
+  CUgraphNode* nodes = few;
+  const size_t bytes = count * sizeof(CUgraphNode);
+  if (count > kAtOnce) nodes = static_cast<CUgraphNode*>(MapMemory(bytes));
+  if (nodes == nullptr) return 0;
+  uint64_t need = 0;
+  if (driver_->cuGraphGetNodes(graph, nodes, &count) == CUDA_SUCCESS) {
+    for (size_t i = 0; i < count; ++i) {
+      CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+      static_cast<void>(driver_->cuGraphNodeGetType(nodes[i], &type));
+      CUDA_MEM_ALLOC_NODE_PARAMS_v1 params{};
+      CUgraph child = nullptr;
+      if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+          driver_->cuGraphMemAllocNodeGetParams(nodes[i], &params) == CUDA_SUCCESS) {
+        need += params.bytesize;
+      } else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                 driver_->cuGraphChildGraphNodeGetGraph(nodes[i], &child) == CUDA_SUCCESS) {
+        need += GraphNeed(child, depth + 1);
+      }
+    }
+  }
+  if (nodes != few) UnmapMemory(nodes, bytes);
+  return need;
+}
+
+void Client::KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t pending) {
+  Keep({KeyOf(exec), pending, 0, GraphHash(graph), 0, 1, 0, Thing::kGraphExec});
+}
+
+// True when something of it was still pending: its first launch has taken that.
+bool Client::TakePending(CUgraphExec exec) {
+  const LockGuard guard(outside_lock_);
+  Holding* known = holdings_.Find(Thing::kGraphExec, KeyOf(exec));
+  if (known == nullptr || known->bytes == 0) return false;
+  known->bytes = 0;
+  return true;
 }
 
 uint64_t Client::GraphId(CUgraphExec exec) {
@@ -44,8 +86,16 @@ uint64_t Client::GraphId(CUgraphExec exec) {
 }
 
 CUresult Client::GraphExecDestroy(CUgraphExec exec) {
-  return FreeOutside(Thing::kGraphExec, exec,
-                     [=, this] { return driver_->cuGraphExecDestroy(exec); });
+  const CUresult result = FreeOutside(
+      Thing::kGraphExec, exec, [=, this] { return driver_->cuGraphExecDestroy(exec); });
+  SettleDriverMemory();
+  return result;
+}
+
+CUresult Client::GraphMemTrim(CUdevice device) {
+  const CUresult result = driver_->cuDeviceGraphMemTrim(device);
+  SettleDriverMemory();
+  return result;
 }
 
 }  // namespace sluice

@@ -183,7 +183,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
     if (Capturing(stream)) return driver_->cuMemFreeAsync(address, stream);
     const CUresult result = FreeOutside(
         Thing::kPointer, address, [=, this] { return driver_->cuMemFreeAsync(address, stream); });
-    SettleDriverPools();
+    SettleDriverMemory();
     return result;
   }
   uint32_t slot = kNoSlot;
@@ -227,7 +227,7 @@ CUresult Client::Free(CUdeviceptr address) {
   if (!has_session() || !session_.arena().Contains(address)) {
     const CUresult result =
         FreeOutside(Thing::kPointer, address, [=, this] { return driver_->cuMemFree_v2(address); });
-    SettleDriverPools();
+    SettleDriverMemory();
     return result;
   }
   Block block{};

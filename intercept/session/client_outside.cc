@@ -166,7 +166,7 @@ CUresult Client::DeclareOutside() {
     if (counted_[static_cast<size_t>(family) - kFirstCounted].load() > 0) SendCount(family);
   }
   // Pools belong to no context, either.
-  const uint64_t reserved = DriverReserved();
+  const uint64_t reserved = PoolsReserved();
   if (reserved > 0) {
     if (const CUresult result = ChargeLocked(Family::kPool, reserved); result != CUDA_SUCCESS) {
       return result;
@@ -195,6 +195,7 @@ void Client::ForgetContextOutside() {
     Uncharge(static_cast<Family>(family), charged[family]);
   }
   Uncharge(Family::kPool, pools_charged_.exchange(0));
+  Uncharge(Family::kGraph, graphs_charged_.exchange(0));
   if (imported > 0) Count(Family::kImported, -static_cast<int64_t>(imported));
 }
 

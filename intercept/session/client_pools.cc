@@ -40,7 +40,7 @@ CUresult Client::PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
   const bool ordinary = props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
                         props->handleTypes == CU_MEM_HANDLE_TYPE_NONE && props->maxSize == 0;
   Keep({KeyOf(*pool), 0, 0, ordinary ? kArenaPool : kDriverPool, 0, 1, 0, Thing::kPool});
-  if (!ordinary) driver_pools_.fetch_add(1, std::memory_order_relaxed);
+  if (!ordinary) driver_served_.fetch_add(1, std::memory_order_relaxed);
   return result;
 }
 
@@ -65,8 +65,8 @@ CUresult Client::PoolDestroy(CUmemoryPool pool) {
   CUmemoryPool expected = pool;
   selected_pool_.compare_exchange_strong(expected, default_pool_);
   if (gone.link == kDriverPool) {
-    SettleDriverPools();
-    driver_pools_.fetch_sub(1, std::memory_order_relaxed);
+    SettleDriverMemory();
+    driver_served_.fetch_sub(1, std::memory_order_relaxed);
   }
   return result;
 }
@@ -129,56 +129,6 @@ CUresult Client::AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPoo
   return settled;
 }
 
-// By the driver's own figures, of all pools that it serves.
-uint64_t Client::DriverReserved() {
-  CUmemoryPool pools[64];
-  uint32_t count = 0;
-  {
-    const LockGuard guard(outside_lock_);
-    holdings_.ForEach([&](const Holding& holding) {
-      if (holding.thing == Thing::kPool && holding.link == kDriverPool && count < 64) {
-        pools[count++] = reinterpret_cast<CUmemoryPool>(holding.key);
-      }
-    });
-  }
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    cuuint64_t reserved = 0;
-    if (driver_->cuMemPoolGetAttribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
-        CUDA_SUCCESS) {
-      sum += reserved;
-    }
-  }
-  return sum;
-}
-
-CUresult Client::SettleLocked(bool may_grow) {
-  const RelaxedCapture relaxed(*driver_);
-  do {
-    settle_again_.store(false);
-    const uint64_t reserved = DriverReserved();
-    if (reserved < pools_charged_) {
-      Uncharge(Family::kPool, pools_charged_ - reserved);
-      pools_charged_ = reserved;
-    } else if (reserved > pools_charged_ && may_grow) {
-      const CUresult result = Charge(Family::kPool, reserved - pools_charged_);
-      if (result != CUDA_SUCCESS) return result;
-      pools_charged_ = reserved;
-    }
-  } while (settle_again_.load());
-  return CUDA_SUCCESS;
-}
-
-// After anything that may have made the driver's pools smaller. Never waits: whoever settles just now
-// looks once more.
-void Client::SettleDriverPools() {
-  if (driver_pools_.load(std::memory_order_relaxed) == 0) return;
-  settle_again_.store(true);
-  if (!settle_lock_.TryAcquire()) return;
-  static_cast<void>(SettleLocked(false));
-  settle_lock_.Release();
-}
-
 CUresult Client::PoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   const bool figure = attribute >= CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT &&
                       attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH;
@@ -233,7 +183,7 @@ CUresult Client::PoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribu
 CUresult Client::PoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
   if (!has_session() || pool != default_pool_) {
     const CUresult result = driver_->cuMemPoolTrimTo(pool, keep_bytes);
-    SettleDriverPools();
+    SettleDriverMemory();
     return result;
   }
   while (true) {

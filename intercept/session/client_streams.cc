@@ -236,7 +236,7 @@ CUresult Client::StreamSynchronize(CUstream stream) {
     const LockGuard guard(state_lock_);
     arena_.CollectThrough(slot, free_seq);
   }
-  SettleDriverPools();
+  SettleDriverMemory();
   return result;
 }
 
@@ -253,7 +253,7 @@ CUresult Client::ContextSynchronize() {
     const LockGuard guard(state_lock_);
     CollectContext(context, free_seq);
   }
-  SettleDriverPools();
+  SettleDriverMemory();
   return result;
 }
 
