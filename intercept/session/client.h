@@ -181,7 +181,7 @@ class Client {
   template <class Issue>
   CUresult LaunchGraph(CUgraphExec exec, CUstream stream, Issue issue) {
     const CUresult result = LaunchAs(has_session() ? GraphId(exec) : 0, stream, issue);
-    if (result == CUDA_SUCCESS && TakePending(exec)) SettleDriverMemory();
+    if (result == CUDA_SUCCESS && TakePending(exec)) SettleFirstLaunch();
     return result;
   }
   template <class Issue>
@@ -270,6 +270,7 @@ class Client {
   // client_graphs.cc
   uint64_t GraphNeed(CUgraph graph, int depth);
   bool TakePending(CUgraphExec exec);
+  void SettleFirstLaunch();
   void KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t pending);
   uint64_t GraphHash(CUgraph graph);
   uint64_t GraphId(CUgraphExec exec);

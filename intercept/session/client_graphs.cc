@@ -85,6 +85,13 @@ uint64_t Client::GraphId(CUgraphExec exec) {
   return known == nullptr ? protocol::kHashSeed : known->link;
 }
 
+// The driver has reserved what the graph needs, in its own steps, and cannot be told to undo it: where
+// the account has no room for the last step, the job has that much more than it is charged for.
+void Client::SettleFirstLaunch() {
+  const LockGuard settling(settle_lock_);
+  static_cast<void>(SettleLocked(true));
+}
+
 CUresult Client::GraphExecDestroy(CUgraphExec exec) {
   const CUresult result = FreeOutside(
       Thing::kGraphExec, exec, [=, this] { return driver_->cuGraphExecDestroy(exec); });

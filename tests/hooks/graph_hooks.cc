@@ -47,6 +47,57 @@ class GraphHook : public Hook {
   }
 };
 
+/// Graphs with memory of their own: charged from the instantiation until the driver has it back.
+class GraphMemoryHook : public GraphHook {
+ protected:
+  /// An allocation and its free.
+  static CUgraph WithMemory(size_t bytes) {
+    CUgraph graph = nullptr;
+    EXPECT_CU(cuGraphCreate(&graph, 0));
+    CUDA_MEM_ALLOC_NODE_PARAMS_v1 params{};
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    params.bytesize = bytes;
+    CUgraphNode alloc = nullptr;
+    EXPECT_CU(cuGraphAddMemAllocNode(&alloc, graph, nullptr, 0, &params));
+    CUgraphNode free = nullptr;
+    EXPECT_CU(cuGraphAddMemFreeNode(&free, graph, &alloc, 1, params.dptr));
+    return graph;
+  }
+  uint64_t Reserved() {
+    uint64_t bytes = 0;
+    EXPECT_CU(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes));
+    return bytes;
+  }
+  void ExpectGraphs(uint64_t bytes) {
+    ExpectSoon([this] { return Outside("graph"); }, bytes);
+  }
+};
+
+TEST_F(GraphMemoryHook, cuGraphExecDestroy) {
+  CUgraphExec exec = nullptr;
+  EXPECT_EQ(cuGraphInstantiateWithFlags(&exec, WithMemory(kMoreThanLimit), 0),
+            CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_CU(cuGraphInstantiateWithFlags(&exec, WithMemory(3 * kMiB), 0));
+  EXPECT_GE(Outside("graph"), 3 * kMiB) << "before the first launch already";
+  ASSERT_CU(cuGraphExecDestroy(exec));
+  ExpectGraphs(Reserved());
+  EXPECT_LT(Reserved(), 3 * kMiB) << "this test needs a driver that reserves late";
+}
+
+TEST_F(GraphMemoryHook, cuDeviceGraphMemTrim) {
+  CUgraphExec exec = nullptr;
+  ASSERT_CU(cuGraphInstantiateWithFlags(&exec, WithMemory(3 * kMiB), 0));
+  ASSERT_CU(cuGraphLaunch(exec, nullptr));
+  ASSERT_CU(cuStreamSynchronize(nullptr));
+  ASSERT_CU(cuGraphExecDestroy(exec));
+  ExpectGraphs(Reserved());
+  EXPECT_GE(Outside("graph"), 3 * kMiB) << "kept for the next graph";
+  ASSERT_CU(cuDeviceGraphMemTrim(0));
+  EXPECT_EQ(Reserved(), 0u);
+  ExpectGraphs(0);
+}
+
 TEST_F(GraphHook, cuGraphInstantiate) {
   ExpectTold([](CUgraphExec* exec, CUgraph graph) {
     return cuGraphInstantiate(exec, graph, nullptr, nullptr, 0);
