@@ -51,6 +51,17 @@ std::optional<Allocation> Shared(Driver* driver, uint64_t address) {
     found.foreign = foreign->kind;
     return found;
   }
+  if (const auto host = driver->host_memory->Find(address)) {
+    found.family = Family::kManaged;
+    found.base = host->address;
+    found.bytes = host->bytes;
+    found.serial = host->serial;
+    found.host = host;
+    for (const auto& context : driver->contexts) {
+      if (context->link() == host->owner) found.context = context.get();
+    }
+    return found;
+  }
   return std::nullopt;
 }
 
@@ -74,7 +85,16 @@ std::optional<Allocation> FindAllocation(Driver* driver, Context* first, uint64_
   return std::nullopt;
 }
 
-CUresult FreeForeign(Context* context, const Allocation& allocation) {
+CUresult FinishAll(Context* context) {
+  std::vector<uint64_t> marks;
+  {
+    const std::lock_guard lock(context->mutex);
+    marks = context->AllMarks();
+  }
+  return context->WaitFor(marks);
+}
+
+CUresult FreeShared(Context* context, const Allocation& allocation) {
   if (allocation.family == Family::kGraph) {
     std::vector<uint64_t> marks;
     {
@@ -83,16 +103,19 @@ CUresult FreeForeign(Context* context, const Allocation& allocation) {
     }
     return FreeGraphMemory(context, allocation.base, marks);
   }
+  if (allocation.host) {
+    if (!allocation.on_device()) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult finished = FinishAll(context);
+    const std::lock_guard lock(context->driver()->mutex);
+    const CUresult freed = context->driver()->host_memory->FreeManaged(
+        reinterpret_cast<void*>(allocation.base));  // NOLINT(performance-no-int-to-ptr)
+    return freed != CUDA_SUCCESS ? freed : finished;
+  }
   // An opened IPC handle is closed, not freed.
   if (!allocation.foreign || *allocation.foreign == ForeignMemory::Kind::kIpcHandle) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::vector<uint64_t> marks;
-  {
-    const std::lock_guard lock(context->mutex);
-    marks = context->AllMarks();
-  }
-  const CUresult done = context->WaitFor(marks);
+  const CUresult done = FinishAll(context);
   const std::lock_guard lock(context->driver()->mutex);
   const CUresult closed =
       context->driver()->foreign_memory->Close(allocation.base, *allocation.foreign);

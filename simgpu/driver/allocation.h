@@ -18,13 +18,18 @@ struct Allocation {
   Context* context = nullptr;  // null: not of one context (mapped handles, foreign memory)
   CUmemoryPool pool = nullptr;
   std::optional<ForeignMemory::Kind> foreign;
+  std::optional<HostMemory::Info> host;  // pinned or managed memory
+  bool on_device() const { return !host || host->kind == HostMemory::Kind::kManaged; }
 };
 
 /// In `first` or whatever other context it was made. Takes the locks of driver and contexts, never
 /// two at a time: a context's may be held by a launch that waits.
 std::optional<Allocation> FindAllocation(Driver* driver, Context* first, uint64_t address);
 
-/// cuMemFree and cuMemFreeAsync on memory that came from elsewhere.
-CUresult FreeForeign(Context* context, const Allocation& allocation);
+/// Waits for all work of a context.
+CUresult FinishAll(Context* context);
+
+/// cuMemFree and cuMemFreeAsync on managed memory and on what came from elsewhere.
+CUresult FreeShared(Context* context, const Allocation& allocation);
 
 }  // namespace sluice::simgpu

@@ -56,7 +56,8 @@ CUresult Driver::Init() {
   driver->virtual_memory = std::make_unique<VirtualMemory>(driver->gpu.get(), &driver->space,
                                                            &driver->executors, driver->process);
   driver->graphs = new GraphState(driver);
-  driver->host_memory = std::make_unique<HostMemory>(&driver->executors);
+  driver->host_memory =
+      std::make_unique<HostMemory>(driver->gpu.get(), &driver->executors, driver->process);
   driver->graph_memory = std::make_unique<GraphMemory>(driver->gpu.get(), &driver->space,
                                                        &driver->executors, driver->process);
   driver->foreign_memory = std::make_unique<ForeignMemory>(driver->gpu.get(), &driver->space,

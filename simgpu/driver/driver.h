@@ -8,6 +8,7 @@
 
 #include "simgpu/driver/array.h"
 #include "simgpu/driver/context.h"
+#include "simgpu/driver/external_memory.h"
 #include "simgpu/driver/mem_pool.h"
 #include "simgpu/memory/address_space.h"
 #include "simgpu/memory/executor_set.h"
@@ -57,6 +58,7 @@ class Driver {
   Slab<CUlib_st> libraries;
   Slab<CUkern_st> kernels;
   Slab<CUarray_st> arrays;
+  Slab<CUextMemory_st> external_memories;
   Slab<CUmipmappedArray_st> mipmapped_arrays;
 
   /// These lock.

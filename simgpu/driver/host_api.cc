@@ -31,7 +31,7 @@ CUresult cuMemHostAlloc(void** ptr, size_t bytes, unsigned flags) {
   if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (ptr == nullptr || bytes == 0 || (flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(context->driver()->mutex);
-  return context->driver()->host_memory->Allocate(ptr, bytes, context->link());
+  return context->driver()->host_memory->Allocate(ptr, bytes, flags, context->link());
 }
 
 CUresult cuMemAllocHost_v2(void** ptr, size_t bytes) { return cuMemHostAlloc(ptr, bytes, 0); }
@@ -56,7 +56,7 @@ CUresult cuMemHostRegister_v2(void* ptr, size_t bytes, unsigned flags) {
   if (ptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & ~kRegisterFlags) != 0) return NotSupported("cuMemHostRegister with other flags");
   const std::lock_guard lock(context->driver()->mutex);
-  return context->driver()->host_memory->Register(ptr, bytes, context->link());
+  return context->driver()->host_memory->Register(ptr, bytes, flags, context->link());
 }
 
 CUresult cuMemHostUnregister(void* ptr) {
@@ -80,5 +80,17 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* dptr, void* ptr, unsigned fla
     return CUDA_ERROR_INVALID_VALUE;
   }
   *dptr = address;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* ptr) {
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(driver->mutex);
+  const std::optional<HostMemory::Info> info =
+      driver->host_memory->Find(reinterpret_cast<uint64_t>(ptr));
+  if (!info || info->kind == HostMemory::Kind::kManaged) return CUDA_ERROR_INVALID_VALUE;
+  *flags = info->flags;
   return CUDA_SUCCESS;
 }

@@ -69,10 +69,6 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pitch, size_t width_bytes
   return result;
 }
 
-CUresult cuMemAllocManaged(CUdeviceptr*, size_t, unsigned) {
-  return NotSupported("cuMemAllocManaged");
-}
-
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
@@ -82,51 +78,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   const std::optional<Allocation> found = FindAllocation(context->driver(), context, dptr);
   if (!found || found->base != dptr) return CUDA_ERROR_INVALID_VALUE;
   if (found->family == Family::kSync) return FreePlain(found->context, dptr);
-  if (found->family != Family::kAsync) return FreeForeign(context, *found);
+  if (found->family != Family::kAsync) return FreeShared(context, *found);
   // The caller promises that the GPU is done with a stream-ordered block: no synchronisation.
   const std::lock_guard lock(found->context->mutex);
   Heap* heap = found->context->FindPoolHeap(found->pool);
   return heap != nullptr && heap->Free(dptr, {}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr dptr) {
-  Context* context = nullptr;
-  const CUresult result = CurrentContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  const std::optional<Allocation> range = FindAllocation(context->driver(), context, dptr);
-  if (!range) return CUDA_ERROR_NOT_FOUND;
-  if (base != nullptr) *base = range->base;
-  if (bytes != nullptr) *bytes = range->bytes;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  Context* context = nullptr;
-  const CUresult result = CurrentContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const bool device = FindAllocation(context->driver(), context, ptr).has_value();
-  if (!device && !context->driver()->Pinned(ptr, 1)) return CUDA_ERROR_INVALID_VALUE;
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      *static_cast<CUcontext*>(data) = reinterpret_cast<CUcontext>(context);
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      *static_cast<unsigned*>(data) = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      *static_cast<CUdeviceptr*>(data) = ptr;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (device) return CUDA_ERROR_INVALID_VALUE;
-      *static_cast<CUdeviceptr*>(data) = ptr;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      *static_cast<unsigned*>(data) = 0;
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *static_cast<int*>(data) = 0;
-      return CUDA_SUCCESS;
-  }
-  return NotSupported("cuPointerGetAttribute for this attribute");
 }

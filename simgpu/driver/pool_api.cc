@@ -86,7 +86,7 @@ CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
   const std::optional<Allocation> found = FindAllocation(context->driver(), context, dptr);
   if (!found || found->base != dptr) return CUDA_ERROR_INVALID_VALUE;
   if (found->family == Family::kGraph) return FreeGraphMemory(context, dptr, marks);
-  return FreeForeign(context, *found);
+  return FreeShared(context, *found);
 }
 
 }  // namespace

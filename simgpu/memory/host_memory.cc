@@ -55,31 +55,58 @@ ControlRequest MapRequest(uint64_t start, uint64_t bytes, uint64_t offset, bool 
 CUresult HostMemory::Publish(uint64_t start, Range range) {
   const CUresult result = executors_->CallAll(
       MapRequest(start, range.bytes, range.offset, range.writable), range.fd.get());
-  if (result == CUDA_SUCCESS) ranges_[start] = std::move(range);
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  range.serial = next_serial_++;
+  ranges_[start] = std::move(range);
+  return CUDA_SUCCESS;
 }
 
-CUresult HostMemory::Allocate(void** out, uint64_t bytes, const ExecutorLink* owner) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t rounded = PageUp(bytes);
-  UniqueFd fd = NewFile(rounded);
-  if (!fd.valid()) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* at = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+/// Maps a new file where the kernel likes.
+CUresult HostMemory::PublishNew(void** out, UniqueFd file, Range range) {
+  void* at = mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  const uint64_t start = Address(at);
-  const CUresult result = Publish(start, {start, rounded, 0, true, true, owner, std::move(fd)});
+  // As on a real driver, where a forked child does not get managed memory.
+  if (range.kind == Kind::kManaged) madvise(at, range.bytes, MADV_DONTFORK);
+  const uint64_t bytes = range.bytes;
+  range.user = Address(at);
+  range.fd = std::move(file);
+  const CUresult result = Publish(Address(at), std::move(range));
   if (result != CUDA_SUCCESS) {
-    munmap(at, rounded);
+    munmap(at, bytes);
     return result;
   }
   *out = at;
   return CUDA_SUCCESS;
 }
 
-HostMemory::Ranges::iterator HostMemory::FindUser(void* pointer, bool allocated) {
+CUresult HostMemory::Allocate(void** out, uint64_t bytes, unsigned flags,
+                              const ExecutorLink* owner) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  UniqueFd fd = NewFile(PageUp(bytes));
+  if (!fd.valid()) return CUDA_ERROR_OUT_OF_MEMORY;
+  return PublishNew(out, std::move(fd), {Kind::kAllocated, 0, bytes, flags, owner, PageUp(bytes)});
+}
+
+CUresult HostMemory::AllocateManaged(void** out, uint64_t bytes, unsigned flags,
+                                     const ExecutorLink* owner) {
+  const uint64_t rounded = PageUp(bytes);
+  if (rounded < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  Result<UniqueFd> file = gpu_->CreateMemory(rounded, ManagedPayer());
+  if (!file.ok()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result =
+      PublishNew(out, std::move(*file), {Kind::kManaged, 0, bytes, flags, owner, rounded});
+  if (result == CUDA_SUCCESS) {
+    gpu_->CountRequested(static_cast<int64_t>(bytes), ManagedPayer());
+  } else {
+    gpu_->Uncharge(rounded, ManagedPayer());
+  }
+  return result;
+}
+
+HostMemory::Ranges::iterator HostMemory::FindUser(void* pointer, Kind kind) {
   auto found = ranges_.find(Address(pointer) & ~(kPage - 1));
   if (found != ranges_.end() &&
-      (found->second.user != Address(pointer) || found->second.allocated != allocated)) {
+      (found->second.user != Address(pointer) || found->second.kind != kind)) {
     found = ranges_.end();
   }
   return found;
@@ -90,19 +117,32 @@ CUresult HostMemory::Unpublish(const Ranges::value_type& range) {
   request.op = ControlOp::kUnmapHost;
   request.a = range.first;
   const CUresult result = executors_->CallAll(request);
-  if (range.second.allocated) munmap(Pointer(range.first), range.second.bytes);
+  if (range.second.kind != Kind::kRegistered) munmap(Pointer(range.first), range.second.bytes);
+  if (range.second.kind == Kind::kManaged) {
+    gpu_->CountRequested(-static_cast<int64_t>(range.second.user_bytes), ManagedPayer());
+    gpu_->Uncharge(range.second.bytes, ManagedPayer());
+  }
   return result;
 }
 
 CUresult HostMemory::Free(void* pointer) {
-  const auto found = FindUser(pointer, true);
+  const auto found = FindUser(pointer, Kind::kAllocated);
   if (found == ranges_.end()) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = Unpublish(*found);
   ranges_.erase(found);
   return result;
 }
 
-CUresult HostMemory::Register(void* pointer, uint64_t bytes, const ExecutorLink* owner) {
+CUresult HostMemory::FreeManaged(void* pointer) {
+  const auto found = FindUser(pointer, Kind::kManaged);
+  if (found == ranges_.end()) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = Unpublish(*found);
+  ranges_.erase(found);
+  return result;
+}
+
+CUresult HostMemory::Register(void* pointer, uint64_t bytes, unsigned flags,
+                              const ExecutorLink* owner) {
   const uint64_t user = Address(pointer);
   if (user == 0 || bytes == 0 || user + bytes < user) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t start = user & ~(kPage - 1);
@@ -120,8 +160,8 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes, const ExecutorLink*
                                                                  : CUDA_ERROR_INVALID_VALUE;
   }
   if (file->fd.valid()) {
-    return Publish(start,
-                   {user, length, file->offset, file->writable, false, owner, std::move(file->fd)});
+    return Publish(start, {Kind::kRegistered, user, bytes, flags, owner, length, file->offset,
+                           file->writable, 0, std::move(file->fd)});
   }
   UniqueFd copy = NewFile(length);
   if (!copy.valid() || !WriteAll(copy.get(), start, length)) return CUDA_ERROR_INVALID_VALUE;
@@ -129,11 +169,12 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes, const ExecutorLink*
       MAP_FAILED) {
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
-  return Publish(start, {user, length, 0, true, false, owner, std::move(copy)});
+  return Publish(
+      start, {Kind::kRegistered, user, bytes, flags, owner, length, 0, true, 0, std::move(copy)});
 }
 
 CUresult HostMemory::Unregister(void* pointer) {
-  const auto found = FindUser(pointer, false);
+  const auto found = FindUser(pointer, Kind::kRegistered);
   if (found == ranges_.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   const CUresult result = Unpublish(*found);
   ranges_.erase(found);
@@ -154,6 +195,14 @@ bool HostMemory::Pinned(uint64_t address, uint64_t bytes) const {
   --found;
   const uint64_t offset = address - found->first;
   return offset < found->second.bytes && bytes <= found->second.bytes - offset;
+}
+
+std::optional<HostMemory::Info> HostMemory::Find(uint64_t address) const {
+  auto found = ranges_.upper_bound(address);
+  if (found == ranges_.begin()) return std::nullopt;
+  const Range& range = std::prev(found)->second;
+  if (address < range.user || address - range.user >= range.user_bytes) return std::nullopt;
+  return Info{range.kind, range.user, range.user_bytes, range.serial, range.flags, range.owner};
 }
 
 CUresult HostMemory::Replay(ExecutorLink* link) const {

@@ -32,7 +32,7 @@ enum CommandFlags : uint8_t {
   kBlocking = 1,  // the stream takes part in the legacy stream's barriers
   kSourceStaged =
       2,  // copy: `source` is an offset into the staging area (kernel: arguments are there)
-  kTargetStaged = 4,  // copy: `target` is one
+  kTargetStaged = 4,   // copy: `target` is one
   kEvenInFailure = 8,  // host function: called though the context has failed
 };
 

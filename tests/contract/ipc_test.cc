@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+//
+// Memory that goes between processes by a handle of bytes, and memory that comes as a descriptor.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+constexpr size_t kMiB = 1u << 20;
+constexpr unsigned kLazy = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
+
+bool Start() {
+  CUcontext context = nullptr;
+  return cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+         cuCtxSetCurrent(context) == CUDA_SUCCESS;
+}
+
+template <typename T>
+void Send(OtherProcess& other, const T& value) {
+  static_assert(sizeof(T) % 8 == 0);
+  uint64_t parts[sizeof(T) / 8];
+  memcpy(parts, &value, sizeof value);
+  for (const uint64_t part : parts) other.Write(part);
+}
+
+CUipcMemHandle ReceiveHandle() {
+  uint64_t parts[8];
+  for (uint64_t& part : parts) part = ReadFromTest();
+  CUipcMemHandle handle;
+  memcpy(&handle, parts, sizeof handle);
+  return handle;
+}
+
+/// Opens a handle twice, adds one to the first word, tells the answers, closes it twice.
+int OpenAndChange() {
+  if (!Start()) return 1;
+  const CUipcMemHandle handle = ReceiveHandle();
+  CUdeviceptr a = 0;
+  CUdeviceptr b = 0;
+  WriteToTest(cuIpcOpenMemHandle_v2(&a, handle, kLazy));
+  if (cuIpcOpenMemHandle(&b, handle, kLazy) != CUDA_SUCCESS || a != b) return 1;
+  if (cuMemFree_v2(a) != CUDA_ERROR_INVALID_VALUE) return 1;  // it is closed, not freed
+  uint32_t word = 0;
+  cuMemcpyDtoH_v2(&word, a, sizeof word);
+  ++word;
+  cuMemcpyHtoD_v2(a, &word, sizeof word);
+  WriteToTest(cuCtxSynchronize());
+  size_t bytes = 0;
+  cuMemGetAddressRange_v2(&b, &bytes, a + 4);
+  WriteToTest(b == a ? bytes : 0);
+  ReadFromTest();
+  if (cuIpcCloseMemHandle(a) != CUDA_SUCCESS) return 1;
+  if (cuMemcpyDtoH_v2(&word, a, sizeof word) != CUDA_SUCCESS) return 1;  // still open once
+  if (cuIpcCloseMemHandle(a) != CUDA_SUCCESS) return 1;
+  if (cuIpcCloseMemHandle(a) != CUDA_ERROR_INVALID_VALUE) return 1;
+  WriteToTest(0);
+  ReadFromTest();
+  return 0;
+}
+const bool kOpen = AddRole("open", OpenAndChange);
+
+class Ipc : public ContextTest {};
+
+TEST_F(Ipc, AnotherProcessOpensABlock) {
+  const CUdeviceptr first = Alloc(512);
+  const CUdeviceptr block = Alloc(100 * 1024);  // not at a page
+  ASSERT_CU(Fill(block, 20, 1));
+  ASSERT_CU(cuCtxSynchronize());
+  CUipcMemHandle handle;
+  ASSERT_CU(cuIpcGetMemHandle(&handle, block));
+  OtherProcess other("open");
+  Send(other, handle);
+  ASSERT_EQ(other.Read(), CUDA_SUCCESS);
+  EXPECT_EQ(other.Read(), CUDA_SUCCESS);
+  EXPECT_EQ(other.Read(), 100u * 1024);
+  EXPECT_EQ(Read32(block), 21u);
+  EXPECT_EQ(CountedBytes("ipc", other.pid()), (Counted{100 * 1024, 0}));
+  EXPECT_EQ(CountedBytes("sync", other.pid()), (Counted{0, 0}));
+  other.Write(1);
+  EXPECT_EQ(other.Read(), 0u);
+  EXPECT_EQ(CountedBytes("ipc", other.pid()), (Counted{0, 0}));
+  other.Write(1);
+  EXPECT_EQ(other.Join(), 0);
+  ASSERT_CU(cuMemFree_v2(first));
+  ASSERT_CU(cuMemFree_v2(block));
+}
+
+TEST_F(Ipc, OnlyBlocksOfCuMemAllocAreShared) {
+  CUipcMemHandle handle;
+  CUdeviceptr pooled = 0;
+  CUdeviceptr managed = 0;
+  ASSERT_CU(cuMemAllocAsync(&pooled, 4096, nullptr));
+  ASSERT_CU(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+  const size_t unit = Granularity();
+  const CUmemAllocationProp prop = DeviceMemory();
+  CUmemGenericAllocationHandle physical = 0;
+  CUdeviceptr mapped = 0;
+  ASSERT_CU(cuMemCreate(&physical, unit, &prop, 0));
+  ASSERT_CU(cuMemAddressReserve(&mapped, unit, 0, 0, 0));
+  ASSERT_CU(cuMemMap(mapped, unit, 0, physical, 0));
+  for (const CUdeviceptr p : {pooled, managed, mapped, CUdeviceptr{4096}}) {
+    EXPECT_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_INVALID_VALUE) << p;
+  }
+  ASSERT_CU(cuMemUnmap(mapped, unit));
+  ASSERT_CU(cuMemAddressFree(mapped, unit));
+  ASSERT_CU(cuMemRelease(physical));
+  ASSERT_CU(cuMemFreeAsync(pooled, nullptr));
+  ASSERT_CU(cuMemFree_v2(managed));
+}
+
+TEST_F(Ipc, BadHandlesAreRefused) {
+  const CUdeviceptr block = Alloc(4096);
+  CUipcMemHandle handle;
+  ASSERT_CU(cuIpcGetMemHandle(&handle, block));
+  CUdeviceptr none = 0;
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&none, handle, kLazy), CUDA_ERROR_INVALID_CONTEXT);  // its own
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&none, handle, 0), CUDA_ERROR_INVALID_VALUE);
+  CUipcMemHandle garbage;
+  memset(&garbage, 0x5a, sizeof garbage);
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&none, garbage, kLazy), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuIpcCloseMemHandle(block), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuMemFree_v2(block));
+}
+
+/// Makes a block, tells its handle, and waits to be killed.
+int MakeAndWait() {
+  CUdeviceptr block = 0;
+  CUipcMemHandle handle;
+  if (!Start() || cuMemAlloc_v2(&block, kMiB) != CUDA_SUCCESS ||
+      cuIpcGetMemHandle(&handle, block) != CUDA_SUCCESS) {
+    return 1;
+  }
+  uint64_t parts[8];
+  memcpy(parts, &handle, sizeof handle);
+  for (const uint64_t part : parts) WriteToTest(part);
+  ReadFromTest();
+  return 0;
+}
+const bool kMake = AddRole("make", MakeAndWait);
+
+TEST_F(Ipc, WhoHasItOpenKeepsADeadProcesssMemory) {
+  const size_t before = FreeBytes();
+  CUdeviceptr opened = 0;
+  CUipcMemHandle handle;
+  {
+    OtherProcess other("make");
+    uint64_t parts[8];
+    for (uint64_t& part : parts) part = other.Read();
+    memcpy(&handle, parts, sizeof handle);
+    ASSERT_CU(cuIpcOpenMemHandle_v2(&opened, handle, kLazy));
+    ASSERT_CU(Fill(opened, 6, 4));
+    ASSERT_CU(cuCtxSynchronize());
+  }
+  EXPECT_EQ(Read32(opened + 12), 6u);
+  EXPECT_LT(FreeBytes(), before);
+  CUdeviceptr late = 0;
+  EXPECT_EQ(cuIpcOpenMemHandle_v2(&late, handle, kLazy), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuIpcCloseMemHandle(opened));
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
+}
+
+class External : public ContextTest {
+ protected:
+  int Exported(size_t bytes) {
+    const CUmemAllocationProp prop = DeviceMemory();
+    CUmemGenericAllocationHandle handle = 0;
+    int fd = -1;
+    EXPECT_CU(cuMemCreate(&handle, bytes, &prop, 0));
+    EXPECT_CU(
+        cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    EXPECT_CU(cuMemRelease(handle));
+    return fd;
+  }
+  static CUDA_EXTERNAL_MEMORY_HANDLE_DESC Describe(int fd, size_t bytes) {
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC descriptor{};
+    descriptor.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+    descriptor.handle.fd = fd;
+    descriptor.size = bytes;
+    return descriptor;
+  }
+};
+
+TEST_F(External, ADescriptorBecomesABuffer) {
+  const size_t before = FreeBytes();
+  const size_t unit = Granularity();
+  const int fd = Exported(2 * unit);
+  const CUDA_EXTERNAL_MEMORY_HANDLE_DESC descriptor = Describe(fd, 2 * unit);
+  CUexternalMemory memory = nullptr;
+  ASSERT_CU(cuImportExternalMemory(&memory, &descriptor));
+  EXPECT_EQ(fcntl(fd, F_GETFD), -1);  // the driver's now
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC all{};
+  all.size = 2 * unit;
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC half{};
+  half.offset = unit;
+  half.size = unit;
+  CUdeviceptr whole = 0;
+  CUdeviceptr second = 0;
+  ASSERT_CU(cuExternalMemoryGetMappedBuffer(&whole, memory, &all));
+  ASSERT_CU(cuExternalMemoryGetMappedBuffer(&second, memory, &half));
+  ASSERT_CU(Fill(second, 8, 4));
+  EXPECT_EQ(Read32(whole + unit + 12), 8u);
+  EXPECT_EQ(CountedBytes("external"), (Counted{3 * unit, 0}));
+  half.size = unit + 1;
+  CUdeviceptr none = 0;
+  EXPECT_EQ(cuExternalMemoryGetMappedBuffer(&none, memory, &half), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuDestroyExternalMemory(memory));
+  EXPECT_EQ(cuDestroyExternalMemory(memory), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(FreeBytes(), before - 2 * unit);  // the buffers keep it
+  ASSERT_CU(cuMemFree_v2(whole));
+  ASSERT_CU(cuMemFree_v2(second));
+  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_EQ(CountedBytes("external"), (Counted{0, 0}));
+}
+
+TEST_F(External, OtherDescriptorsAreRefused) {
+  CUexternalMemory memory = nullptr;
+  const int null = open("/dev/null", O_RDWR);
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC descriptor = Describe(null, 4096);
+  EXPECT_EQ(cuImportExternalMemory(&memory, &descriptor), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(fcntl(null, F_GETFD), 0);  // still the caller's
+  close(null);
+  const int fd = Exported(Granularity());
+  descriptor = Describe(fd, Granularity() + 1);
+  EXPECT_EQ(cuImportExternalMemory(&memory, &descriptor), CUDA_ERROR_INVALID_VALUE);
+  descriptor = Describe(fd, 4096);
+  descriptor.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF;
+  EXPECT_EQ(cuImportExternalMemory(&memory, &descriptor), CUDA_ERROR_NOT_SUPPORTED);
+  close(fd);
+}
+
+}  // namespace
+}  // namespace sluice::contract
