@@ -23,6 +23,20 @@ constexpr CUdevice kNoDevice = -1;
 CUstream Legacy(CUstream stream) { return stream == nullptr ? CU_STREAM_LEGACY : stream; }
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
+// The oldest interface has 32 bits for a size: more is told as the most that fits.
+template <class Ask>
+CUresult ThirtyTwoBits(unsigned* first, unsigned* second, Ask ask) {
+  size_t sizes[2] = {};
+  const CUresult result = ask(&sizes[0], &sizes[1]);
+  if (result != CUDA_SUCCESS) return result;
+  const auto fit = [](size_t size) {
+    return size > 0xffffffffu ? 0xffffffffu : static_cast<unsigned>(size);
+  };
+  if (first != nullptr) *first = fit(sizes[0]);
+  if (second != nullptr) *second = fit(sizes[1]);
+  return result;
+}
+
 CUresult ReplaceEntry(CUresult result, const char* symbol, void** pfn, cuuint64_t flags) {
   if (result == CUDA_SUCCESS && symbol != nullptr && pfn != nullptr && *pfn != nullptr) {
     *pfn = HookForEntry(symbol, *pfn, flags);

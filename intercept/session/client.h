@@ -93,6 +93,17 @@ class Client {
     return result;
   }
   CUresult AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags);
+  /// Memory of another process, whose size the driver tells afterwards.
+  template <class Issue>
+  CUresult OpenForeign(CUdeviceptr* out, Issue issue) {
+    const CUresult result = issue();
+    size_t bytes = 0;
+    if (result == CUDA_SUCCESS &&
+        driver_->cuMemGetAddressRange_v2(nullptr, &bytes, *out) == CUDA_SUCCESS) {
+      KeepCounted(Thing::kPointer, *out, bytes, protocol::Family::kImported);
+    }
+    return result;
+  }
 
   // Physical memory of the program's own, and where it is mapped.
   CUresult CreatePhysical(CUmemGenericAllocationHandle* handle, size_t bytes,
@@ -125,6 +136,10 @@ class Client {
   CUresult PoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
   CUresult PoolTrimTo(CUmemoryPool pool, size_t keep_bytes);
   CUresult AddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr address);
+  CUresult PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
+  CUresult PointerAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
+                             CUdeviceptr address);
+  CUresult IpcHandle(CUipcMemHandle* handle, CUdeviceptr address);
 
   // Streams and contexts.
   CUresult StreamDestroy(CUstream stream);
@@ -256,6 +271,7 @@ class Client {
   bool MayFitAfterDrain(uint32_t units) const;
   CUdeviceptr AddressOf(const Block& block) const;
   uint32_t FindLiveAt(CUdeviceptr address) const;
+  bool OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
   void Poison(const Block& block, CUstream stream);
 
   // client_driver_memory.cc

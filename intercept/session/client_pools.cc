@@ -46,13 +46,7 @@ CUresult Client::PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
 
 CUresult Client::PoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
                                    CUmemPoolPtrExportData* data) {
-  const CUresult result = driver_->cuMemPoolImportPointer(out, pool, data);
-  size_t bytes = 0;
-  if (result == CUDA_SUCCESS &&
-      driver_->cuMemGetAddressRange_v2(nullptr, &bytes, *out) == CUDA_SUCCESS) {
-    KeepCounted(Thing::kPointer, *out, bytes, Family::kImported);
-  }
-  return result;
+  return OpenForeign(out, [=, this] { return driver_->cuMemPoolImportPointer(out, pool, data); });
 }
 
 CUresult Client::PoolDestroy(CUmemoryPool pool) {

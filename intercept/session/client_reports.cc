@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/base/line.h"
 #include "intercept/session/client.h"
 
 namespace sluice {
@@ -37,6 +38,63 @@ CUresult Client::AddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr addr
   if (base != nullptr) *base = AddressOf(arena_.block(id));
   if (bytes != nullptr) *bytes = size_t{arena_.block(id).size} << kGranuleShift;
   return CUDA_SUCCESS;
+}
+
+// What the driver would say of the pool's handle that a block lies in is not what a program asks
+// about: a block looks as if it had been allocated alone. False: the driver's answer is right.
+bool Client::OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  const LockGuard guard(state_lock_);
+  const CUdeviceptr offset = address - session_.arena().base();
+  const uint32_t id = arena_.FindContaining(static_cast<uint32_t>(offset >> kGranuleShift));
+  if (id == kNoBlock || arena_.block(id).kind != BlockKind::kLive) return false;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(value) = AddressOf(arena_.block(id));
+      return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<size_t*>(value) = size_t{arena_.block(id).size} << kGranuleShift;
+      return true;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      *static_cast<uint64_t*>(value) = CU_MEM_HANDLE_TYPE_NONE;
+      return true;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      *static_cast<CUmemoryPool*>(value) = arena_.block(id).sync ? nullptr : default_pool_;
+      return true;
+    default:
+      return false;
+  }
+}
+
+CUresult Client::PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  if (value != nullptr && has_session() && session_.arena().Contains(address) &&
+      OwnAttribute(value, attribute, address)) {
+    return CUDA_SUCCESS;
+  }
+  return driver_->cuPointerGetAttribute(value, attribute, address);
+}
+
+CUresult Client::PointerAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
+                                   CUdeviceptr address) {
+  const CUresult result = driver_->cuPointerGetAttributes(count, attributes, values, address);
+  if (result == CUDA_SUCCESS && has_session() && session_.arena().Contains(address)) {
+    for (unsigned i = 0; i < count; ++i) {
+      static_cast<void>(OwnAttribute(values[i], attributes[i], address));
+    }
+  }
+  return result;
+}
+
+// The driver refuses: the arena is made of memory that this old way cannot share.
+CUresult Client::IpcHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  const CUresult result = driver_->cuIpcGetMemHandle(handle, address);
+  if (result != CUDA_SUCCESS && has_session() && session_.arena().Contains(address)) {
+    Line()
+        .Text(
+            "memory of this job cannot be shared by cuIpcGetMemHandle; use memory of the program's "
+            "own (cuMemCreate) or an exportable memory pool")
+        .PrintOnce();
+  }
+  return result;
 }
 
 }  // namespace sluice

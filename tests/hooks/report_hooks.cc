@@ -77,5 +77,61 @@ HOOK_TEST(cuMemGetAddressRange_v2) {
   EXPECT_EQ(bytes, 3 * kMiB);
 }
 
+HOOK_TEST(cuMemGetInfo) {
+  Alloc(3 * kMiB);
+  unsigned free_bytes = 0;
+  unsigned total = 0;
+  ASSERT_CU(cuMemGetInfo(&free_bytes, &total));
+  EXPECT_EQ(total, kLimit);
+  EXPECT_EQ(free_bytes, kLimit - 3 * kMiB);
+}
+
+HOOK_TEST(cuDeviceTotalMem) {
+  Begin();
+  unsigned total = 0;
+  ASSERT_CU(cuDeviceTotalMem(&total, 0));
+  EXPECT_EQ(total, kLimit);
+}
+
+/// A block looks as if it had been allocated alone.
+HOOK_TEST(cuPointerGetAttribute) {
+  const CUdeviceptr at = Alloc(kMiB);
+  CUdeviceptr start = 0;
+  ASSERT_CU(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at + 5));
+  EXPECT_EQ(start, at);
+  size_t bytes = 0;
+  ASSERT_CU(cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, at + 5));
+  EXPECT_EQ(bytes, kMiB);
+  uint64_t handles = 1;
+  ASSERT_CU(cuPointerGetAttribute(&handles, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at));
+  EXPECT_EQ(handles, uint64_t{CU_MEM_HANDLE_TYPE_NONE});
+  CUdeviceptr pooled = 0;
+  ASSERT_CU(cuMemAllocAsync(&pooled, kMiB, nullptr));
+  CUmemoryPool pool = nullptr;
+  ASSERT_CU(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pooled));
+  EXPECT_EQ(pool, Pool().handle());
+}
+
+HOOK_TEST(cuPointerGetAttributes) {
+  const CUdeviceptr at = Alloc(kMiB);
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  unsigned type = 0;
+  size_t bytes = 0;
+  void* values[] = {&type, &bytes};
+  ASSERT_CU(cuPointerGetAttributes(2, attributes, values, at));
+  EXPECT_EQ(type, unsigned{CU_MEMORYTYPE_DEVICE});
+  EXPECT_EQ(bytes, kMiB);
+}
+
+HOOK_TEST(cuIpcGetMemHandle) {
+  const CUdeviceptr at = Alloc(kMiB);
+  CUipcMemHandle handle{};
+  testing::internal::CaptureStderr();
+  EXPECT_NE(cuIpcGetMemHandle(&handle, at), CUDA_SUCCESS);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("cannot be shared by cuIpcGetMemHandle"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace sluice::hooks
