@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <random>
 
 #include "common/bytes.h"
@@ -121,6 +125,166 @@ TEST(Restart, AKilledDaemonCostsNobodyAnything) {
   }
   EXPECT_GT(lent, 0u);
   EXPECT_GT(gates, Restarts()) << "nobody went on behind gates after a restart";
+}
+
+/// A job that holds `bytes` until its input ends, and has a forked child that lives until then.
+cli::JobProcess StartHolding(TestBed& bed, InputPipe& input, std::vector<std::string> extra = {}) {
+  std::vector<std::string> command = {Program("WORKLOAD"), "--one-shot", "--block-bytes", "6MiB",
+                                      "--hold"};
+  command.insert(command.end(), extra.begin(), extra.end());
+  cli::JobProcess job = bed.Start({.label = "holder",
+                                   .command = command,
+                                   .run_flags = {"--limit", "8MiB", "--request", "2MiB"},
+                                   .input = input.read_end.get()});
+  input.read_end.reset();
+  EXPECT_TRUE(bed.log().Await(
+      [](const std::vector<Record>& records) {
+        return std::any_of(records.begin(), records.end(), [](const Record& record) {
+          return record.event == EventKind::kGrant || !record.extents.empty();
+        });
+      },
+      kWaitMs));
+  return job;
+}
+
+/// Until `done` holds for the daemon's answer; the answers are round trips through its loop.
+template <typename Done>
+nlohmann::json AwaitStatus(TestBed& bed, Done done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kWaitMs);
+  nlohmann::json status = bed.Status();
+  while (!done(status) && std::chrono::steady_clock::now() < deadline) status = bed.Status();
+  EXPECT_TRUE(done(status)) << status.dump(1);
+  return status;
+}
+
+BedOptions SmallBed() {
+  BedOptions options;
+  options.gpu_memory = "64MiB";
+  options.pool = "16MiB";
+  options.keeper = true;
+  return options;
+}
+
+// The process died before its daemon did: the next one still waits for the child.
+TEST(Restart, ADeadJobsMemoryStaysInQuarantineOverARestart) {
+  TestBed bed(SmallBed());
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input, {"--fork-at-launch", "1"});
+  cli::JobGroup group;
+  group.Add(std::move(job));
+  Finish(group, 60'000, [](cli::JobGroup& running) {
+    const cli::JobProcess& victim = running.jobs().front();
+    const auto& out = victim.out();
+    if (std::find(out.begin(), out.end(), "holding") != out.end() && !victim.ended()) {
+      victim.Signal(SIGKILL);
+    }
+  });
+  const auto quarantined = [](const nlohmann::json& status) {
+    const auto& jobs = status.at("jobs");
+    return jobs.size() == 1 && jobs[0].at("phase") == "dying" &&
+           jobs[0].at("held_bytes").get<uint64_t>() >= 6 * kMiB;
+  };
+  AwaitStatus(bed, quarantined);
+  for (int i = 0; i < 2; ++i) {
+    bed.RestartDaemon();
+    EXPECT_TRUE(quarantined(bed.Status())) << bed.Status().dump(1);
+  }
+  input.write_end.reset();
+  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  EXPECT_EQ(bed.Status().at("free_bytes"), bed.Status().at("pool_bytes"));
+  bed.StopDaemon();
+  for (const auto& log : bed.logs()) EXPECT_TRUE(log->Audit().ok()) << Violations(log->Audit());
+}
+
+// The job dies while there is no daemon: the next one finds that out, and has its memory back.
+TEST(Restart, AJobThatEndsWithoutADaemonIsFoundOut) {
+  TestBed bed(SmallBed());
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input);
+  bed.KillDaemon();
+  job.Signal(SIGKILL);
+  Finish(job);
+  bed.StartDaemon();
+  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  EXPECT_EQ(bed.Status().at("free_bytes"), bed.Status().at("pool_bytes"));
+  bed.StopDaemon();
+  EXPECT_TRUE(bed.log().Audit().ok()) << Violations(bed.log().Audit());
+}
+
+// A daemon that is told to end while jobs live leaves them to the next one.
+TEST(Restart, AnOrderlyStopIsNoEndForTheJobs) {
+  TestBed bed(SmallBed());
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input);
+  bed.StopDaemon();
+  bed.StartDaemon();
+  EXPECT_EQ(bed.Status().at("jobs").size(), 1u);
+  EXPECT_GE(bed.Status().at("jobs")[0].at("held_bytes").get<uint64_t>(), 6 * kMiB);
+  input.write_end.reset();
+  Finish(job);
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  bed.StopDaemon();
+}
+
+/// The keeper of this folder; 0: none listens there.
+pid_t KeeperOf(const TestBed& bed) {
+  const std::string path = bed.runtime_dir() + "/keeper.sock";
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return 0;
+  ucred credentials = {};
+  socklen_t length = sizeof credentials;
+  EXPECT_EQ(::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length), 0);
+  return credentials.pid;
+}
+
+// The daemon hands everything to another keeper; then it may die itself.
+TEST(Restart, AKeeperThatDiesIsReplaced) {
+  TestBed bed(SmallBed());
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input);
+  const pid_t first = KeeperOf(bed);
+  ASSERT_GT(first, 0);
+  ASSERT_EQ(::kill(first, SIGKILL), 0);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kWaitMs);
+  for (pid_t now = 0; now == 0 || now == first; now = KeeperOf(bed)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+  }
+  bed.Status();  // it has done with the turn in which it handed everything over
+  bed.RestartDaemon();
+  EXPECT_GE(bed.Status().at("jobs").at(0).at("held_bytes").get<uint64_t>(), 6 * kMiB);
+  input.write_end.reset();
+  Finish(job);
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  bed.StopDaemon();
+}
+
+// On a workstation the next launcher brings the daemon back.
+TEST(Restart, TheNextRunTakesOver) {
+  BedOptions options = SmallBed();
+  options.oracle = false;  // the daemon that it starts is not told to publish holders
+  TestBed bed(options);
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input);
+  bed.KillDaemon();
+  const cli::JobProcess next =
+      bed.Run({.label = "next", .command = {Program("WORKLOAD"), "--one-shot"}});
+  EXPECT_TRUE(next.status().ok()) << Describe(next);
+  const nlohmann::json status = bed.Status();
+  EXPECT_EQ(status.at("pool_bytes"), 16 * kMiB) << "as the first daemon made it";
+  EXPECT_GE(status.at("jobs")[0].at("held_bytes").get<uint64_t>(), 6 * kMiB);
+  input.write_end.reset();
+  Finish(job);
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  // That daemon ends by itself, and its keeper with it: its socket goes last.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kWaitMs);
+  while (std::filesystem::exists(bed.runtime_dir() + "/keeper.sock")) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+  }
 }
 
 }  // namespace
