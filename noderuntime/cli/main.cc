@@ -7,6 +7,7 @@
 #include "noderuntime/cli/check_log.h"
 #include "noderuntime/cli/daemon_client.h"
 #include "noderuntime/cli/demo_console.h"
+#include "noderuntime/cli/doctor_command.h"
 #include "noderuntime/cli/launcher.h"
 #include "noderuntime/cli/options.h"
 #include "noderuntime/cli/status_table.h"
@@ -57,6 +58,9 @@ int Main(const std::vector<std::string>& arguments) {
   }
   const Result<Layout> layout = Layout::Find();
   if (!layout.ok()) return Complain(layout.status().message(), 1);
+  if (const auto* doctor = std::get_if<DoctorOptions>(&*parsed)) {
+    return RunDoctor(*doctor, *layout, Environment::Current());
+  }
   if (const auto* run = std::get_if<RunOptions>(&*parsed)) return RunJob(*run, *layout);
   return RunDemo(std::get<DemoOptions>(*parsed), *layout);
 }

@@ -14,7 +14,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr char kVersionText[] = "sluice 0.1.0\n";
-constexpr char kCommands[] = "run, status, check-log, demo";
+constexpr char kCommands[] = "run, status, check-log, demo, doctor";
 constexpr uint32_t kMaxGpu = 63;
 
 /// A check that answers in one form for every number: what was given and what is allowed.
@@ -91,6 +91,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   StatusOptions status;
   CheckLogOptions check_log;
   DemoOptions demo;
+  DoctorOptions doctor;
 
   CLI::App app("Lends GPU memory between jobs while they run.", "sluice");
   app.set_version_flag("--version", kVersionText);
@@ -110,6 +111,11 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   CLI::App* status_app = app.add_subcommand("status", "Show jobs and who holds what");
   status_app->add_flag("--json", status.json, "As JSON");
   status_app->add_option("--runtime-dir", runtime_dir, dir_help);
+
+  CLI::App* doctor_app =
+      app.add_subcommand("doctor", "Look at this machine: what is fine, and what to do");
+  doctor_app->add_flag("--json", doctor.json, "As JSON");
+  doctor_app->add_option("--runtime-dir", runtime_dir, dir_help);
 
   CLI::App* check_app =
       app.add_subcommand("check-log", "Replay an event log and check every promise");
@@ -184,6 +190,10 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   if (*status_app) {
     status.runtime_dir = runtime_dir;
     return Invocation(std::move(status));
+  }
+  if (*doctor_app) {
+    doctor.runtime_dir = runtime_dir;
+    return Invocation(std::move(doctor));
   }
   if (*check_app) return Invocation(std::move(check_log));
   if (Status s = bytes(pool, "--pool", demo.pool_bytes); !s.ok()) return s;

@@ -9,6 +9,7 @@
 
 #include "common/status.h"
 #include "noderuntime/cli/demo_plan.h"
+#include "noderuntime/cli/doctor_command.h"
 #include "noderuntime/cli/launcher.h"
 
 namespace sluice::cli {
@@ -26,7 +27,8 @@ struct PrintText {
   std::string text;  // --help, --version
 };
 
-using Invocation = std::variant<RunOptions, StatusOptions, CheckLogOptions, DemoOptions, PrintText>;
+using Invocation =
+    std::variant<RunOptions, StatusOptions, CheckLogOptions, DemoOptions, DoctorOptions, PrintText>;
 
 /// Reads the command line (without the program's own name). An error is one line that names the
 /// option and what is allowed.
