@@ -27,6 +27,7 @@ constexpr char kUsage[] =
     "simgpu-ctl: simulated GPUs for machines that have none\n"
     "  simgpu-ctl up DIR --memory SIZE [--machine FILE]   make one; SLUICE_SIMGPU=DIR selects it\n"
     "  simgpu-ctl stats DIR [--json]                      clock, kernels, memory, processes\n"
+    "  simgpu-ctl xid DIR CODE                            report an error to who watches the GPU\n"
     "  simgpu-ctl down DIR                                remove it\n"
     "  simgpu-ctl run --memory SIZE [--machine FILE] -- PROGRAM ARGS...\n"
     "                                                     run a program on one of its own\n";
@@ -38,6 +39,7 @@ struct Options {
   std::string dir;
   std::string memory;
   std::string machine;
+  std::string xid;
   bool json = false;
   std::vector<char*> program;
 };
@@ -51,8 +53,9 @@ int Fail(const std::string& message, int code = 1) {
 std::string Parse(int argc, char** argv, Options* options) {
   options->command = argv[1];
   const bool has_memory = options->command == "up" || options->command == "run";
-  if (!has_memory && options->command != "stats" && options->command != "down") {
-    return "unknown command '" + options->command + "': allowed are up, stats, down, run";
+  if (!has_memory && options->command != "stats" && options->command != "down" &&
+      options->command != "xid") {
+    return "unknown command '" + options->command + "': allowed are up, stats, xid, down, run";
   }
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -65,6 +68,8 @@ std::string Parse(int argc, char** argv, Options* options) {
       (argument == "--memory" ? options->memory : options->machine) = argv[++i];
     } else if (argument == "--json" && options->command == "stats") {
       options->json = true;
+    } else if (options->command == "xid" && !options->dir.empty() && options->xid.empty()) {
+      options->xid = argument;
     } else if (argument.starts_with("-") || !options->dir.empty() || options->command == "run") {
       return "unexpected argument '" + argument + "'";
     } else {
@@ -73,6 +78,11 @@ std::string Parse(int argc, char** argv, Options* options) {
   }
   if (has_memory && options->memory.empty()) return "--memory is missing, for example 64MiB";
   if (options->command != "run" && options->dir.empty()) return "the folder DIR is missing";
+  if (options->command == "xid" &&
+      (options->xid.empty() || options->xid.size() > 4 ||
+       options->xid.find_first_not_of("0123456789") != std::string::npos)) {
+    return "CODE is a number from 0 to 9999, for example 79";
+  }
   if (options->command == "run" && options->program.empty()) return "no program after --";
   return {};
 }
@@ -170,6 +180,10 @@ int main(int argc, char** argv) {
   }
   auto gpu = sluice::simgpu::GpuState::Open(options.dir);
   if (!gpu.ok()) return Fail(gpu.status().message());
+  if (options.command == "xid") {
+    (*gpu)->ReportXid(strtoull(options.xid.c_str(), nullptr, 10));
+    return 0;
+  }
   const std::string text =
       options.json ? sluice::simgpu::StatsJson(gpu->get()) : sluice::simgpu::StatsText(gpu->get());
   fputs(text.c_str(), stdout);

@@ -124,6 +124,7 @@ CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR_v2* de
   Context* context = nullptr;
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (array == nullptr || descriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
   result = Check(*descriptor);
   if (result != CUDA_SUCCESS) return result;
@@ -174,6 +175,7 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*,
 
 CUresult cuArrayDestroy(CUarray array) {
   if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   // A level goes with the whole.
   if (!IsLive(array) || array->is_level) return CUDA_ERROR_INVALID_HANDLE;
   Context* context = array->context;
@@ -188,6 +190,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* array,
   Context* context = nullptr;
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (array == nullptr || descriptor == nullptr || levels == 0) return CUDA_ERROR_INVALID_VALUE;
   result = Check(*descriptor);
   if (result != CUDA_SUCCESS) return result;
@@ -230,6 +233,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* level_array, CUmipmappedArray array, 
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
   if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (!IsLive(array)) return CUDA_ERROR_INVALID_HANDLE;
   Context* context = array->context;
   if (context->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;

@@ -17,6 +17,7 @@ CUresult cuImportExternalMemory(CUexternalMemory* memory,
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (memory == nullptr || descriptor == nullptr || descriptor->size == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -42,6 +43,7 @@ CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* dptr, CUexternalMemory mem
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (!IsLive(memory)) return CUDA_ERROR_INVALID_HANDLE;
   if (dptr == nullptr || descriptor == nullptr || descriptor->flags != 0 || descriptor->size == 0 ||
       descriptor->offset > memory->bytes || descriptor->size > memory->bytes - descriptor->offset) {

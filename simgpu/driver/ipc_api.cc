@@ -72,6 +72,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* dptr, CUipcMemHandle handle, unsigne
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   HandleData data;
   memcpy(&data, &handle, sizeof data);
   if (dptr == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
@@ -98,6 +99,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   // Work that uses the memory may still be queued.
   const CUresult done = FinishAll(context);
   const std::lock_guard lock(context->driver()->mutex);

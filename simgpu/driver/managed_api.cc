@@ -73,6 +73,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytes, unsigned flags) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (dptr == nullptr || bytes == 0 ||
       (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
     return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -7,13 +8,20 @@
 #include <vector>
 
 #include "simgpu/nvml/nvml_api.h"
+#include "simgpu/sharing/futex.h"
 #include "simgpu/sharing/gpu_state.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): few names, C interface
 
+struct nvmlEventSet_st {
+  bool watches = false;
+  uint64_t seen = 0;  // errors of the state page that were told, or happened before
+};
+
 namespace {
 
 std::mutex g_mutex;
+std::vector<std::unique_ptr<nvmlEventSet_st>> g_sets;
 std::unique_ptr<GpuState> g_gpu;
 int g_users = 0;
 
@@ -58,6 +66,32 @@ std::vector<Running> ListRunning() {
     if (!seen) rows.push_back({pid, page->process[e.process].bytes_now.load()});
   }
   return rows;
+}
+
+/// With the lock held.
+bool KnownSet(nvmlEventSet_t set) {
+  for (const auto& known : g_sets) {
+    if (known.get() == set) return true;
+  }
+  return false;
+}
+
+/// The oldest error that the set has not told yet. With the lock held.
+bool NextXid(nvmlEventSet_t set, unsigned long long* code) {
+  const StatePage* page = g_gpu->page();
+  const StateLock lock(g_gpu->page());
+  if (!set->watches || set->seen == page->xids) return false;
+  set->seen = std::max(set->seen, page->xids - std::min<uint64_t>(page->xids, kKeptXids));
+  *code = page->xid[set->seen++ % kKeptXids].code;
+  return true;
+}
+
+nvmlReturn_t NoProcesses(nvmlDevice_t device, unsigned* count) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *count = 0;
+  return NVML_SUCCESS;
 }
 
 template <typename Info>
@@ -119,6 +153,8 @@ const char* nvmlErrorString(nvmlReturn_t result) {
       return "Insufficient Size";
     case NVML_ERROR_DRIVER_NOT_LOADED:
       return "Driver Not Loaded";
+    case NVML_ERROR_TIMEOUT:
+      return "Timeout";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
       return "Argument version mismatch";
     default:
@@ -193,4 +229,110 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsign
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                      nvmlProcessInfo_v2_t* infos) {
   return ListProcesses(device, count, infos);
+}
+
+// Nothing draws here and there is no MPS server: these lists are empty.
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                   nvmlProcessInfo_v1_t*) {
+  return NoProcesses(device, count);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                      nvmlProcessInfo_v2_t*) {
+  return NoProcesses(device, count);
+}
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                      nvmlProcessInfo_v2_t*) {
+  return NoProcesses(device, count);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
+                                                     nvmlProcessInfo_v1_t*) {
+  return NoProcesses(device, count);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
+                                                        nvmlProcessInfo_v2_t*) {
+  return NoProcesses(device, count);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                        nvmlProcessInfo_v2_t*) {
+  return NoProcesses(device, count);
+}
+
+// The host maps no memory of this GPU over a bus.
+nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* memory) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const unsigned long long total = g_gpu->page()->capacity;
+  *memory = {total, total, 0};
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long* types) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (types == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *types = nvmlEventTypeXidCriticalError;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set) {
+  const std::lock_guard lock(g_mutex);
+  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (set == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  g_sets.push_back(std::make_unique<nvmlEventSet_st>());
+  *set = g_sets.back().get();
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
+  const std::lock_guard lock(g_mutex);
+  const size_t freed =
+      std::erase_if(g_sets, [set](const auto& known) { return known.get() == set; });
+  return freed == 1 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types,
+                                      nvmlEventSet_t set) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (!KnownSet(set)) return NVML_ERROR_INVALID_ARGUMENT;
+  if (types != nvmlEventTypeXidCriticalError) return NVML_ERROR_NOT_SUPPORTED;
+  const StateLock lock(g_gpu->page());
+  set->watches = true;
+  set->seen = g_gpu->page()->xids;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_v2_t* data,
+                                 unsigned timeout_ms) {
+  if (data == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const uint64_t end = MonotonicNs() + uint64_t{timeout_ms} * 1'000'000;
+  for (;;) {
+    std::atomic<uint32_t>* bell = nullptr;
+    uint32_t rung = 0;
+    {
+      const std::lock_guard lock(g_mutex);
+      if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+      if (!KnownSet(set)) return NVML_ERROR_INVALID_ARGUMENT;
+      bell = &g_gpu->page()->xid_bell;
+      rung = bell->load();
+      if (NextXid(set, &data->eventData)) {
+        data->device = Handle();
+        data->eventType = nvmlEventTypeXidCriticalError;
+        data->gpuInstanceId = data->computeInstanceId = UINT32_MAX;  // no MIG
+        return NVML_SUCCESS;
+      }
+    }
+    const uint64_t now = MonotonicNs();
+    if (now >= end) return NVML_ERROR_TIMEOUT;
+    FutexWait(bell, rung, end - now);
+  }
+}
+
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t* data, unsigned timeout_ms) {
+  if (data == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  nvmlEventData_v2_t event{};
+  const nvmlReturn_t result = nvmlEventSetWait_v2(set, &event, timeout_ms);
+  if (result == NVML_SUCCESS) *data = {event.device, event.eventType, event.eventData};
+  return result;
 }

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "simgpu/sharing/device_token.h"
 #include "simgpu/sharing/futex.h"
 
 namespace sluice::simgpu {
@@ -193,6 +194,16 @@ void GpuState::Discard(int fd, uint64_t offset, uint64_t bytes) {
 void GpuState::Drop(int fd, uint64_t offset, uint64_t bytes, Payer payer) {
   Discard(fd, offset, bytes);
   Uncharge(bytes, payer);
+}
+
+void GpuState::ReportXid(uint64_t code) {
+  const uint64_t now = DeviceClockNs(*this);
+  {
+    StateLock lock(page_);
+    page_->xid[page_->xids++ % kKeptXids] = {code, now};
+  }
+  page_->xid_bell.fetch_add(1);
+  FutexWakeAll(&page_->xid_bell);
 }
 
 Result<uint64_t> GpuState::ImportedBytes(int fd) const {

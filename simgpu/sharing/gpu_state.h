@@ -60,6 +60,8 @@ class GpuState {
   /// Entry of a process, made on first use. kNobody when the table is full of running processes.
   uint32_t RegisterProcess(const ProcessId& id, const std::string& name);
   uint32_t RegisterExecutor(const ProcessId& executor, const ProcessId& client, uint32_t process);
+  /// An error that NVML tells to who waits for one.
+  void ReportXid(uint64_t code);
   /// Forgets executors and processes that are gone. Call before reading lists.
   void Reap();
 

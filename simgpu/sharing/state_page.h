@@ -13,11 +13,12 @@
 namespace sluice::simgpu {
 
 inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
-inline constexpr uint32_t kStateVersion = 3;
+inline constexpr uint32_t kStateVersion = 4;
 inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
 inline constexpr uint32_t kMaxFinished = 64;
 inline constexpr uint32_t kMaxExecutors = 64;
 inline constexpr uint32_t kKeptViolations = 16;
+inline constexpr uint32_t kKeptXids = 64;
 inline constexpr uint32_t kFamilySlots = 16;  // room for families to come
 static_assert(kFamilies <= kFamilySlots);
 inline constexpr uint32_t kNobody = UINT32_MAX;
@@ -61,6 +62,12 @@ struct Violation {
   uint64_t pool_offset;
 };
 
+/// An error that the GPU reports to who watches it (NVML events).
+struct Xid {
+  uint64_t code;
+  uint64_t clock_ns;  // device clock when it happened
+};
+
 /// The shared state of one simulated GPU (file DIR/state), mapped by drivers, executors, NVML and
 /// simgpu-ctl. All fields but the atomic ones are read and written under `guard`, a robust mutex: a
 /// process killed inside it leaves numbers that are at worst one update old.
@@ -98,6 +105,12 @@ struct StatePage {
   int32_t last_pid;   // client that ran last, to count switches between processes
   uint64_t slice_ns;  // device time the owner has used since it got the token
   uint64_t next_ticket;
+
+  // A ring: the last one is number xids - 1. `xid_bell` moves with each (futex).
+  std::atomic<uint32_t> xid_bell;
+  uint32_t reserved1;
+  uint64_t xids;
+  Xid xid[kKeptXids];
 
   uint32_t finished_counter;
   ProcessEntry process[kMaxProcesses];

@@ -103,6 +103,11 @@ TEST_F(CaptureMode, WhichCallsAreUnsafe) {
   CUmemGenericAllocationHandle handle = 0;
   const CUmemAllocationProp prop = DeviceMemory();
   EXPECT_TRUE(refused([&] { return cuMemCreate(&handle, Granularity(), &prop, 0); }));
+  CUdeviceptr managed = 0;
+  EXPECT_TRUE(refused([&] { return cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL); }));
+  CUarray array = nullptr;
+  const CUDA_ARRAY_DESCRIPTOR_v2 row{64, 0, CU_AD_FORMAT_FLOAT, 1};
+  EXPECT_TRUE(refused([&] { return cuArrayCreate_v2(&array, &row); }));
   CUmodule module = nullptr;
   EXPECT_TRUE(refused([&] { return cuModuleLoadData(&module, KernelImage().c_str()); }));
   EXPECT_CU(cuMemFree_v2(memory));  // it was not freed

@@ -64,7 +64,7 @@ TEST_F(Control, GoesUpAndDown) {
 
 TEST_F(Control, NamesWhatIsWrong) {
   Expect("", 2, "simgpu-ctl up DIR");
-  Expect("fly " + dir_, 2, "allowed are up, stats, down, run");
+  Expect("fly " + dir_, 2, "allowed are up, stats, xid, down, run");
   Expect("up " + dir_, 2, "--memory");
   Expect("up " + dir_ + " --memory", 2, "needs a value");
   Expect("up " + dir_ + " --memory lots", 2, "--memory");

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+//
+// NVML beyond the list of processes (sharing_test.cc): errors as events, and what is empty here.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <future>
+
+#include "simgpu/nvml/nvml_api.h"
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+template <typename F>
+F Find(F, const char* name) {
+  static void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  return reinterpret_cast<F>(dlsym(library, name));
+}
+#define NVML(name) Find(&name, #name)
+
+class NvmlEvents : public ContextTest {
+ protected:
+  void SetUp() override {
+    ContextTest::SetUp();
+    ASSERT_EQ(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    ASSERT_EQ(NVML(nvmlDeviceGetHandleByIndex_v2)(0, &device_), NVML_SUCCESS);
+    ASSERT_EQ(NVML(nvmlEventSetCreate)(&set_), NVML_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(NVML(nvmlEventSetFree)(set_), NVML_SUCCESS);
+    EXPECT_EQ(NVML(nvmlShutdown)(), NVML_SUCCESS);
+    ContextTest::TearDown();
+  }
+  static int Report(const char* code) {
+    const std::string command =
+        std::string(SLUICE_SIMGPU_CTL) + " xid " + getenv("SLUICE_SIMGPU") + " " + code;
+    return system((command + " 2>/dev/null").c_str());
+  }
+  nvmlReturn_t Watch() {
+    return NVML(nvmlDeviceRegisterEvents)(device_, nvmlEventTypeXidCriticalError, set_);
+  }
+  nvmlDevice_t device_ = nullptr;
+  nvmlEventSet_t set_ = nullptr;
+};
+
+TEST_F(NvmlEvents, AnInjectedErrorWakesTheWaiter) {
+  ASSERT_EQ(Report("13"), 0);  // before anybody watches: nobody hears of it
+  unsigned long long types = 0;
+  ASSERT_EQ(NVML(nvmlDeviceGetSupportedEventTypes)(device_, &types), NVML_SUCCESS);
+  EXPECT_EQ(types, unsigned{nvmlEventTypeXidCriticalError});
+  ASSERT_EQ(Watch(), NVML_SUCCESS);
+  nvmlEventData_v2_t event{};
+  EXPECT_EQ(NVML(nvmlEventSetWait_v2)(set_, &event, 0), NVML_ERROR_TIMEOUT);
+  auto waiter = std::async(std::launch::async,
+                           [&] { return NVML(nvmlEventSetWait_v2)(set_, &event, 10'000); });
+  ASSERT_EQ(Report("79"), 0);
+  ASSERT_EQ(waiter.get(), NVML_SUCCESS);
+  EXPECT_EQ(event.device, device_);
+  EXPECT_EQ(event.eventType, unsigned{nvmlEventTypeXidCriticalError});
+  EXPECT_EQ(event.eventData, 79u);
+  // In their order, and each once.
+  ASSERT_EQ(Report("31"), 0);
+  ASSERT_EQ(Report("48"), 0);
+  nvmlEventData_v1_t old{};
+  ASSERT_EQ(NVML(nvmlEventSetWait)(set_, &old, 0), NVML_SUCCESS);
+  EXPECT_EQ(old.eventData, 31u);
+  ASSERT_EQ(NVML(nvmlEventSetWait)(set_, &old, 0), NVML_SUCCESS);
+  EXPECT_EQ(old.eventData, 48u);
+  EXPECT_EQ(NVML(nvmlEventSetWait)(set_, &old, 0), NVML_ERROR_TIMEOUT);
+}
+
+TEST_F(NvmlEvents, BadInputIsRefused) {
+  EXPECT_NE(Report("seventy"), 0);
+  EXPECT_EQ(NVML(nvmlDeviceRegisterEvents)(device_, 1, set_), NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(NVML(nvmlDeviceRegisterEvents)(device_, 8, nullptr), NVML_ERROR_INVALID_ARGUMENT);
+  nvmlEventData_v2_t event{};
+  EXPECT_EQ(NVML(nvmlEventSetWait_v2)(nullptr, &event, 0), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(NVML(nvmlEventSetWait_v2)(set_, nullptr, 0), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(NVML(nvmlEventSetFree)(nullptr), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(NvmlEvents, NothingDrawsAndNothingIsMappedOverTheBus) {
+  nvmlProcessInfo_v2_t infos[4];
+  for (const auto list : {NVML(nvmlDeviceGetGraphicsRunningProcesses_v3),
+                          NVML(nvmlDeviceGetMPSComputeRunningProcesses_v3),
+                          NVML(nvmlDeviceGetGraphicsRunningProcesses_v2)}) {
+    unsigned count = 4;
+    EXPECT_EQ(list(device_, &count, infos), NVML_SUCCESS);
+    EXPECT_EQ(count, 0u);
+  }
+  nvmlBAR1Memory_t window{};
+  ASSERT_EQ(NVML(nvmlDeviceGetBAR1MemoryInfo)(device_, &window), NVML_SUCCESS);
+  EXPECT_EQ(window.bar1Total, uint64_t{64} << 20);
+  EXPECT_EQ(window.bar1Used, 0u);
+}
+
+}  // namespace
+}  // namespace sluice::contract
