@@ -34,6 +34,10 @@ class ByteWriter {
     Put(static_cast<uint32_t>(list.size()));
     for (const auto& value : list) put(value);
   }
+  /// As they are, without a length.
+  void Append(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
   void Clear() { bytes_.clear(); }
   std::span<const std::byte> bytes() const { return bytes_; }
 

@@ -239,7 +239,7 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   if (event_log_.has_value()) {
     if (Status s = event_log_->Flush(); !s.ok()) spdlog::error("{}", s.message());
   }
-  if (state_dirty_ || flow_->changes() != saved_changes_) SaveState();
+  if (registry_changed_ || flow_->changes() != saved_changes_) SaveState();
   if (!jobs_.empty()) idle_since_ns_ = now;
   if (options_.idle_exit_s && now - idle_since_ns_ >= Nanoseconds(*options_.idle_exit_s)) {
     spdlog::info("no job for {} s: done", *options_.idle_exit_s);

@@ -147,6 +147,7 @@ class Daemon : private flow::FlowSink {
   void KeepSession(flow::JobId job, const session::Session& session);
   void DropKept(flow::JobId job, bool holder_stays);
   void DropKeptJob(flow::JobId job);
+  void WriteRegistry();
   void SaveState();
 
   // daemon_takeover.cc: following a daemon that died
@@ -185,7 +186,8 @@ class Daemon : private flow::FlowSink {
   std::optional<keeper::Notebook> notebook_;
   ByteWriter state_bytes_;
   ByteWriter flow_bytes_;
-  bool state_dirty_ = false;
+  ByteWriter registry_bytes_;
+  bool registry_changed_ = true;  // since registry_bytes_ was written
   bool too_large_ = false;
   uint64_t saved_changes_ = 0;
 

@@ -139,6 +139,7 @@ Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) 
     // Before the answer: whoever has it relies on the job.
     Keep(keeper::Kind::kListener, *job, jobs_.at(*job).listener.get());
     Keep(keeper::Kind::kLauncher, *job, client.connection.fd());
+    registry_changed_ = true;
     SaveState();
     return AnswerRegistration(control, *job, wanted.seq);
   }

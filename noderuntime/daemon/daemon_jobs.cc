@@ -59,7 +59,7 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   loop_.Remove(job.listener_token);
   jobs_.erase(found);
   dir_.RemoveJobDir(id);
-  state_dirty_ = true;
+  registry_changed_ = true;
   DropKeptJob(id);
   spdlog::info("job {}: over", id);
   for (const uint32_t client : orphans) CloseClient(client, "the job is over");
@@ -200,6 +200,7 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
   if (prepared.ok()) {
     // Before the client has them.
     KeepSession(client->job, *client->session);
+    registry_changed_ = true;
     SaveState();
   } else {
     spdlog::error("job {}: {}", client->job, prepared.message());
@@ -244,7 +245,7 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, bool expected) {
     // The pages go with the client, after this.
     const bool holds = job.started && flow_->Die(job_id, now);
     DropKept(job_id, holds);
-    state_dirty_ = true;
+    registry_changed_ = true;
     if (holds) {
       session::Peer peer = client.session->TakePeer();
       job.holder.emplace(peer.pid, std::move(peer.pidfd), client.session->TakeLiveness(), now);
@@ -266,7 +267,7 @@ void Daemon::PollHolders(uint64_t now_ns) {
     job.holder.reset();
     flow_->HolderGone(id, now_ns);
     DropKept(id, false);
-    state_dirty_ = true;
+    registry_changed_ = true;
     for (auto& [client_id, client] : clients_) {
       if (client.job != id || !client.waits_for_predecessor) continue;
       AcceptSession(client_id, &client);

@@ -129,12 +129,7 @@ void Daemon::DropKeptJob(flow::JobId job) {
   DropKept(job, false);
 }
 
-/// A copy into shared memory, no system call: done before anybody is told of a grant, and at the
-/// end of each turn in which something changed.
-void Daemon::SaveState() {
-  saved_changes_ = flow_->changes();
-  state_dirty_ = false;
-  if (!notebook_.has_value()) return;
+void Daemon::WriteRegistry() {
   KeptState state;
   state.unit_bytes = options_.unit_bytes;
   state.handle_bytes = options_.handle_bytes;
@@ -148,11 +143,21 @@ void Daemon::SaveState() {
     state.jobs.push_back({id, job.spec.name, job.limit_bytes, job.request_bytes, job.spec.limit,
                           job.spec.request, job.pid, job.session_number, job.minor});
   }
+  registry_bytes_.Clear();
+  noded::WriteRegistry(state, &registry_bytes_);
+}
+
+/// A copy into shared memory, no system call: done before anybody is told of a grant, and at the
+/// end of each turn in which something changed.
+void Daemon::SaveState() {
+  if (!notebook_.has_value()) return;
+  saved_changes_ = flow_->changes();
+  if (std::exchange(registry_changed_, false)) WriteRegistry();
   flow_bytes_.Clear();
   flow_->Save(&flow_bytes_);
-  state.flow.assign(flow_bytes_.bytes().begin(), flow_bytes_.bytes().end());
   state_bytes_.Clear();
-  Write(state, &state_bytes_);
+  state_bytes_.Append(registry_bytes_.bytes());
+  state_bytes_.PutBytes(flow_bytes_.bytes());
   if (!notebook_->Write(state_bytes_.bytes()) && !std::exchange(too_large_, true)) {
     spdlog::error("the state of this daemon is too large to be kept ({} bytes)",
                   state_bytes_.bytes().size());

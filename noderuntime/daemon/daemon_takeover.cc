@@ -153,7 +153,7 @@ void Daemon::ResumeSession(uint32_t id, Client* client, const session::Declarati
   if (!status.ok()) return CloseClient(id, status.message());
   spdlog::info("job {} '{}': session of process {} goes on, {} held", job_id, job.spec.name,
                job.pid, FormatBytes(flow_->ledger().held(job_id) * options_.unit_bytes));
-  state_dirty_ = true;
+  registry_changed_ = true;
   UpdateInterest(client);
 }
 
@@ -171,7 +171,7 @@ void Daemon::DropAbsent(flow::JobId id, const std::string& reason) {
   }
   job.absent.reset();
   DropKept(id, holds);
-  state_dirty_ = true;
+  registry_changed_ = true;
   RemoveJobIfOver(id);
 }
 

@@ -9,7 +9,7 @@ constexpr uint32_t kMagic = 0x4b434c53;  // "SLCK"
 
 }  // namespace
 
-void Write(const KeptState& state, ByteWriter* out) {
+void WriteRegistry(const KeptState& state, ByteWriter* out) {
   out->Put(kMagic);
   out->Put(KeptState::kVersion);
   out->Put(state.unit_bytes);
@@ -31,7 +31,6 @@ void Write(const KeptState& state, ByteWriter* out) {
     out->Put(job.session);
     out->Put(job.minor);
   });
-  out->PutBytes(state.flow);
 }
 
 Result<KeptState> ReadKeptState(std::span<const std::byte> bytes) {

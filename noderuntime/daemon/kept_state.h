@@ -44,7 +44,9 @@ struct KeptState {
   std::vector<std::byte> flow;  // Flow::Save
 };
 
-void Write(const KeptState& state, ByteWriter* out);
+/// Everything but the flow, which follows with PutBytes: it changes with every grant, the rest
+/// hardly ever.
+void WriteRegistry(const KeptState& state, ByteWriter* out);
 Result<KeptState> ReadKeptState(std::span<const std::byte> bytes);
 
 }  // namespace sluice::noded
