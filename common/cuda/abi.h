@@ -115,6 +115,7 @@ typedef enum CUdevice_attribute_enum {
   CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
   CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES = 119,
   CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS = 122,
+  CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED = 125,
 } CUdevice_attribute;
 
 typedef enum CUfunction_attribute_enum {
@@ -199,6 +200,9 @@ enum CUevent_flags_enum {
   CU_EVENT_DISABLE_TIMING = 2,
   CU_EVENT_INTERPROCESS = 4
 };
+typedef struct CUipcEventHandle_st {
+  char reserved[64];
+} CUipcEventHandle;
 enum CUevent_record_flags_enum { CU_EVENT_RECORD_DEFAULT = 0, CU_EVENT_RECORD_EXTERNAL = 1 };
 enum CUevent_wait_flags_enum { CU_EVENT_WAIT_DEFAULT = 0, CU_EVENT_WAIT_EXTERNAL = 1 };
 enum CUmemhost_flags_enum {

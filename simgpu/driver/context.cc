@@ -235,6 +235,7 @@ CUresult Context::NewEvent(CUevent* out, unsigned flags) {
   event->slot = slot;
   event->mark.store(0);
   event->capture.session.store(0);
+  event->shared = {};
   *out = event;
   return CUDA_SUCCESS;
 }
@@ -327,6 +328,15 @@ void Context::UnmapHeap(const Heap& heap) {
 
 void Context::EmptyPools() {
   for (const auto& [pool, heap] : pool_heaps_) heap->Trim(0);
+}
+
+uint32_t Context::PeerOf(Context* other) {
+  uint32_t& number = peers_[other];
+  if (number != 0) return number;
+  ControlRequest request{};
+  request.op = ControlOp::kMapPeer;
+  number = static_cast<uint32_t>(link_->Call(request, other->link_->channel_fd()).a);
+  return number;
 }
 
 uint64_t Context::ExpectHostFunction(std::function<void()> function) {

@@ -72,6 +72,10 @@ class Context : private BlockPool::Order {
   /// Gives back all that pools keep in reserve.
   void EmptyPools();
 
+  /// As this context's executor numbers `other`'s, which it learns of at the first time; 0 if that
+  /// failed. The caller holds the driver's lock.
+  uint32_t PeerOf(Context* other);
+
   /// `function` will be called by a helper thread when the host function with the returned ticket
   /// is reached. The ticket is given away for one operation only.
   uint64_t ExpectHostFunction(std::function<void()> function);
@@ -105,6 +109,8 @@ class Context : private BlockPool::Order {
   std::unique_ptr<Heap> plain_heap_;
   std::unique_ptr<Heap> array_heap_;
   PoolHeaps pool_heaps_;
+
+  std::map<const Context*, uint32_t> peers_;
 
   std::mutex host_mutex_;
   std::map<uint64_t, std::function<void()>> host_functions_;  // by ticket

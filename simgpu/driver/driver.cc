@@ -151,6 +151,12 @@ Context* Driver::FindContext(CUcontext handle) {
   return nullptr;
 }
 
+EventBoard* Driver::Events() {
+  const std::lock_guard lock(mutex);
+  if (event_board == nullptr) event_board = EventBoard::Open(*gpu);
+  return event_board.get();
+}
+
 std::vector<Context*>& ContextStack() {
   static thread_local std::vector<Context*> stack;
   return stack;

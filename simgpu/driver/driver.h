@@ -47,7 +47,8 @@ class Driver {
   GraphState* graphs = nullptr;                    // has a lock of its own
   Context* primary = nullptr;
   int primary_references = 0;
-  CUmemoryPool default_pool = nullptr;  // never changes
+  std::unique_ptr<EventBoard> event_board;  // once an event is shared
+  CUmemoryPool default_pool = nullptr;      // never changes
   CUmemoryPool current_pool = nullptr;
 
   Slab<CUstream_st> streams;
@@ -73,6 +74,8 @@ class Driver {
 
   /// The context behind a handle, null if it never was one.
   Context* FindContext(CUcontext handle);
+  /// Null if it cannot be opened.
+  EventBoard* Events();
 };
 
 /// The calling thread's stack of current contexts.

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <time.h>
+
+#include <cstring>
+
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/capture.h"
 #include "simgpu/driver/driver.h"
@@ -18,6 +22,23 @@ CUresult Check(CUevent event, Context** out) {
   return (*out)->queue().error();
 }
 
+/// An event that other processes may record too: its last record counts, whoever made it.
+bool SharedReached(Context* context, CUevent event) {
+  const EventBoard* board = context->driver()->Events();
+  return !board->Exists(event->shared) ||
+         board->Reached(event->shared.index, board->LastRecord(event->shared.index));
+}
+
+/// There is nothing to wake up a process when another one's work is over.
+CUresult WaitForShared(Context* context, CUevent event) {
+  const timespec pause{0, 50'000};
+  while (!SharedReached(context, event)) {
+    if (context->queue().error() != CUDA_SUCCESS) return context->queue().error();
+    nanosleep(&pause, nullptr);
+  }
+  return CUDA_SUCCESS;
+}
+
 bool Reached(Context* context, uint64_t mark) {
   return mark == 0 || context->queue().Done(MarkStream(mark), MarkId(mark));
 }
@@ -28,6 +49,7 @@ CUresult Record(CUevent event, CUstream handle, unsigned flags, bool per_thread)
   if (result != CUDA_SUCCESS) return result;
   if (!IsLive(event) || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  EventBoard* board = event->is_shared() ? context->driver()->Events() : nullptr;
   CommandQueue::Lock lock(context->mutex);
   CUstream stream = nullptr;
   bool capturing = false;
@@ -43,6 +65,11 @@ CUresult Record(CUevent event, CUstream handle, unsigned flags, bool per_thread)
   Command command{};
   command.kind = CommandKind::kRecordEvent;
   command.event.slot = event->slot;
+  if (event->is_shared()) {
+    if (!board->Exists(event->shared)) return CUDA_ERROR_INVALID_HANDLE;
+    command.event.shared = event->shared.index + 1;
+    command.event.record = board->BeginRecord(event->shared.index, SelfProcess());
+  }
   const uint64_t id = context->Issue(stream, &command, lock);
   if (id == 0) return context->queue().error();
   event->capture.session.store(0);
@@ -62,10 +89,21 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
   Context* context = nullptr;
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+  constexpr unsigned kKnown =
+      CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   if (event == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  EventBoard::Name shared;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) {
+    if ((flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
+    EventBoard* board = context->driver()->Events();
+    const auto name = board == nullptr ? std::nullopt : board->New();
+    if (!name) return CUDA_ERROR_OUT_OF_MEMORY;
+    shared = *name;
+  }
   const std::lock_guard lock(context->mutex);
-  return context->NewEvent(event, flags);
+  const CUresult made = context->NewEvent(event, flags);
+  if (made == CUDA_SUCCESS) (*event)->shared = shared;
+  return made;
 }
 
 CUresult cuEventDestroy_v2(CUevent event) {
@@ -74,6 +112,10 @@ CUresult cuEventDestroy_v2(CUevent event) {
   if (result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_HANDLE ||
       result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
     return result;
+  }
+  // The one who made it takes it from the others too.
+  if (event->is_shared() && (event->flags & CU_EVENT_INTERPROCESS) != 0) {
+    context->driver()->Events()->Delete(event->shared);
   }
   const std::lock_guard lock(context->mutex);
   context->DeleteEvent(event);
@@ -96,7 +138,9 @@ CUresult cuEventQuery(CUevent event) {
   CUresult result = Check(event, &context);
   if (result == CUDA_SUCCESS) result = MayAsk(context, event);
   if (result != CUDA_SUCCESS) return result;
-  return Reached(context, event->mark.load()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  const bool reached =
+      event->is_shared() ? SharedReached(context, event) : Reached(context, event->mark.load());
+  return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
@@ -105,8 +149,13 @@ CUresult cuEventSynchronize(CUevent event) {
   if (result == CUDA_SUCCESS) result = MayAsk(context, event);
   if (result != CUDA_SUCCESS) return result;
   const uint64_t mark = event->mark.load();
-  if (mark == 0) return CUDA_SUCCESS;
-  result = context->WaitFor({mark});
+  if (event->is_shared()) {
+    result = WaitForShared(context, event);
+  } else if (mark == 0) {
+    return CUDA_SUCCESS;
+  } else {
+    result = context->WaitFor({mark});
+  }
   const std::lock_guard lock(context->mutex);
   if (result == CUDA_SUCCESS) context->TrimPools();
   return result;
@@ -136,4 +185,52 @@ CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
 
 CUresult cuEventElapsedTime_v2(float* ms, CUevent start, CUevent end) {
   return cuEventElapsedTime(ms, start, end);
+}
+
+namespace {
+
+/// What a CUipcEventHandle holds.
+struct SharedEvent {
+  uint64_t magic;
+  unsigned char gpu[16];
+  uint64_t index;
+  uint64_t generation;
+};
+constexpr uint64_t kSharedEventMagic = 0x54564553494d4743u;
+static_assert(sizeof(SharedEvent) <= sizeof(CUipcEventHandle));
+
+}  // namespace
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
+  Context* context = nullptr;
+  const CUresult result = Check(event, &context);
+  if (result != CUDA_SUCCESS) return result;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if ((event->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  SharedEvent contents{kSharedEventMagic, {}, event->shared.index, event->shared.generation};
+  memcpy(contents.gpu, context->driver()->gpu->page()->uuid, sizeof contents.gpu);
+  memset(handle, 0, sizeof *handle);
+  memcpy(handle, &contents, sizeof contents);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  SharedEvent contents{};
+  memcpy(&contents, &handle, sizeof contents);
+  const EventBoard* board = context->driver()->Events();
+  if (board == nullptr) return CUDA_ERROR_MAP_FAILED;
+  const EventBoard::Name name{static_cast<uint32_t>(contents.index), contents.generation};
+  if (contents.magic != kSharedEventMagic || contents.index >= EventBoard::kEvents ||
+      memcmp(contents.gpu, context->driver()->gpu->page()->uuid, sizeof contents.gpu) != 0 ||
+      !board->Exists(name)) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  const std::lock_guard lock(context->mutex);
+  const CUresult made = context->NewEvent(event, CU_EVENT_DISABLE_TIMING);
+  if (made == CUDA_SUCCESS) (*event)->shared = name;
+  return made;
 }

@@ -4,6 +4,7 @@
 
 #include "simgpu/driver/box_copy.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/event_wait.h"
 #include "simgpu/driver/graph_launch.h"
 #include "simgpu/driver/graph_params.h"
 #include "simgpu/driver/graph_state.h"
@@ -104,6 +105,10 @@ Steps Lowering::Node(CUgraphNode node, const Steps& before) {
       if (result_ == CUDA_SUCCESS) result_ = CUDA_ERROR_INVALID_HANDLE;
       return {};
     }
+    if (record->event->is_shared()) {
+      result_ = NotSupported("a graph node that records an event of several processes");
+      return {};
+    }
     out_->records.push_back(record->event);
     Command command{};
     command.kind = CommandKind::kRecordEvent;
@@ -111,17 +116,10 @@ Steps Lowering::Node(CUgraphNode node, const Steps& before) {
     return Add(command, before);
   }
   if (const auto* wait = std::get_if<WaitWork>(&node->work)) {
-    if (!IsLive(wait->event) || !Here(wait->event->context)) {
-      if (result_ == CUDA_SUCCESS) result_ = CUDA_ERROR_INVALID_HANDLE;
-      return {};
-    }
-    const uint64_t mark = wait->event->mark.load();
-    if (mark == 0) return Add(nothing, before);
     Command command{};
-    command.kind = CommandKind::kWaitEvent;
-    command.wait_event.stream = MarkStream(mark);
-    command.wait_event.id = MarkId(mark);
-    return Add(command, before);
+    result_ = IsLive(wait->event) ? WaitCommand(context_, wait->event, &command)
+                                  : CUDA_ERROR_INVALID_HANDLE;
+    return result_ == CUDA_SUCCESS ? Add(command, before) : Steps{};
   }
   return Add(nothing, before);  // empty nodes, and those about memory, which take no time
 }

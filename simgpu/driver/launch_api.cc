@@ -80,6 +80,27 @@ CUresult IssueHostFunction(CUstream handle, CUhostFn fn, void* user_data, bool p
   return context->queue().error();
 }
 
+/// Unlike a host function it is also called, with the error, when the context has failed.
+CUresult AddCallback(CUstream handle, CUstreamCallback callback, void* user_data, unsigned flags,
+                     bool per_thread) {
+  Context* context = nullptr;
+  CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  CommandQueue::Lock lock(context->mutex);
+  CUstream stream = nullptr;
+  result = context->Resolve(handle, per_thread, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  Command command{};
+  command.kind = CommandKind::kHostFunction;
+  command.flags = kEvenInFailure;
+  command.host.ticket =
+      context->ExpectHostFunction([=] { callback(handle, context->queue().error(), user_data); });
+  if (context->Issue(stream, &command, lock) != 0) return CUDA_SUCCESS;
+  context->ForgetHostFunction(command.host.ticket);
+  return context->queue().error();
+}
+
 CUresult LaunchEx(const CUlaunchConfig* config, CUfunction f, void** params, void** extra,
                   bool per_thread) {
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -124,4 +145,14 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void* user_data) {
 
 CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn fn, void* user_data) {
   return IssueHostFunction(stream, fn, user_data, true);
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data,
+                             unsigned flags) {
+  return AddCallback(stream, callback, user_data, flags, false);
+}
+
+CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, void* user_data,
+                                  unsigned flags) {
+  return AddCallback(stream, callback, user_data, flags, true);
 }

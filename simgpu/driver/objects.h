@@ -12,6 +12,7 @@
 #include "common/cuda/abi.h"
 #include "simgpu/driver/slab.h"
 #include "simgpu/graph/capture.h"
+#include "simgpu/sharing/event_board.h"
 #include "simgpu/streams/channel.h"
 
 /// What the driver's opaque handles point to; they live in a Slab.
@@ -54,6 +55,8 @@ struct CUevent_st {
   uint32_t slot = 0;              // of the time stamp; kEventSlots without timing
   std::atomic<uint64_t> mark{0};  // packed position of the last record; 0: never recorded
   sluice::simgpu::EventCapture capture;
+  sluice::simgpu::EventBoard::Name shared;  // generation 0: of this process only
+  bool is_shared() const { return shared.generation != 0; }
 };
 
 struct CUmod_st {

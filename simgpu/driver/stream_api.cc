@@ -5,6 +5,7 @@
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/capture.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/event_wait.h"
 #include "simgpu/driver/graph_state.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
@@ -112,22 +113,36 @@ CUresult WaitEvent(CUstream handle, CUevent event, unsigned flags, bool per_thre
   if (capturing || flags != 0 || event->capture.session.load() != 0) {
     return WaitInCapture(call, event, capturing, flags);
   }
-  if (event->context != call.context) {
-    return NotSupported("cuStreamWaitEvent for an event of another context");
-  }
-  const uint64_t mark = event->mark.load();
-  if (mark == 0) return CUDA_SUCCESS;
+  call.lock.unlock();
   Command command{};
-  command.kind = CommandKind::kWaitEvent;
-  command.wait_event.stream = MarkStream(mark);
-  command.wait_event.id = MarkId(mark);
+  const CUresult result = WaitCommand(call.context, event, &command);
+  if (result != CUDA_SUCCESS || command.kind == CommandKind::kNothing) return result;
+  call.lock.lock();
   if (call.context->Issue(call.stream, &command, call.lock) == 0) {
     return call.context->queue().error();
   }
-  uint64_t& follows = call.stream->follows[MarkStream(mark)];
-  follows = std::max(follows, MarkId(mark));
+  const auto& wait = command.wait_event;
+  if (wait.peer != 0 || wait.shared != 0) return CUDA_SUCCESS;
+  uint64_t& follows = call.stream->follows[wait.stream];
+  follows = std::max(follows, wait.id);
   return CUDA_SUCCESS;
 }
+
+/// What a stream tells of itself.
+template <typename T, typename Get>
+CUresult Tell(CUstream handle, bool per_thread, T* out, Get get) {
+  const StreamCall call(handle, per_thread, &Context::Lookup);
+  if (call.result != CUDA_SUCCESS) return call.result;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *out = get(call.stream);
+  return CUDA_SUCCESS;
+}
+
+unsigned FlagsOf(CUstream stream) {
+  return stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+}
+CUcontext ContextOf(CUstream stream) { return reinterpret_cast<CUcontext>(stream->context); }
+CUdevice DeviceOf(CUstream) { return 0; }
 
 CUresult GetId(CUstream handle, unsigned long long* id, bool per_thread) {
   StreamCall call(handle, per_thread, &Context::Lookup);
@@ -192,4 +207,23 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority) {
 
 CUresult cuStreamGetPriority_ptsz(CUstream stream, int* priority) {
   return Priority(stream, true, priority);
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
+  return Tell(stream, false, flags, FlagsOf);
+}
+CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned* flags) {
+  return Tell(stream, true, flags, FlagsOf);
+}
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* ctx) {
+  return Tell(stream, false, ctx, ContextOf);
+}
+CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* ctx) {
+  return Tell(stream, true, ctx, ContextOf);
+}
+CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
+  return Tell(stream, false, device, DeviceOf);
+}
+CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice* device) {
+  return Tell(stream, true, device, DeviceOf);
 }

@@ -74,6 +74,10 @@ void ControlServer::Answer(const ControlRequest& request, int fd_in, ControlRepl
       }
       break;
     }
+    case ControlOp::kMapPeer:
+      reply->a = peers_->Add(fd.get());
+      if (reply->a == 0) why = "cannot map another context's channel";
+      break;
   }
   if (why.empty()) return;
   reply->result = failure;

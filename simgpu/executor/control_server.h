@@ -5,6 +5,7 @@
 #include "common/cuda/abi.h"
 #include "simgpu/executor/mappings.h"
 #include "simgpu/executor/modules.h"
+#include "simgpu/executor/peers.h"
 #include "simgpu/streams/control.h"
 
 namespace sluice::simgpu {
@@ -14,12 +15,14 @@ namespace sluice::simgpu {
 class ControlServer {
  public:
   /// `start` answers the first request: whether the context exists.
-  ControlServer(int socket, int client_pidfd, CUresult start, Mappings* mappings, Modules* modules)
+  ControlServer(int socket, int client_pidfd, CUresult start, Mappings* mappings, Modules* modules,
+                Peers* peers)
       : socket_(socket),
         client_pidfd_(client_pidfd),
         start_(start),
         mappings_(mappings),
-        modules_(modules) {}
+        modules_(modules),
+        peers_(peers) {}
   [[noreturn]] void Run();
 
  private:
@@ -30,6 +33,7 @@ class ControlServer {
   CUresult start_;
   Mappings* mappings_;
   Modules* modules_;
+  Peers* peers_;
 };
 
 }  // namespace sluice::simgpu

@@ -61,9 +61,10 @@ int main(int argc, char** argv) {
   prctl(PR_SET_TIMERSLACK, 1UL);
   static Mappings mappings(client.pid);
   static Modules modules;
-  static ControlServer server(kControlFd, pidfd, start, &mappings, &modules);
+  static Peers peers;
+  static ControlServer server(kControlFd, pidfd, start, &mappings, &modules, &peers);
   InstallFaultHandler(&mappings, gpu->get(), client.pid);
   std::thread([] { server.Run(); }).detach();
-  Runner runner(gpu->get(), executor, static_cast<Channel*>(shared), &mappings, &modules);
+  Runner runner(gpu->get(), executor, static_cast<Channel*>(shared), &mappings, &modules, &peers);
   runner.Run();
 }

@@ -160,6 +160,9 @@ CUresult Runner::WriteValue(const Command& command) {
 }
 
 void Runner::RecordEvent(const Command& command) {
+  if (command.event.shared != 0 && Board() != nullptr) {
+    Board()->Complete(command.event.shared - 1, command.event.record);
+  }
   if (command.event.slot >= kEventSlots) return;  // an event without timing
   channel_->event_ns[command.event.slot].store(DeviceClockNs(*gpu_), std::memory_order_relaxed);
 }

@@ -22,8 +22,13 @@ bool CostsTime(const Command& command) {
 }  // namespace
 
 Runner::Runner(GpuState* gpu, uint32_t executor, Channel* channel, Mappings* mappings,
-               Modules* modules)
-    : gpu_(gpu), channel_(channel), mappings_(mappings), modules_(modules), token_(gpu, executor) {}
+               Modules* modules, Peers* peers)
+    : gpu_(gpu),
+      channel_(channel),
+      mappings_(mappings),
+      modules_(modules),
+      peers_(peers),
+      token_(gpu, executor) {}
 
 void Runner::Run() {
   // After a failure what is queued only passes by, but for the host functions that must hear of it.
@@ -96,9 +101,7 @@ void Runner::Sleep() {
 bool Runner::Ready(const Command& command) {
   switch (command.kind) {
     case CommandKind::kWaitEvent:
-      return command.wait_event.stream >= kStreams ||
-             channel_->completed[command.wait_event.stream].load(std::memory_order_relaxed) >=
-                 command.wait_event.id;
+      return EventReached(command);
     case CommandKind::kWaitValue:
       return ValueReached(command);
     case CommandKind::kHostFunction:
@@ -108,6 +111,19 @@ bool Runner::Ready(const Command& command) {
     default:
       return true;
   }
+}
+
+bool Runner::EventReached(const Command& command) {
+  const auto& wait = command.wait_event;
+  if (wait.shared != 0) return Board() == nullptr || Board()->Reached(wait.shared - 1, wait.id);
+  if (wait.peer != 0) return peers_->Reached(wait.peer, wait.stream, wait.id);
+  return wait.stream >= kStreams ||
+         channel_->completed[wait.stream].load(std::memory_order_relaxed) >= wait.id;
+}
+
+EventBoard* Runner::Board() {
+  if (board_ == nullptr) board_ = EventBoard::Open(*gpu_);
+  return board_.get();
 }
 
 bool Runner::ValueReached(const Command& command) {

@@ -77,10 +77,14 @@ struct Command {
     } memset;
     struct {
       uint32_t slot;
+      uint32_t shared;  // number on the board of shared events plus one; 0: not shared
+      uint64_t record;
     } event;
     struct {
-      uint64_t id;
+      uint64_t id;  // of an operation, or of a record of a shared event
       uint32_t stream;
+      uint32_t peer;    // context of that stream as the executor numbers them; 0: this one
+      uint32_t shared;  // as above
     } wait_event;
     struct {
       uint64_t address;

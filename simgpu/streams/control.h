@@ -18,6 +18,7 @@ enum class ControlOp : uint32_t {
   kLoadModule,    // fd (ELF object) -> a: module
   kUnloadModule,  // a: module
   kGetFunction,   // a: module, text: name -> a: function, b: parameters, sizes
+  kMapPeer,       // fd: another context's channel -> a: its number
 };
 
 inline constexpr uint32_t kMaxParams = 256;

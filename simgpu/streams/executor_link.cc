@@ -103,7 +103,7 @@ Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, u
     link->socket_ = UniqueFd(pair[0]);
     // Closed at the end of this block: the executor's death must be seen as end of file.
     const UniqueFd theirs = High(UniqueFd(pair[1]));
-    const UniqueFd memory = High(UniqueFd(memfd_create("simgpu-channel", MFD_CLOEXEC)));
+    UniqueFd memory = High(UniqueFd(memfd_create("simgpu-channel", MFD_CLOEXEC)));
     if (!theirs.valid() || !memory.valid() || ftruncate(memory.get(), sizeof(Channel)) != 0) {
       return Status::FromErrno(errno, "channel of a context");
     }
@@ -127,6 +127,7 @@ Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, u
     spawn.envp.push_back(nullptr);
     const int error = StartDetached(spawn);
     if (error != 0) return Status::FromErrno(error, "start " + spawn.path);
+    link->channel_fd_ = std::move(memory);
   }
   ControlRequest start{};
   start.op = ControlOp::kStart;

@@ -26,10 +26,13 @@ class ExecutorLink {
   /// One request and its reply. A dead executor answers CUDA_ERROR_LAUNCH_FAILED.
   ControlReply Call(const ControlRequest& request, int fd = -1);
   bool Alive() const;
+  /// The channel's file, for executors of other contexts that wait for this one's work.
+  int channel_fd() const { return channel_fd_.get(); }
 
  private:
   ExecutorLink() = default;
   Channel* channel_ = nullptr;
+  UniqueFd channel_fd_;
   UniqueFd socket_;
   UniqueFd pidfd_;
   std::mutex mutex_;  // one request at a time
