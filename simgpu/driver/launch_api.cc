@@ -130,6 +130,20 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz
   return IssueLaunch({f, {gx, gy, gz}, {bx, by, bz}, shared_bytes, params, extra}, stream, true);
 }
 
+// The device headers here have no way to synchronise a grid, so a kernel that would need its blocks
+// resident together does not compile, and any other runs as it always does.
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                   unsigned by, unsigned bz, unsigned shared_bytes, CUstream stream,
+                                   void** params) {
+  return IssueLaunch({f, {gx, gy, gz}, {bx, by, bz}, shared_bytes, params, nullptr}, stream, false);
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                                        unsigned bx, unsigned by, unsigned bz,
+                                        unsigned shared_bytes, CUstream stream, void** params) {
+  return IssueLaunch({f, {gx, gy, gz}, {bx, by, bz}, shared_bytes, params, nullptr}, stream, true);
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** params, void** extra) {
   return LaunchEx(config, f, params, extra, false);
 }

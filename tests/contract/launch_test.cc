@@ -49,6 +49,13 @@ TEST_F(Launch, PassesTheShape) {
   ASSERT_CU(cuMemcpyDtoH_v2(seen, memory, sizeof seen));
   const uint32_t expected[7] = {5, 4, 3, 32, 2, 1, 128};
   EXPECT_EQ(memcmp(seen, expected, sizeof seen), 0);
+  for (const auto launch : {cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz}) {
+    ASSERT_CU(cuMemsetD8_v2(memory, 0, 4096));
+    ASSERT_CU(launch(Kernel("shape"), 5, 4, 3, 32, 2, 1, 128, nullptr, params));
+    ASSERT_CU(cuCtxSynchronize());
+    ASSERT_CU(cuMemcpyDtoH_v2(seen, memory, sizeof seen));
+    EXPECT_EQ(memcmp(seen, expected, sizeof seen), 0);
+  }
 }
 
 TEST_F(Launch, RefusesBadShapesAndHandles) {

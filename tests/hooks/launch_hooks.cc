@@ -36,6 +36,18 @@ TEST_F(Launches, cuLaunchKernel_ptsz) {
   });
 }
 
+TEST_F(Launches, cuLaunchCooperativeKernel) {
+  ExpectCounted([](CUfunction f) {
+    return cuLaunchCooperativeKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr);
+  });
+}
+
+TEST_F(Launches, cuLaunchCooperativeKernel_ptsz) {
+  ExpectCounted([](CUfunction f) {
+    return cuLaunchCooperativeKernel_ptsz(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr);
+  });
+}
+
 TEST_F(Launches, cuLaunchKernelEx) {
   const CUlaunchConfig config = OneThread();
   ExpectCounted([&](CUfunction f) { return cuLaunchKernelEx(&config, f, nullptr, nullptr); });
