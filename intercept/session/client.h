@@ -144,7 +144,7 @@ class Client {
   // Streams and contexts.
   CUresult StreamDestroy(CUstream stream);
   CUresult StreamSynchronize(CUstream stream);
-  CUresult ContextSynchronize();
+  CUresult ContextSynchronize(CUcontext which);
   template <class Issue>
   CUresult ContextCreate(CUcontext* out, Issue issue) {
     const bool charged = has_session();

@@ -240,16 +240,18 @@ CUresult Client::StreamSynchronize(CUstream stream) {
   return result;
 }
 
-CUresult Client::ContextSynchronize() {
+// `which` null: the current one.
+CUresult Client::ContextSynchronize(CUcontext which) {
   uint64_t free_seq = 0;
   const bool collect = has_session();
   if (collect) {
     const LockGuard guard(state_lock_);
     free_seq = arena_.FreeSeq();
   }
-  const CUresult result = driver_->cuCtxSynchronize();
+  const CUresult result = which == nullptr ? driver_->cuCtxSynchronize()
+                                           : driver_->cuCtxSynchronize_v2(which);
   if (collect && result == CUDA_SUCCESS) {
-    const CUcontext context = CurrentContext();
+    const CUcontext context = which == nullptr ? CurrentContext() : which;
     const LockGuard guard(state_lock_);
     CollectContext(context, free_seq);
   }

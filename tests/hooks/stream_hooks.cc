@@ -40,6 +40,10 @@ TEST_F(StreamHook, cuCtxSynchronize) {
   ExpectCollected(NewStream(), [] { return cuCtxSynchronize(); });
 }
 
+TEST_F(StreamHook, cuCtxSynchronize_v2) {
+  ExpectCollected(NewStream(), [this] { return cuCtxSynchronize_v2(context_); });
+}
+
 TEST_F(StreamHook, cuStreamDestroy_v2) {
   const SharedWord word;
   const CUstream old = NewStream();

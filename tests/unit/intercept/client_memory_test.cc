@@ -301,7 +301,7 @@ TEST_F(ClientMemory, SynchronisingCollectsWithoutMarks) {
   EXPECT_EQ(client->StreamSynchronize(FakeDriver::Stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(AllocAsync(kUnit, FakeDriver::Stream(2)), a);
   EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(2)), CUDA_SUCCESS);
-  EXPECT_EQ(client->ContextSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
   EXPECT_EQ(AllocAsync(kUnit, FakeDriver::Stream(3)), a);
   EXPECT_EQ(driver.marks, 0);
 }
@@ -315,7 +315,7 @@ TEST_F(ClientMemory, MoreStreamsThanSlotsStillWork) {
     EXPECT_EQ(client->FreeAsync(blocks[static_cast<size_t>(i)], FakeDriver::Stream(i)),
               CUDA_SUCCESS);
   }
-  EXPECT_EQ(client->ContextSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
   AllocAsync(4 << 20, FakeDriver::Stream(700));
 }
 
