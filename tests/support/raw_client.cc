@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -101,9 +102,9 @@ std::vector<uint8_t> FrameBytes(FrameType type, const std::vector<uint8_t>& body
   header.type = static_cast<uint16_t>(type);
   header.bytes = static_cast<uint32_t>(sizeof header + body.size());
   header.seq = 1;
-  std::vector<uint8_t> bytes(sizeof header);
+  std::vector<uint8_t> bytes(sizeof header + body.size());
   std::memcpy(bytes.data(), &header, sizeof header);
-  bytes.insert(bytes.end(), body.begin(), body.end());
+  std::copy(body.begin(), body.end(), bytes.begin() + sizeof header);
   return bytes;
 }
 
