@@ -10,8 +10,9 @@
 #include "intercept/lookup/lookup.h"
 #include "intercept/outside/array_bytes.h"
 
-// The exported functions, one per line of hooks.def. Their parameters are checked against common/cuda/functions.def by the
-// compiler: a different declaration of the same C function is an error.
+// The exported functions, one per line of hooks.def. Their parameters are checked against
+// common/cuda/functions.def by the compiler: a different declaration of the same C function is an
+// error.
 
 namespace sluice {
 namespace {
@@ -58,14 +59,14 @@ constexpr bool TakenOut(const char*) { return false; }
 }  // namespace
 }  // namespace sluice
 
-#define SLUICE_HOOK(symbol, what, params, names, policy)                     \
-  extern "C" __attribute__((visibility("default"))) CUresult symbol params { \
-    using namespace sluice; /* NOLINT(google-build-using-namespace) */       \
-    const HookScope scope;                                                   \
-    const PFN_##symbol real = scope.driver().symbol;                         \
-    if (real == nullptr) return CUDA_ERROR_NOT_FOUND;                        \
-    [[maybe_unused]] Client* const client = scope.client();                  \
-    return scope.client() == nullptr || TakenOut(#symbol) ? real names : policy;                  \
+#define SLUICE_HOOK(symbol, what, params, names, policy)                         \
+  extern "C" __attribute__((visibility("default"))) CUresult symbol params {     \
+    using namespace sluice; /* NOLINT(google-build-using-namespace) */           \
+    const HookScope scope;                                                       \
+    const PFN_##symbol real = scope.driver().symbol;                             \
+    if (real == nullptr) return CUDA_ERROR_NOT_FOUND;                            \
+    [[maybe_unused]] Client* const client = scope.client();                      \
+    return scope.client() == nullptr || TakenOut(#symbol) ? real names : policy; \
   }
 #include "intercept/hooks/hooks.def"
 #undef SLUICE_HOOK

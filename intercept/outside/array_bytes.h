@@ -24,8 +24,8 @@ inline uint64_t ComponentBytes(CUarray_format format) {
   }
 }
 
-/// What an array of this shape asks the driver for; 0 when its memory comes later (sparse arrays and
-/// deferred mappings), and when the sizes make no sense, which is the driver's to say.
+/// What an array of this shape asks the driver for; 0 when its memory comes later (sparse arrays
+/// and deferred mappings), and when the sizes make no sense, which is the driver's to say.
 inline uint64_t ArrayBytes(const CUDA_ARRAY3D_DESCRIPTOR_v2& d, unsigned levels = 1) {
   if ((d.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0) return 0;
   const bool layers = (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;

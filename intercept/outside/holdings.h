@@ -12,7 +12,8 @@ namespace sluice {
 enum class Thing : uint8_t {
   kArray = 1,  // CUarray or CUmipmappedArray
   kPointer,    // a device address that the driver gave: managed, driver pool, IPC
-  kPhysical,   // CUmemGenericAllocationHandle; `link` is the memory, `refs` how often it was given out
+  kPhysical,   // CUmemGenericAllocationHandle; `link` is the memory, `refs` how often it was given
+               // out
   kMapping,    // a mapped range, by its start; `link` is the memory
   kMemory,     // physical memory, by a number of ours: it outlives its handles, which come again
   kHost,       // pinned or registered host memory

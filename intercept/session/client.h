@@ -410,11 +410,11 @@ class Client {
   // The pool that cuMemAllocAsync takes from, on the session's device.
   std::atomic<CUmemoryPool> selected_pool_{nullptr};
   std::atomic<CUdevice> selected_device_{0};
-  std::atomic<uint32_t> pool_blocks_{0};   // live blocks of pools beside the default one
+  std::atomic<uint32_t> pool_blocks_{0};  // live blocks of pools beside the default one
   /// Pools that the driver serves, and whether it ever served a graph.
   static constexpr uint32_t kGraphsServed = 1u << 31;
   std::atomic<uint32_t> driver_served_{0};
-  Lock settle_lock_;                       // before request_lock_
+  Lock settle_lock_;  // before request_lock_
   std::atomic<bool> settle_again_{false};
   std::atomic<uint64_t> pools_charged_{0};   // changed under settle_lock_
   std::atomic<uint64_t> graphs_charged_{0};  // the same

@@ -4,9 +4,9 @@
 
 namespace sluice {
 
-// Memory that the driver keeps for pools and graphs of its own: it grows and shrinks in the driver's
-// steps, at the driver's time. Charged for is what the driver says it has reserved; it is asked for
-// before it can grow, and looked at again after anything that may have made it smaller.
+// Memory that the driver keeps for pools and graphs of its own: it grows and shrinks in the
+// driver's steps, at the driver's time. Charged for is what the driver says it has reserved; it is
+// asked for before it can grow, and looked at again after anything that may have made it smaller.
 
 using protocol::Family;
 
@@ -73,14 +73,15 @@ CUresult Client::SettleLocked(bool may_grow) {
     settle_again_.store(false);
     result = SettleOne(Family::kPool, pools_charged_, PoolsReserved(), may_grow);
     if (result == CUDA_SUCCESS) {
-      result = SettleOne(Family::kGraph, graphs_charged_, GraphsReserved() + GraphsPending(),
-                         may_grow);
+      result =
+          SettleOne(Family::kGraph, graphs_charged_, GraphsReserved() + GraphsPending(), may_grow);
     }
   } while (result == CUDA_SUCCESS && settle_again_.load());
   return result;
 }
 
-// After anything that may have made it smaller. Never waits: whoever settles just now looks once more.
+// After anything that may have made it smaller. Never waits: whoever settles just now looks once
+// more.
 void Client::SettleDriverMemory() {
   if (!has_session() || driver_served_.load(std::memory_order_relaxed) == 0) return;
   settle_again_.store(true);

@@ -33,7 +33,8 @@ uint64_t Client::GraphHash(CUgraph graph) {
   return hash;
 }
 
-// Bytes of all allocation nodes: the most that the graph can need, as the driver may let nodes share.
+// Bytes of all allocation nodes: the most that the graph can need, as the driver may let nodes
+// share.
 uint64_t Client::GraphNeed(CUgraph graph, int depth) {
   constexpr size_t kAtOnce = 256;
   constexpr int kDeepest = 16;
@@ -85,16 +86,17 @@ uint64_t Client::GraphId(CUgraphExec exec) {
   return known == nullptr ? protocol::kHashSeed : known->link;
 }
 
-// The driver has reserved what the graph needs, in its own steps, and cannot be told to undo it: where
-// the account has no room for the last step, the job has that much more than it is charged for.
+// The driver has reserved what the graph needs, in its own steps, and cannot be told to undo it:
+// where the account has no room for the last step, the job has that much more than it is charged
+// for.
 void Client::SettleFirstLaunch() {
   const LockGuard settling(settle_lock_);
   static_cast<void>(SettleLocked(true));
 }
 
 CUresult Client::GraphExecDestroy(CUgraphExec exec) {
-  const CUresult result = FreeOutside(
-      Thing::kGraphExec, exec, [=, this] { return driver_->cuGraphExecDestroy(exec); });
+  const CUresult result =
+      FreeOutside(Thing::kGraphExec, exec, [=, this] { return driver_->cuGraphExecDestroy(exec); });
   SettleDriverMemory();
   return result;
 }

@@ -6,8 +6,8 @@
 namespace sluice {
 
 // Physical memory that the program makes itself (cuMemCreate). It is the driver's until the last
-// handle and the last mapping of it are gone: so long its job pays for it. Memory of other processes
-// is counted when it is mapped, as nothing tells its size before.
+// handle and the last mapping of it are gone: so long its job pays for it. Memory of other
+// processes is counted when it is mapped, as nothing tells its size before.
 
 using protocol::Family;
 
@@ -43,8 +43,8 @@ CUresult Client::CreatePhysical(CUmemGenericAllocationHandle* handle, size_t byt
 void Client::KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, Family family) {
   const LockGuard guard(outside_lock_);
   const uint64_t memory = ++memories_made_;
-  static_cast<void>(holdings_.Insert(
-      {memory, bytes, 0, 0, static_cast<uint32_t>(family), 1, 0, Thing::kMemory}));
+  static_cast<void>(
+      holdings_.Insert({memory, bytes, 0, 0, static_cast<uint32_t>(family), 1, 0, Thing::kMemory}));
   static_cast<void>(holdings_.Insert({handle, 0, 0, memory, 0, 1, 0, Thing::kPhysical}));
 }
 

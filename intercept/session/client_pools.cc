@@ -7,8 +7,8 @@ namespace sluice {
 
 // Memory pools. An ordinary pool of the session's device is served from the arena, whatever its
 // number; only its own figures are kept apart. The driver serves pools that can do what the arena
-// cannot (be exported, hold managed memory, be limited in size): they are charged for what the driver
-// says it has reserved for them.
+// cannot (be exported, hold managed memory, be limited in size): they are charged for what the
+// driver says it has reserved for them.
 
 using protocol::Family;
 
@@ -129,10 +129,10 @@ CUresult Client::PoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribu
   if (!figure || value == nullptr || !has_session() || !FromArena(pool)) {
     return driver_->cuMemPoolGetAttribute(pool, attribute, value);
   }
-  const bool high = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
-                    attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
-  const bool used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ||
-                    attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+  const bool high =
+      attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+  const bool used =
+      attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
   auto* bytes = static_cast<cuuint64_t*>(value);
   if (pool != default_pool_) {
     // Free space belongs to the arena as a whole: such a pool reserves what is used of it.

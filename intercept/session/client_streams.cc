@@ -70,7 +70,8 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
 
 // An error counts as capturing (the legacy stream is unusable while another thread captures).
 bool Client::Capturing(CUstream stream) const {
-  if (captures_.load(std::memory_order_relaxed) == 0) [[likely]] return false;
+  if (captures_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
   if (driver_->cuStreamIsCapturing == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver_->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
@@ -248,8 +249,8 @@ CUresult Client::ContextSynchronize(CUcontext which) {
     const LockGuard guard(state_lock_);
     free_seq = arena_.FreeSeq();
   }
-  const CUresult result = which == nullptr ? driver_->cuCtxSynchronize()
-                                           : driver_->cuCtxSynchronize_v2(which);
+  const CUresult result =
+      which == nullptr ? driver_->cuCtxSynchronize() : driver_->cuCtxSynchronize_v2(which);
   if (collect && result == CUDA_SUCCESS) {
     const CUcontext context = which == nullptr ? CurrentContext() : which;
     const LockGuard guard(state_lock_);

@@ -81,9 +81,9 @@ Status Flow::ChargeOutside(JobId id, const FlowJob& job, uint32_t family, uint64
     if (next.Find(id) != nullptr) {
       if (Status s = next.SetOutside(id, units); !s.ok()) return s;
     } else if (units > job.spec.limit && job.spec.limit > 0) {
-      return Status(StatusCode::kResourceExhausted,
-                    title + " would have " + ledger_.Bytes(units) +
-                        " outside the pool, and its limit is " + ledger_.Bytes(job.spec.limit));
+      return Status(StatusCode::kResourceExhausted, title + " would have " + ledger_.Bytes(units) +
+                                                        " outside the pool, and its limit is " +
+                                                        ledger_.Bytes(job.spec.limit));
     }
   }
   if (Status s = outside_.Charge(id, title, family, bytes); !s.ok()) return s;

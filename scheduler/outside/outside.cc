@@ -59,9 +59,9 @@ Status OutsideAccount::Charge(JobId job, const std::string& title, uint32_t fami
 Status OutsideAccount::Uncharge(JobId job, uint32_t family, uint64_t bytes) {
   const uint64_t now = charged(job, family);
   if (bytes > now) {
-    return Status(StatusCode::kInvalidArgument,
-                  "gives back " + FormatBytes(bytes) + " of memory outside the pool, where it has " +
-                      FormatBytes(now) + " of that kind");
+    return Status(StatusCode::kInvalidArgument, "gives back " + FormatBytes(bytes) +
+                                                    " of memory outside the pool, where it has " +
+                                                    FormatBytes(now) + " of that kind");
   }
   if (bytes > 0) jobs_.at(job).families.at(family) -= bytes;
   return {};

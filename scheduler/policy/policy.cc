@@ -102,12 +102,12 @@ class Round {
                   job->Title() + " is " + PhaseName(job->phase) + " and cannot ask for this");
     }
     if (HeldAfter(*job, request) + job->outside <= job->limit) return std::nullopt;
-    return Deny(i, DenyCode::kOverLimit,
-                job->Title() + " asks for " + ledger_.Bytes(request.units) + ", holds " +
-                    ledger_.Bytes(job->held() - job->spare) +
-                    (job->outside > 0 ? " and " + ledger_.Bytes(job->outside) + " outside the pool"
-                                      : "") +
-                    ", and its limit is " + ledger_.Bytes(job->limit));
+    return Deny(
+        i, DenyCode::kOverLimit,
+        job->Title() + " asks for " + ledger_.Bytes(request.units) + ", holds " +
+            ledger_.Bytes(job->held() - job->spare) +
+            (job->outside > 0 ? " and " + ledger_.Bytes(job->outside) + " outside the pool" : "") +
+            ", and its limit is " + ledger_.Bytes(job->limit));
   }
 
   std::optional<Decision> TryGrant(size_t i, Pieces pieces) const {

@@ -9,8 +9,8 @@
 namespace sluice::testing {
 namespace {
 
-/// Two jobs that call everything at random (churn.cc), each checking itself at its quiet points; here
-/// that limits hold at every moment, and that nothing is left.
+/// Two jobs that call everything at random (churn.cc), each checking itself at its quiet points;
+/// here that limits hold at every moment, and that nothing is left.
 TEST(Accounting, LedgerProgramAndDeviceAgree) {
   const char* calls = ::getenv("SLUICE_CALLS");
   BedOptions options;
@@ -20,11 +20,12 @@ TEST(Accounting, LedgerProgramAndDeviceAgree) {
   TestBed bed(options);
   cli::JobGroup jobs;
   for (const char* seed : {"1", "2"}) {
-    jobs.Add(bed.Start({.label = std::string("churn ") + seed,
-                        .command = {Program("HOOKS"), "--gtest_filter=Churn.Accounting"},
-                        .run_flags = {"--limit", "24MiB", "--request", "24MiB"},
-                        .environment = {{"SLUICE_TEST_SEED", seed},
-                                        {"SLUICE_TEST_CALLS", calls == nullptr ? "10000" : calls}}}));
+    jobs.Add(
+        bed.Start({.label = std::string("churn ") + seed,
+                   .command = {Program("HOOKS"), "--gtest_filter=Churn.Accounting"},
+                   .run_flags = {"--limit", "24MiB", "--request", "24MiB"},
+                   .environment = {{"SLUICE_TEST_SEED", seed},
+                                   {"SLUICE_TEST_CALLS", calls == nullptr ? "10000" : calls}}}));
   }
   Finish(jobs, calls == nullptr ? 300'000 : 3'000'000);
   for (const cli::JobProcess& job : jobs.jobs()) {

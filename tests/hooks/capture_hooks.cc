@@ -4,8 +4,8 @@
 
 #include "tests/hooks/hook_fixture.h"
 
-// What is captured has not happened: the daemon sees nothing of it, and the graph holds only what the
-// program put there.
+// What is captured has not happened: the daemon sees nothing of it, and the graph holds only what
+// the program put there.
 
 namespace sluice::hooks {
 namespace {
@@ -18,7 +18,8 @@ class CaptureHook : public Hook {
     ASSERT_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
   }
   /// Many launches, captured between `begin` and `end`.
-  void ExpectUntouched(const std::function<CUresult()>& begin, const std::function<CUresult(CUgraph*)>& end) {
+  void ExpectUntouched(const std::function<CUresult()>& begin,
+                       const std::function<CUresult(CUgraph*)>& end) {
     constexpr size_t kLaunches = 40;  // marks are due after fewer
     const CUstream stream = stream_;
     ASSERT_CU(begin());

@@ -11,9 +11,9 @@
 #include "common/oracle_page.h"
 #include "tests/hooks/hook_fixture.h"
 
-// Random calls of all families on several threads and streams. At every quiet point what the program
-// has, what the daemon thinks it has, and what the device counts are the same. accounting_test runs
-// it as a job, two at a time.
+// Random calls of all families on several threads and streams. At every quiet point what the
+// program has, what the daemon thinks it has, and what the device counts are the same.
+// accounting_test runs it as a job, two at a time.
 
 namespace sluice::hooks {
 namespace {
@@ -128,9 +128,9 @@ class Worker {
       result = cuMemAlloc_v2(&block.at, block.bytes);
     } else {
       block.stream = streams_[Pick(2)];
-      result = how < 8 ? cuMemAllocAsync(&block.at, block.bytes, block.stream)
-                       : cuMemAllocFromPoolAsync(&block.at, block.bytes, pools_[how - 8],
-                                                 block.stream);
+      result = how < 8
+                   ? cuMemAllocAsync(&block.at, block.bytes, block.stream)
+                   : cuMemAllocFromPoolAsync(&block.at, block.bytes, pools_[how - 8], block.stream);
     }
     if (Served(result)) blocks_.push_back(block);
   }
@@ -322,7 +322,7 @@ TEST_F(Churn, Accounting) {
   ASSERT_CU(cuCtxSynchronize());
   ExpectAllAgree({});
   printf("calls=%llu\nrefused=%llu\n", static_cast<unsigned long long>(calls),  // NOLINT
-         static_cast<unsigned long long>(refused));                            // NOLINT
+         static_cast<unsigned long long>(refused));                             // NOLINT
 }
 
 }  // namespace

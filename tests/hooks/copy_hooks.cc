@@ -25,8 +25,8 @@ class Copy : public Hook {
   uint32_t host_[16] = {};
 };
 
-#define COPY_HOOK_TEST(symbol, ...) \
-  TEST_F(Copy, symbol) {            \
+#define COPY_HOOK_TEST(symbol, ...)                        \
+  TEST_F(Copy, symbol) {                                   \
     ExpectCounted([this] { return symbol(__VA_ARGS__); }); \
   }
 

@@ -111,9 +111,8 @@ TEST_F(GraphHook, cuGraphInstantiate_v2) {
 }
 
 TEST_F(GraphHook, cuGraphInstantiateWithFlags) {
-  ExpectTold([](CUgraphExec* exec, CUgraph graph) {
-    return cuGraphInstantiateWithFlags(exec, graph, 0);
-  });
+  ExpectTold(
+      [](CUgraphExec* exec, CUgraph graph) { return cuGraphInstantiateWithFlags(exec, graph, 0); });
 }
 
 TEST_F(GraphHook, cuGraphInstantiateWithParams) {

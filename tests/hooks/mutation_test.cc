@@ -55,7 +55,8 @@ std::unique_ptr<TestBed> Hooks::bed_;
 TEST_P(Hooks, IsThereAndIsMissedWhenItIsNot) {
   const cli::JobProcess with = RunTest(GetParam(), false);
   ASSERT_TRUE(with.status().ok()) << Describe(with);
-  ASSERT_NE(LineWith(with, "[  PASSED  ] 1 test."), "") << "no test of this name\n" << Describe(with);
+  ASSERT_NE(LineWith(with, "[  PASSED  ] 1 test."), "") << "no test of this name\n"
+                                                        << Describe(with);
   const cli::JobProcess without = RunTest(GetParam(), true);
   EXPECT_FALSE(without.status().ok()) << "nothing notices that the hook is gone";
   EXPECT_NE(LineWith(without, "[  FAILED  ] 1 test"), "") << Describe(without);

@@ -104,8 +104,7 @@ TEST_F(OutsideHook, cuMemRetainAllocationHandle) {
 TEST_F(OutsideHook, cuMemImportFromShareableHandle) {
   const auto handle = Create();
   int fd = -1;
-  ASSERT_CU(
-      cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  ASSERT_CU(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   CUmemGenericAllocationHandle imported = 0;
   ASSERT_CU(cuMemImportFromShareableHandle(&imported,
                                            reinterpret_cast<void*>(static_cast<uintptr_t>(fd)),

@@ -14,8 +14,8 @@ class StreamHook : public Hook {
     EXPECT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     return stream;
   }
-  /// Less than calls for a mark was freed on `a`. After `synchronise` another stream has it without asking
-  /// the daemon for more.
+  /// Less than calls for a mark was freed on `a`. After `synchronise` another stream has it without
+  /// asking the daemon for more.
   void ExpectCollected(CUstream a, const std::function<CUresult()>& synchronise) {
     CUdeviceptr at = 0;
     ASSERT_CU(cuMemAllocAsync(&at, 3 * kMiB, a));

@@ -282,8 +282,8 @@ TEST(Kill, NothingLeaksAndThePeerComputesTheSame) {
   }
 }
 
-// Children that hold the driver's files live on after each of so many deaths: 40 unless SLUICE_KILLS
-// says otherwise (the soak asks for 300). Until the child is gone, nobody gets a unit.
+// Children that hold the driver's files live on after each of so many deaths: 40 unless
+// SLUICE_KILLS says otherwise (the soak asks for 300). Until the child is gone, nobody gets a unit.
 TEST(Kill, AChildThatHoldsTheDriversFilesKeepsTheMemoryAtAnyMoment) {
   KillBed bed;
   const uint64_t operations = bed.OperationsOf(Victim(kBlocksBesideAChild));

@@ -11,8 +11,8 @@
 namespace sluice::testing {
 namespace {
 
-/// The frames of protocol 1.0 as libraries in the field send and read them. Frozen: written out here
-/// so that a change of intercept/protocol/wire.h cannot change them with it.
+/// The frames of protocol 1.0 as libraries in the field send and read them. Frozen: written out
+/// here so that a change of intercept/protocol/wire.h cannot change them with it.
 namespace v1_0 {
 struct Header {
   uint32_t magic;

@@ -159,7 +159,8 @@ TEST_F(ClientOutside, FurtherContextsAreChargedWheneverTheyWereMade) {
   EXPECT_EQ(client->ContextCreate(&early, fine), CUDA_SUCCESS);
   EXPECT_EQ(client->ContextCreate(&own, fine), CUDA_SUCCESS);
   AllocAsync(512);
-  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 1), 1u) << "the session's own is the daemon's to charge";
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 1), 1u)
+      << "the session's own is the daemon's to charge";
   CUcontext primary = nullptr;
   EXPECT_EQ(client->PrimaryContextRetain(&primary, 0), CUDA_SUCCESS);
   EXPECT_EQ(client->PrimaryContextRetain(&primary, 0), CUDA_SUCCESS);

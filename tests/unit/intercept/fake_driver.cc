@@ -80,8 +80,8 @@ FakeDriver::FakeDriver() {
     return CUDA_SUCCESS;
   };
   table_.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
-  table_.cuMemCreate = [](CUmemGenericAllocationHandle* handle, size_t,
-                          const CUmemAllocationProp*, unsigned long long) {  // NOLINT
+  table_.cuMemCreate = [](CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp*,
+                          unsigned long long) {  // NOLINT
     if (Get().create_result == CUDA_SUCCESS) *handle = Get().next_handle++;
     return Get().create_result;
   };

@@ -55,8 +55,8 @@ class FakeDriver {
   int mapped = 0;
   uint64_t reserved_bytes = 0;
   std::vector<uint64_t> foreign_frees;
-  uint64_t next_handle = 0x500;               // of physical memory and managed pointers
-  CUresult create_result = CUDA_SUCCESS;      // of everything outside the arena
+  uint64_t next_handle = 0x500;           // of physical memory and managed pointers
+  CUresult create_result = CUDA_SUCCESS;  // of everything outside the arena
   std::map<CUdevice, bool> primary_active;
   struct Memset {
     CUdeviceptr address;

@@ -10,8 +10,8 @@
 
 // Runs with the built libsluice.so preloaded, on a driver whose functions all answer
 // CUDA_ERROR_UNKNOWN. A hooked cuMemAllocAsync without a place for its answer is refused without
-// asking anybody, and so tells which way a call went. SLUICE_SOCKET names a socket where nobody listens, or is not
-// set at all: dropping it must not take the hooks away.
+// asking anybody, and so tells which way a call went. SLUICE_SOCKET names a socket where nobody
+// listens, or is not set at all: dropping it must not take the hooks away.
 
 namespace {
 

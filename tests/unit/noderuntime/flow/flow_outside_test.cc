@@ -49,9 +49,10 @@ TEST_F(FlowOutsideTest, AGivenLimitCoversBothSides) {
   Start(1, 6);
   ASSERT_TRUE(Lease(1, 4).ok());
   ASSERT_TRUE(Charge(1, Family::kArray, 2 * kUnit + 1).ok());
-  EXPECT_NE(Denial(1).find("would have 3.0 MiB outside the pool, holds 4.0 MiB of it, and its limit "
-                           "is 6.0 MiB"),
-            std::string::npos)
+  EXPECT_NE(
+      Denial(1).find("would have 3.0 MiB outside the pool, holds 4.0 MiB of it, and its limit "
+                     "is 6.0 MiB"),
+      std::string::npos)
       << Denial(1);
   ASSERT_TRUE(Charge(1, Family::kArray, 2 * kUnit).ok());
   EXPECT_EQ(sink_.charged[1].size(), 1u);
