@@ -11,7 +11,8 @@ namespace sluice {
 /// What a program can have outside the arena, by what names it.
 enum class Thing : uint8_t {
   kArray = 1,  // CUarray or CUmipmappedArray
-  kPointer,    // a device address that the driver gave: managed, driver pool, IPC
+  kPointer,    // a device address that the driver gave: managed, driver pool (`link`; `mapped` is 1
+               // when that was destroyed), IPC
   kPhysical,   // CUmemGenericAllocationHandle; `link` is the memory, `refs` how often it was given
                // out
   kMapping,    // a mapped range, by its start; `link` is the memory

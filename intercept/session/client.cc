@@ -43,6 +43,7 @@ void Client::AfterForkInChild() {
   state_lock_.ForgetHolder();
   outside_lock_.ForgetHolder();
   settle_lock_.ForgetHolder();
+  pools_lock_.ForgetHolder();
 }
 
 CUresult Client::EnsureSession() {
@@ -57,8 +58,10 @@ CUresult Client::EnsureSession() {
       CUresult result = OpenSession(device);
       if (result == CUDA_SUCCESS) {
         result = DeclareOutside();
-        if (result != CUDA_SUCCESS) EndSessionLocked();
+        if (result != CUDA_SUCCESS) CloseSessionLocked();
       }
+      // Only now do others find a session.
+      if (result == CUDA_SUCCESS) StartSession();
       opening_.store(false);
       if (result != CUDA_SUCCESS) return result;
     }
@@ -109,16 +112,20 @@ CUresult Client::OpenSession(CUdevice device) {
   launch_number_ = 0;
   iteration_ = 0;
   rejected_profile_ = 0;
-  for (uint64_t& bytes : charged_) bytes = 0;
   used_high_granules_ = 0;
   reserved_high_units_ = 0;
   profile_seq_.store(0, std::memory_order_relaxed);
   stream_generation_.fetch_add(1, std::memory_order_relaxed);
-  state_.store(State::kReady, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+void Client::StartSession() {
   // The legacy default stream is slot 0: what is allocated without a stream is recorded there.
   uint32_t slot = 0;
   static_cast<void>(SlotOf(CU_STREAM_LEGACY, &slot));
-  return CUDA_SUCCESS;
+  state_.store(State::kReady, std::memory_order_release);
+  const LockGuard guard(send_lock_);
+  SendUnsent();
 }
 
 // The context that held everything is gone, and with it all GPU work of it. A later allocation
@@ -160,8 +167,24 @@ void Client::EndSessionLocked() {
     while (ReleaseUnits(~0u) > 0) {
     }
     ForgetContextOutside();
+    // A job that leaves with something on its account is waited for until its process is gone.
+    const LockGuard sending(send_lock_);
+    SendUnsent(true);
   }
   state_.store(State::kIdle, std::memory_order_release);
+  CloseSessionLocked();
+}
+
+void Client::CloseSessionLocked() {
+  {
+    const LockGuard guard(outside_lock_);
+    for (size_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
+      charged_[family] = unsent_[family] = 0;
+    }
+    outside_bytes_.store(0);
+  }
+  pools_charged_.store(0);
+  graphs_charged_.store(0);
   {
     const LockGuard inner(state_lock_);
     gate_->timer.Forget();
@@ -250,6 +273,7 @@ uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms) {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady || max_units == 0) return 0;
   const LockGuard guard(send_lock_);
+  SendUnsent();
   {
     const LockGuard inner(state_lock_);
     if (!open_releases_.HasRoom(session_.marks())) return 0;

@@ -26,6 +26,7 @@ namespace sluice {
 ///
 /// Locks, in the order in which they may be taken:
 ///   settle_lock_   what is charged for driver pools follows what the driver reports of them
+///   pools_lock_    no pool is destroyed while it is asked for its figures
 ///   request_lock_  one request to the daemon at a time; the only one held while waiting for it
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
@@ -244,8 +245,10 @@ class Client {
   // client.cc: life, requests, what the daemon gave
   CUresult EnsureSession();
   CUresult OpenSession(CUdevice device);
+  void StartSession();
   void EndSession();
   void EndSessionLocked();
+  void CloseSessionLocked();
   void MarkLost(const char* reason);
   bool ApplyPending();
   void PublishHeld();
@@ -293,6 +296,7 @@ class Client {
 
   // client_pools.cc
   bool FromArena(CUmemoryPool pool);
+  void OrphanBlocks(CUmemoryPool pool);
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
   void NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool);
   void ForgetPoolBlock(CUdeviceptr at);
@@ -310,7 +314,7 @@ class Client {
   bool Forget(Thing thing, uint64_t key, Holding* out);
   void GiveUp(const Holding& holding);
   void Count(protocol::Family family, int64_t change);
-  void SendCount(protocol::Family family);
+  void SendUnsent(bool wait = false);
   CUresult DeclareOutside();
   void ForgetContextOutside();
   uint64_t OutsideInLimit() const;
@@ -339,7 +343,7 @@ class Client {
       return result;
     }
     graphs_charged_ += need;
-    driver_served_.fetch_or(kGraphsServed, std::memory_order_relaxed);
+    driver_served_.store(true, std::memory_order_relaxed);
     const uint64_t before = GraphsReserved();
     CUresult result = issue();
     // Drivers differ in when they reserve. What they have not by now comes with the first launch.
@@ -410,11 +414,10 @@ class Client {
   // The pool that cuMemAllocAsync takes from, on the session's device.
   std::atomic<CUmemoryPool> selected_pool_{nullptr};
   std::atomic<CUdevice> selected_device_{0};
-  std::atomic<uint32_t> pool_blocks_{0};  // live blocks of pools beside the default one
-  /// Pools that the driver serves, and whether it ever served a graph.
-  static constexpr uint32_t kGraphsServed = 1u << 31;
-  std::atomic<uint32_t> driver_served_{0};
-  Lock settle_lock_;  // before request_lock_
+  std::atomic<uint32_t> pool_blocks_{0};    // live blocks of pools beside the default one
+  std::atomic<bool> driver_served_{false};  // it keeps, or kept, memory for pools or graphs
+  Lock pools_lock_;                         // inside settle_lock_; over the driver's calls alone
+  Lock settle_lock_;                        // before request_lock_
   std::atomic<bool> settle_again_{false};
   std::atomic<uint64_t> pools_charged_{0};   // changed under settle_lock_
   std::atomic<uint64_t> graphs_charged_{0};  // the same
@@ -423,13 +426,15 @@ class Client {
   std::atomic<uint32_t> captures_{0};       // that are open, at least
   Holdings holdings_;                       // under outside_lock_
   std::atomic<uint64_t> outside_bytes_{0};  // charged, contexts apart
-  // By family, as the daemon has it; contexts are counted. Under send_lock_, to add also under
-  // request_lock_.
+  // By family, under outside_lock_. Charged: as the daemon has it; contexts are counted. Unsent: of
+  // that, what it has not been told to be gone; for counted families 1 when it has to be told.
   uint64_t charged_[protocol::kMaxOutsideFamilies] = {};
+  uint64_t unsent_[protocol::kMaxOutsideFamilies] = {};
   std::atomic<uint64_t> counted_[3] = {};  // by counted family
 
   // Under request_lock_ or send_lock_.
   uint64_t iteration_ = 0;
+  uint32_t declared_rejected_ = 0;  // the profile that the last declaration named as not followed
   UnitRelease release_ = {};
   protocol::Release release_frame_ = {};
   protocol::Resume resume_frame_ = {};

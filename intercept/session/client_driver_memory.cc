@@ -11,23 +11,30 @@ namespace sluice {
 using protocol::Family;
 
 uint64_t Client::PoolsReserved() {
-  constexpr uint32_t kMost = 64;
-  CUmemoryPool pools[kMost];
-  uint32_t count = 0;
-  {
-    const LockGuard guard(outside_lock_);
-    holdings_.ForEach([&](const Holding& holding) {
-      if (holding.thing == Thing::kPool && holding.link == kDriverPool && count < kMost) {
-        pools[count++] = reinterpret_cast<CUmemoryPool>(holding.key);
-      }
-    });
-  }
+  constexpr uint32_t kAtOnce = 64;
+  CUmemoryPool pools[kAtOnce];
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    cuuint64_t reserved = 0;
-    if (driver_->cuMemPoolGetAttribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
-        CUDA_SUCCESS) {
-      sum += reserved;
+  const LockGuard looking(pools_lock_);
+  for (uint32_t first = 0, count = kAtOnce; count == kAtOnce; first += kAtOnce) {
+    count = 0;
+    uint32_t seen = 0;
+    {
+      const LockGuard guard(outside_lock_);
+      holdings_.ForEach([&](const Holding& holding) {
+        const bool orphan = holding.thing == Thing::kPointer && holding.mapped == 1;
+        if (orphan && first == 0) sum += holding.bytes;
+        if (holding.thing != Thing::kPool || holding.link != kDriverPool) return;
+        if (seen++ >= first && count < kAtOnce) {
+          pools[count++] = reinterpret_cast<CUmemoryPool>(holding.key);
+        }
+      });
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      cuuint64_t reserved = 0;
+      if (driver_->cuMemPoolGetAttribute(pools[i], CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                                         &reserved) == CUDA_SUCCESS) {
+        sum += reserved;
+      }
     }
   }
   return sum;
@@ -83,11 +90,13 @@ CUresult Client::SettleLocked(bool may_grow) {
 // After anything that may have made it smaller. Never waits: whoever settles just now looks once
 // more.
 void Client::SettleDriverMemory() {
-  if (!has_session() || driver_served_.load(std::memory_order_relaxed) == 0) return;
+  if (!has_session() || !driver_served_.load(std::memory_order_relaxed)) return;
   settle_again_.store(true);
-  if (!settle_lock_.TryAcquire()) return;
-  static_cast<void>(SettleLocked(false));
-  settle_lock_.Release();
+  // Once more after letting go: somebody may have failed to get the lock a moment before.
+  while (settle_again_.load() && settle_lock_.TryAcquire()) {
+    static_cast<void>(SettleLocked(false));
+    settle_lock_.Release();
+  }
 }
 
 }  // namespace sluice

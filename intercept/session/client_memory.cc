@@ -239,20 +239,27 @@ CUresult Client::Free(CUdeviceptr address) {
     block = arena_.block(id);
     free_seq = arena_.FreeSeq();
   }
+  // While anybody captures, synchronising the context would break the capture: the block waits, as
+  // something freed on no known stream, for the next time that it can be synchronised.
+  const bool captured = block.sync && captures_.load() > 0;
   // Programs rely on the synchronisation that cuMemFree does for cuMemAlloc memory. If it fails,
   // the GPU may still use the block, so it stays allocated.
-  if (block.sync) {
+  if (block.sync && !captured) {
     if (const CUresult result = driver_->cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
   }
-  if (poison_) Poison(block, nullptr);
+  if (poison_ && !captured) Poison(block, nullptr);
   const CUcontext context = block.sync ? CurrentContext() : nullptr;
   const LockGuard guard(state_lock_);
   const uint32_t id = FindLiveAt(address);
   if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
   Record(protocol::OpKind::kFree, 0, 0, uint64_t{block.size} << kGranuleShift);
   ForgetPoolBlock(address);
-  arena_.FreeSynced(id);
-  if (block.sync) CollectContext(context, free_seq);
+  if (captured) {
+    arena_.FreeOnStream(id, kNoSlot, 0);
+  } else {
+    arena_.FreeSynced(id);
+    if (block.sync) CollectContext(context, free_seq);
+  }
   session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                           std::memory_order_relaxed);
   return CUDA_SUCCESS;

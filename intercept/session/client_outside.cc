@@ -27,8 +27,10 @@ CUresult Client::ChargeInSession(Family family, uint64_t bytes) {
 
 CUresult Client::ChargeLocked(Family family, uint64_t bytes) {
   if (!Accounted()) return CUDA_SUCCESS;
+  // While the session is being opened there is nothing yet that could be resumed.
+  const bool opening = opening_.load();
   for (bool tried = false;; tried = true) {
-    if (state_.load(std::memory_order_acquire) != State::kReady && !Resume()) {
+    if (!opening && state_.load(std::memory_order_acquire) != State::kReady && !Resume()) {
       Line().Text("no daemon to ask for memory outside the pool: none is given").PrintOnce();
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -38,15 +40,16 @@ CUresult Client::ChargeLocked(Family family, uint64_t bytes) {
     frame.bytes = bytes;
     Answer answer;
     send_lock_.Acquire();
+    SendUnsent();
     const Answer::Kind kind = Request(&frame.header, &answer);
     if (kind == Answer::kGranted) {
-      if (family != Family::kContext) outside_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-      const LockGuard sending(send_lock_);
+      const LockGuard guard(outside_lock_);
       charged_[static_cast<size_t>(family)] += family == Family::kContext ? 1 : bytes;
+      if (family != Family::kContext) outside_bytes_.fetch_add(bytes, std::memory_order_relaxed);
       return CUDA_SUCCESS;
     }
-    if (kind == Answer::kLost) continue;
-    if (tried || answer.code != protocol::DenyCode::kOverLimit) {
+    if (kind == Answer::kLost && !opening) continue;
+    if (tried || opening || answer.code != protocol::DenyCode::kOverLimit) {
       Line().Text(answer.text).PrintOnce();
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -71,18 +74,46 @@ CUresult Client::Charge(Family family, uint64_t bytes) {
   return ChargeInSession(family, bytes);
 }
 
+// Never waits: a free may be what somebody else waits for. What cannot be said now is said before
+// the next request, or declared to the next daemon, which is told what is charged and not what
+// changed.
 void Client::Uncharge(Family family, uint64_t bytes) {
-  if (bytes == 0 || !Accounted()) return;
-  if (family != Family::kContext) outside_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  protocol::Uncharge frame{};
-  frame.header = MakeHeader(FrameType::kUncharge, sizeof frame, 0);
-  frame.family = static_cast<uint32_t>(family);
-  frame.bytes = bytes;
-  const LockGuard guard(send_lock_);
-  // One of both tells the daemon: this frame, or what is declared to the next one.
-  charged_[static_cast<size_t>(family)] -= family == Family::kContext ? 1 : bytes;
-  if (state_.load(std::memory_order_acquire) != State::kReady) return;
-  if (const char* error = session_.Send(&frame.header)) MarkLost(error);
+  {
+    const LockGuard guard(outside_lock_);
+    uint64_t& charged = charged_[static_cast<size_t>(family)];
+    // What an earlier session was charged for is none of this one's.
+    if (bytes > charged) bytes = charged;
+    if (bytes == 0) return;
+    charged -= bytes;
+    unsent_[static_cast<size_t>(family)] += bytes;
+    if (family != Family::kContext) outside_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+  if (!send_lock_.TryAcquire()) return;
+  SendUnsent();
+  send_lock_.Release();
+}
+
+// send_lock_ is held. `wait`: until the daemon takes it; else what it does not take now stays for
+// later.
+void Client::SendUnsent(bool wait) {
+  if (state_.load(std::memory_order_acquire) != State::kReady || !Accounted()) return;
+  for (uint32_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
+    const bool counted = family >= kFirstCounted;
+    protocol::Uncharge frame{};
+    static_assert(sizeof(protocol::Count) == sizeof frame);
+    {
+      const LockGuard guard(outside_lock_);
+      if (unsent_[family] == 0) continue;
+      frame.bytes = counted ? counted_[family - kFirstCounted].load() : unsent_[family];
+      unsent_[family] = 0;
+    }
+    frame.header = MakeHeader(counted ? FrameType::kCount : FrameType::kUncharge, sizeof frame, 0);
+    frame.family = family;
+    if (wait ? session_.Send(&frame.header) == nullptr : session_.TrySend(&frame.header)) continue;
+    const LockGuard guard(outside_lock_);
+    unsent_[family] += counted ? 1 : frame.bytes;
+    return;
+  }
 }
 
 void Client::Keep(const Holding& holding) {
@@ -109,21 +140,15 @@ void Client::GiveUp(const Holding& gone) {
 }
 
 void Client::Count(Family family, int64_t change) {
-  std::atomic<uint64_t>& total = counted_[static_cast<size_t>(family) - kFirstCounted];
-  total.fetch_add(static_cast<uint64_t>(change), std::memory_order_relaxed);
-  SendCount(family);
-}
-
-void Client::SendCount(Family family) {
-  if (state_.load(std::memory_order_acquire) != State::kReady || !Accounted()) return;
-  protocol::Count frame{};
-  frame.header = MakeHeader(FrameType::kCount, sizeof frame, 0);
-  frame.family = static_cast<uint32_t>(family);
-  const LockGuard guard(send_lock_);
-  // Read inside: the last frame carries the last value.
-  frame.bytes =
-      counted_[static_cast<size_t>(family) - kFirstCounted].load(std::memory_order_relaxed);
-  if (const char* error = session_.Send(&frame.header)) MarkLost(error);
+  counted_[static_cast<size_t>(family) - kFirstCounted].fetch_add(static_cast<uint64_t>(change),
+                                                                  std::memory_order_relaxed);
+  {
+    const LockGuard guard(outside_lock_);
+    unsent_[static_cast<size_t>(family)] = 1;  // what is sent is the whole, whenever that is
+  }
+  if (!send_lock_.TryAcquire()) return;
+  SendUnsent();
+  send_lock_.Release();
 }
 
 void Client::KeepCounted(Thing thing, uint64_t key, uint64_t bytes, Family family) {
@@ -163,7 +188,9 @@ CUresult Client::DeclareOutside() {
     }
   }
   for (const Family family : {Family::kImported, Family::kHostPinned, Family::kHostRegistered}) {
-    if (counted_[static_cast<size_t>(family) - kFirstCounted].load() > 0) SendCount(family);
+    if (counted_[static_cast<size_t>(family) - kFirstCounted].load() == 0) continue;
+    const LockGuard guard(outside_lock_);
+    unsent_[static_cast<size_t>(family)] = 1;
   }
   // Pools belong to no context, either.
   const uint64_t reserved = PoolsReserved();

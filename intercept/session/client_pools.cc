@@ -40,7 +40,7 @@ CUresult Client::PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
   const bool ordinary = props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
                         props->handleTypes == CU_MEM_HANDLE_TYPE_NONE && props->maxSize == 0;
   Keep({KeyOf(*pool), 0, 0, ordinary ? kArenaPool : kDriverPool, 0, 1, 0, Thing::kPool});
-  if (!ordinary) driver_served_.fetch_add(1, std::memory_order_relaxed);
+  if (!ordinary) driver_served_.store(true, std::memory_order_relaxed);
   return result;
 }
 
@@ -51,18 +51,30 @@ CUresult Client::PoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
 
 CUresult Client::PoolDestroy(CUmemoryPool pool) {
   Holding gone{};
-  const bool known = Forget(Thing::kPool, KeyOf(pool), &gone);
-  const CUresult result = driver_->cuMemPoolDestroy(pool);
-  if (known && result != CUDA_SUCCESS) Keep(gone);
+  bool known = false;
+  CUresult result = CUDA_SUCCESS;
+  {
+    // Whoever looks at the pools' figures just now must not ask about one that is gone.
+    const LockGuard guard(pools_lock_);
+    known = Forget(Thing::kPool, KeyOf(pool), &gone);
+    result = driver_->cuMemPoolDestroy(pool);
+    if (known && result != CUDA_SUCCESS) Keep(gone);
+    if (known && result == CUDA_SUCCESS) OrphanBlocks(pool);
+  }
   if (!known || result != CUDA_SUCCESS) return result;
   // The device's current pool is the default one again.
   CUmemoryPool expected = pool;
   selected_pool_.compare_exchange_strong(expected, default_pool_);
-  if (gone.link == kDriverPool) {
-    SettleDriverMemory();
-    driver_served_.fetch_sub(1, std::memory_order_relaxed);
-  }
+  if (gone.link == kDriverPool) SettleDriverMemory();
   return result;
+}
+
+// Blocks may outlive their pool: from now on each is charged by itself.
+void Client::OrphanBlocks(CUmemoryPool pool) {
+  const LockGuard guard(outside_lock_);
+  holdings_.ForEach([&](Holding& holding) {
+    if (holding.thing == Thing::kPointer && holding.link == KeyOf(pool)) holding.mapped = 1;
+  });
 }
 
 void Client::NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool) {
@@ -109,13 +121,27 @@ CUresult Client::AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPoo
   }
   if (!charged) return issue();
   const LockGuard settling(settle_lock_);
-  // It may fit into what is reserved already; asked for as if it did not.
-  if (const CUresult result = Charge(Family::kPool, bytes); result != CUDA_SUCCESS) return result;
-  pools_charged_ += bytes;
+  // What the pool has reserved and does not use is paid for already.
+  cuuint64_t reserved = 0;
+  cuuint64_t used = 0;
+  static_cast<void>(
+      driver_->cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+  static_cast<void>(driver_->cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  const uint64_t spare = reserved > used ? reserved - used : 0;
+  if (bytes > spare) {
+    const CUresult result = Charge(Family::kPool, bytes - spare);
+    if (result != CUDA_SUCCESS) return result;
+    pools_charged_ += bytes - spare;
+  }
   const CUresult result = issue();
+  if (result == CUDA_SUCCESS) {
+    Keep({KeyOf(*out), bytes, 0, KeyOf(pool), 0, 1, 0, Thing::kPointer});
+  }
   const CUresult settled = SettleLocked(true);
   if (result != CUDA_SUCCESS || settled == CUDA_SUCCESS) return result;
   // The driver reserves in steps, and for the last one there is no room.
+  Holding refused{};
+  static_cast<void>(Forget(Thing::kPointer, KeyOf(*out), &refused));
   static_cast<void>(driver_->cuMemFreeAsync(*out, stream));
   static_cast<void>(driver_->cuStreamSynchronize(stream));
   static_cast<void>(driver_->cuMemPoolTrimTo(pool, 0));

@@ -36,17 +36,17 @@ bool Client::Present() {
 // request_lock_ is held: nobody asks, and nothing is granted.
 bool Client::Resume() {
   const ErrnoKeeper keeper;
-  const bool called = session_.client_page().resume_wanted.load(std::memory_order_acquire) != 0;
   const State state = state_.load(std::memory_order_acquire);
+  // Without a session there are no pages: it may have ended while we waited for the lock.
+  if (state != State::kReady && state != State::kAway) return false;
+  const bool called = session_.client_page().resume_wanted.load(std::memory_order_acquire) != 0;
   // Somebody else has been here while we waited for the lock.
   if (state == State::kReady && !called) return true;
-  if (state != State::kReady && state != State::kAway) return false;
   const uint64_t start = NowNs();
   const bool patient = called || start >= next_resume_ns_;
   State ready = State::kReady;
   state_.compare_exchange_strong(ready, State::kAway, std::memory_order_acq_rel);
 
-  uint32_t rejected = RejectedProfile();
   const char* error = nullptr;
   bool said = false;
   Backoff backoff;
@@ -54,14 +54,14 @@ bool Client::Resume() {
     if (!session_.declared()) {
       // Nobody takes units out of the arena meanwhile.
       const LockGuard sending(send_lock_);
-      rejected = RejectedProfile();
+      declared_rejected_ = RejectedProfile();
       error = session_.Reconnect(socket_path_);
       if (error != nullptr) break;
-      static_cast<void>(Declare(rejected));  // an error shows in the answer
+      static_cast<void>(Declare(declared_rejected_));  // an error shows in the answer
     }
     switch (session_.AwaitResumed(patient ? kNoticeMs : kLookMs)) {
       case Session::Return::kBack:
-        return Returned(said, rejected);
+        return Returned(said, declared_rejected_);
       case Session::Return::kRefused:
         MarkLost(session_.refusal());
         return false;
@@ -111,8 +111,12 @@ bool Client::FillPart(ResumePart part, uint32_t* unit) {
 // request_lock_ and send_lock_ are held; while something is sent none that a free needs.
 const char* Client::Declare(uint32_t rejected) {
   session_.BeginDeclaration(rejected, &resume_frame_);
-  for (size_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
-    resume_frame_.outside_bytes[family] = charged_[family];
+  {
+    const LockGuard guard(outside_lock_);
+    for (size_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
+      resume_frame_.outside_bytes[family] = charged_[family];
+      unsent_[family] = 0;  // what changes from here on is said when the daemon has answered
+    }
   }
   for (size_t i = 0; i < sizeof counted_ / sizeof counted_[0]; ++i) {
     resume_frame_.outside_bytes[static_cast<size_t>(protocol::Family::kImported) + i] =
@@ -146,6 +150,10 @@ bool Client::Returned(bool said, uint32_t rejected) {
   next_resume_ns_ = 0;
   State away = State::kAway;
   if (!state_.compare_exchange_strong(away, State::kReady, std::memory_order_acq_rel)) return false;
+  {
+    const LockGuard sending(send_lock_);
+    SendUnsent();
+  }
   const uint32_t now = RejectedProfile();
   if (now != rejected && now != 0) SendMismatch(now);
   return true;

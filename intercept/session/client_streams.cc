@@ -170,11 +170,12 @@ bool Client::Drain() {
       const LockGuard guard(state_lock_);
       handle = streams_[slot].handle;
     }
-    // Synchronising a context with a capture in it would break the capture.
     if (Capturing(handle)) return false;
     whole_context = true;
   }
   if (whole_context) {
+    // Synchronising a context breaks every capture in it, whoever captures.
+    if (captures_.load() > 0) return false;
     const CUcontext context = CurrentContext();
     const RelaxedCapture relaxed(*driver_);
     if (context != context_ || driver_->cuCtxSynchronize() != CUDA_SUCCESS) return false;

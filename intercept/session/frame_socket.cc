@@ -23,13 +23,13 @@ constexpr time_t kSendTimeoutS = 30;
 // Raw, because libc's own are cancellation points: a thread cancelled inside would leave its locks.
 // ThreadSanitizer sees the order that a socket gives only through libc's.
 #if defined(__SANITIZE_THREAD__)
-int64_t SendTo(int fd, const void* bytes, size_t count) {
-  return send(fd, bytes, count, MSG_NOSIGNAL);
+int64_t SendTo(int fd, const void* bytes, size_t count, int flags) {
+  return send(fd, bytes, count, MSG_NOSIGNAL | flags);
 }
 int64_t ReceiveFrom(int fd, msghdr* message) { return recvmsg(fd, message, MSG_CMSG_CLOEXEC); }
 #else
-int64_t SendTo(int fd, const void* bytes, size_t count) {
-  return syscall(SYS_sendto, fd, bytes, count, MSG_NOSIGNAL, nullptr, 0);
+int64_t SendTo(int fd, const void* bytes, size_t count, int flags) {
+  return syscall(SYS_sendto, fd, bytes, count, MSG_NOSIGNAL | flags, nullptr, 0);
 }
 int64_t ReceiveFrom(int fd, msghdr* message) {
   return syscall(SYS_recvmsg, fd, message, MSG_CMSG_CLOEXEC);
@@ -103,11 +103,20 @@ const char* FrameSocket::Send(const protocol::Header* header) {
   const ErrnoKeeper keeper;
   int64_t sent = 0;
   do {
-    sent = SendTo(fd_, header, header->bytes);
+    sent = SendTo(fd_, header, header->bytes, 0);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<int64_t>(header->bytes)) return nullptr;
   if (sent < 0 && errno != EAGAIN) hung_up_.store(true, std::memory_order_relaxed);
   return errno == EAGAIN ? "it does not take our frames" : "it is gone";
+}
+
+bool FrameSocket::TrySend(const protocol::Header* header) {
+  const ErrnoKeeper keeper;
+  int64_t sent = 0;
+  do {
+    sent = SendTo(fd_, header, header->bytes, MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<int64_t>(header->bytes);
 }
 
 const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms) {

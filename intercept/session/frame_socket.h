@@ -37,6 +37,9 @@ class FrameSocket {
   const char* Reconnect(const char* path);
   /// `header` is the first member of a frame of header->bytes bytes.
   const char* Send(const protocol::Header* header);
+  /// The same without waiting: false when the peer does not take it now, or is gone, which the next
+  /// Send or Receive will find.
+  bool TrySend(const protocol::Header* header);
   /// Waits at most `timeout_ms`. On success the frame has passed CheckFrame.
   const char* Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms);
   /// Ends the conversation, but keeps the descriptor: another thread may be about to use it.

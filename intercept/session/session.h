@@ -39,6 +39,7 @@ class Session {
 
   uint32_t NextSeq() { return ++seq_; }
   const char* Send(const protocol::Header* header) { return socket_.Send(header); }
+  bool TrySend(const protocol::Header* header) { return socket_.TrySend(header); }
   /// Waits for the answer to request `seq`; prints notices meanwhile. On kGranted the extents are
   /// in the pending set until TakePending.
   void Await(uint32_t seq, Answer* answer);

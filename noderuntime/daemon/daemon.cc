@@ -122,6 +122,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
   std::unique_ptr<Daemon> daemon(
       new Daemon(actual, device, std::move(*dir), std::move(*loop), std::move(*pool)));
   daemon->keeper_ = std::move(keeper);
+  daemon->adopted_ = found.has_value();
   if (Status s = daemon->Init(faults, std::move(found)); !s.ok()) return s;
   return daemon;
 }
@@ -211,6 +212,7 @@ Status Daemon::Listen() {
                device_->info().name, DeviceUuidText(device_->info().uuid),
                FormatBytes(pool_.bytes()), access_.handles.size(), FormatBytes(options_.unit_bytes),
                options_.policy);
+  initialised_ = true;
   return {};
 }
 
@@ -302,12 +304,12 @@ void Daemon::Poison(const flow::Extents& extents) {
 }
 
 void Daemon::Shutdown() {
-  const bool jobs_live = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
-    const JobEntry& job = entry.second;
-    return job.session != 0 || job.absent.has_value() || job.holder.has_value();
-  });
-  // Somebody still has the pool: the next daemon takes over, as from one that was killed.
-  const bool leaves_them = keeper_.has_value() && flow_ != nullptr && jobs_live;
+  // What a predecessor left and this daemon could not take over is for the next one to try: a full
+  // disk or a bad flag must not cost the jobs their memory.
+  if (adopted_ && !initialised_) return;
+  // A registered job, whether it holds anything yet or not: the next daemon takes it over, as from
+  // one that was killed.
+  const bool leaves_them = keeper_.has_value() && flow_ != nullptr && !jobs_.empty();
   if (leaves_them) {
     SaveState();
     dir_.RemoveControlSocket();

@@ -196,6 +196,8 @@ class Daemon : private flow::FlowSink {
   pid_t predecessor_ = 0;  // died with a context of its own; 0: gone
 
   bool stopping_ = false;
+  bool adopted_ = false;      // a predecessor's keeper, pool and jobs
+  bool initialised_ = false;  // and all of that was taken over
   bool poison_failed_ = false;
   uint64_t next_tick_ns_ = 0;
   uint64_t fences_since_ns_ = 0;  // since somebody waits for a fence; 0: nobody

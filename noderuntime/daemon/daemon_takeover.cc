@@ -27,7 +27,10 @@ Status Daemon::TakeOver(Takeover found, const flow::FlowOptions& options, flow::
   const uint64_t now = NowNs();
   notebook_.emplace(std::move(found.notebook));
   next_job_ = found.state.next_job;
-  if (found.state.poison) predecessor_ = found.state.daemon_pid;
+  // In a container the next daemon may well have the same number.
+  if (found.state.poison && found.state.daemon_pid != ::getpid()) {
+    predecessor_ = found.state.daemon_pid;
+  }
   std::map<flow::JobId, flow::JobPages> pages;
   for (const KeptJob& kept : found.state.jobs) {
     if (Status s = TakeJob(kept, &found.jobs.at(kept.id), now); !s.ok()) return s;

@@ -360,6 +360,11 @@ Status Flow::ResumeOutside(JobId id, FlowJob* job, const session::Declaration& d
         return Breach("Resume names more contexts than the GPU has room for");
       }
       now = (bytes + 1) * options_.context_bytes;  // and the session's own
+      // Charged by a daemon that was told another price: left as it is.
+      if (outside_.charged(id, family) % options_.context_bytes != 0 ||
+          now > outside_.charged(id, family)) {
+        continue;
+      }
     }
     const uint64_t kept = outside_.charged(id, family);
     if (now > kept) {

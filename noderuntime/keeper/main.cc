@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,11 +51,20 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sluice-keeper: %s\n", listener.status().message().c_str());
     return 1;
   }
+  struct stat own = {};
+  if (::stat(path.c_str(), &own) != 0) {
+    std::perror("sluice-keeper");
+    return 1;
+  }
   static sluice::keeper::Server server(std::move(*listener), linger_ms);
   const bool told = ::write(ready, "k", 1) == 1;
   ::close(ready);
   while (told && server.RunOnce(NowMs(), kLookMs)) {
   }
-  ::unlink(path.c_str());
+  // A daemon that gave this keeper up has put another one's socket there.
+  struct stat now = {};
+  if (::stat(path.c_str(), &now) == 0 && now.st_ino == own.st_ino && now.st_dev == own.st_dev) {
+    ::unlink(path.c_str());
+  }
   return 0;
 }

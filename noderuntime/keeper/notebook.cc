@@ -93,8 +93,12 @@ bool Notebook::Valid(size_t page) const {
 }
 
 bool Notebook::Write(std::span<const std::byte> bytes) {
-  if (bytes.size() > kMaxBytes) return false;
   Page* pages = header()->page;
+  if (bytes.size() > kMaxBytes) {
+    // What stands there is not true any more, and somebody would lend memory by it.
+    for (size_t i = 0; i < 2; ++i) __atomic_store_n(&pages[i].number, 0, __ATOMIC_RELEASE);
+    return false;
+  }
   const uint64_t first = __atomic_load_n(&pages[0].number, __ATOMIC_RELAXED);
   const uint64_t second = __atomic_load_n(&pages[1].number, __ATOMIC_RELAXED);
   const size_t older = first <= second ? 0 : 1;

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <dlfcn.h>
 
+#include <thread>
+
 #include "tests/hooks/hook_fixture.h"
 
 // What is captured has not happened: the daemon sees nothing of it, and the graph holds only what
@@ -36,8 +38,34 @@ class CaptureHook : public Hook {
     ASSERT_CU(Launch("nothing", {}, stream));
     ExpectSoon([this] { return Says("launches"); }, 1);
   }
+  void ExpectOthersMayFree();
   CUstream stream_ = nullptr;
 };
+
+/// What one thread gives back does not disturb what another one captures.
+void CaptureHook::ExpectOthersMayFree() {
+  const CUdeviceptr at = Alloc(kMiB);
+  ASSERT_CU(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_CU(Launch("nothing", {}, stream_));
+  std::thread([&] {
+    EXPECT_CU(cuCtxSetCurrent(context_));
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    EXPECT_CU(cuThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_CU(cuMemFree_v2(at));
+    // More than there is: everything free is looked for first.
+    CUdeviceptr much = 0;
+    EXPECT_EQ(cuMemAllocAsync(&much, kMoreThanLimit, CU_STREAM_PER_THREAD),
+              CUDA_ERROR_OUT_OF_MEMORY);
+  }).join();
+  CUgraph graph = nullptr;
+  ASSERT_CU(cuStreamEndCapture(stream_, &graph));
+  size_t nodes = 0;
+  ASSERT_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(nodes, 1u);
+  // It is free again once the context can be synchronised.
+  const CUdeviceptr again = Alloc(kLimit - kMiB);
+  EXPECT_NE(again, 0u);
+}
 
 TEST_F(CaptureHook, cuStreamBeginCapture) {
   ExpectUntouched([this] { return cuStreamBeginCapture(stream_); },
@@ -53,6 +81,7 @@ TEST_F(CaptureHook, cuStreamBeginCapture_v2) {
   ExpectUntouched(
       [this] { return cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL); },
       [this](CUgraph* graph) { return cuStreamEndCapture(stream_, graph); });
+  ExpectOthersMayFree();
 }
 
 TEST_F(CaptureHook, cuStreamBeginCapture_v2_ptsz) {

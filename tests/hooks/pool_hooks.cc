@@ -53,6 +53,17 @@ TEST_F(PoolHook, cuMemPoolCreate) {
 }
 
 TEST_F(PoolHook, cuMemPoolDestroy) {
+  // Blocks outlive their pool, and their charge with them.
+  const CUmemoryPool left = Exportable();
+  CUdeviceptr alive = 0;
+  ASSERT_CU(cuMemAllocFromPoolAsync(&alive, 4 * kMiB, left, nullptr));
+  ASSERT_CU(cuStreamSynchronize(nullptr));
+  ASSERT_CU(cuMemPoolDestroy(left));
+  EXPECT_EQ(Outside("pool"), 4 * kMiB);
+  ASSERT_CU(cuMemFreeAsync(alive, nullptr));
+  ASSERT_CU(cuStreamSynchronize(nullptr));
+  ExpectSoon([this] { return Outside("pool"); }, 0);
+
   const CUmemoryPool pool = Exportable();
   uint64_t keep = ~uint64_t{0};
   ASSERT_CU(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
@@ -61,6 +72,11 @@ TEST_F(PoolHook, cuMemPoolDestroy) {
   ASSERT_CU(cuMemFreeAsync(at, nullptr));
   ASSERT_CU(cuStreamSynchronize(nullptr));
   EXPECT_EQ(Outside("pool"), 2 * kMiB) << "kept for the next allocation";
+  // Which is paid for: there need not be room for it a second time.
+  const CUdeviceptr rest = Alloc(kLimit - 3 * kMiB);
+  ASSERT_CU(cuMemAllocFromPoolAsync(&at, 2 * kMiB, pool, nullptr));
+  ASSERT_CU(cuMemFreeAsync(at, nullptr));
+  ASSERT_CU(cuMemFree_v2(rest));
   ASSERT_CU(cuMemPoolDestroy(pool));
   ExpectSoon([this] { return Outside("pool"); }, 0);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -229,6 +230,60 @@ TEST(Restart, AnOrderlyStopIsNoEndForTheJobs) {
   Finish(job);
   EXPECT_TRUE(job.status().ok()) << Describe(job);
   AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  bed.StopDaemon();
+}
+
+// A daemon that cannot start (a full disk, a bad flag) is not the end of what another one can take
+// over.
+TEST(Restart, AStartThatFailsLeavesTheJobsToTheNextOne) {
+  TestBed bed(SmallBed());
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input);
+  bed.KillDaemon();
+  cli::SpawnOptions failing;
+  failing.argv = {Program("BIN") + "/sluice-noded",
+                  "--runtime-dir",
+                  bed.runtime_dir(),
+                  "--pool",
+                  "16MiB",
+                  "--lease-unit",
+                  "256KiB",
+                  "--handle",
+                  "2MiB",
+                  "--keeper",
+                  Program("BIN") + "/sluice-keeper",
+                  "--event-log",
+                  "/nonexistent/x"};
+  failing.environment = bed.environment();
+  const Result<cli::CommandOutput> failed = cli::RunCommand(std::move(failing));
+  ASSERT_TRUE(failed.ok());
+  EXPECT_FALSE(failed->status.ok());
+  bed.StartDaemon();
+  const nlohmann::json status = bed.Status();
+  ASSERT_EQ(status.at("jobs").size(), 1u) << status.dump(1);
+  EXPECT_GE(status.at("jobs")[0].at("held_bytes").get<uint64_t>(), 6 * kMiB);
+  input.write_end.reset();
+  Finish(job);
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  bed.StopDaemon();
+}
+
+// A program that still loads its data has no session yet, but its launcher was promised one.
+TEST(Restart, AnOrderlyStopKeepsJobsThatHaveNotBegun) {
+  TestBed bed(SmallBed());
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job =
+      bed.Start({.label = "late",
+                 .command = {Program("BASH"), "-c", "read -r go; exec \"$@\"", "bash",
+                             Program("WORKLOAD"), "--one-shot", "--block-bytes", "1MiB"},
+                 .run_flags = {"--limit", "8MiB"},
+                 .input = input.read_end.get()});
+  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").size() == 1; });
+  bed.StopDaemon();
+  bed.StartDaemon();
+  ASSERT_EQ(::write(input.write_end.get(), "go\n", 3), 3);
+  Finish(job);
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
   bed.StopDaemon();
 }
 

@@ -195,6 +195,33 @@ TEST_F(ClientOutside, ANewSessionIsChargedForWhatOutlivesAContext) {
   EXPECT_EQ(Physical(0), 0u);
 }
 
+TEST_F(ClientOutside, WhatIsReleasedBetweenSessionsIsNobodysCharge) {
+  Start({.limit_units = 16, .limit_bytes = 16 * kUnit});
+  const auto handle = Create(4096);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  size_t free_bytes = 0;
+  size_t total = 0;
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes, 16 * kUnit);
+  EXPECT_EQ(Physical(0), 0u);
+}
+
+TEST_F(ClientOutside, ASessionWithoutRoomForWhatIsThereIsNone) {
+  Start({.outside_bytes = 0});
+  const auto fine = [] { return CUDA_SUCCESS; };
+  auto* other = reinterpret_cast<CUcontext>(0xe1);
+  EXPECT_EQ(client->ContextCreate(&other, fine), CUDA_SUCCESS);
+  CUdeviceptr at = 0;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client->AllocAsync(&at, 512, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_FALSE(client->has_session());
+  }
+  EXPECT_EQ(daemon->Count(FrameType::kUncharge), 0u) << "nothing was charged";
+  EXPECT_EQ(client->ContextDestroy(other), CUDA_SUCCESS);
+  AllocAsync(512);
+}
+
 TEST_F(ClientOutside, AGivenLimitShowsWhatIsOutside) {
   Start({.limit_units = 16, .limit_bytes = 16 * kUnit});
   Create(3 * kUnit);

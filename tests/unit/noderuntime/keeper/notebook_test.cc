@@ -67,11 +67,13 @@ TEST_F(NotebookTest, ABrokenPageLeavesTheOneBefore) {
   EXPECT_EQ(Text(notebook), "third");
 }
 
-TEST_F(NotebookTest, WhatIsTooLargeLeavesWhatWasThere) {
+TEST_F(NotebookTest, WhatIsTooLargeLeavesNothing) {
   Notebook notebook = Make();
   ASSERT_TRUE(notebook.Write(Bytes("small")));
   EXPECT_FALSE(notebook.Write(Bytes(std::string(Notebook::kMaxBytes + 1, 'x'))));
-  EXPECT_EQ(Text(notebook), "small");
+  EXPECT_FALSE(notebook.Read().has_value()) << "it is not true any more";
+  ASSERT_TRUE(notebook.Write(Bytes("smaller")));
+  EXPECT_EQ(Text(notebook), "smaller");
 }
 
 TEST_F(NotebookTest, AFileOfAnotherKindIsRefused) {
