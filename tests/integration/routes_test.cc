@@ -50,6 +50,7 @@ TEST_P(Routes, ServeMemoryInsideTheLimit) {
   ASSERT_TRUE(job.status().ok()) << Describe(job);
   EXPECT_EQ(Value(job.out(), "sync"), "CUDA_SUCCESS");
   EXPECT_EQ(Value(job.out(), "async"), "CUDA_SUCCESS");
+  bed.StopDaemon();  // the log is complete
   const auto job_id = bed.log().FindJob("routes");
   ASSERT_TRUE(job_id);
   EXPECT_TRUE(bed.log().Find(scheduler::EventKind::kGrant, *job_id) ||
