@@ -6,32 +6,28 @@
 
 #include <utility>
 
+#include "common/cuda/nvml_abi.h"
+
 namespace sluice {
 namespace {
 
-using NvmlDevice = void*;
-constexpr int kNvmlSuccess = 0;
-constexpr int kNvmlInsufficientSize = 7;
 // Far above what one GPU ever runs: an answer beyond it is a broken library, not a longer list.
 constexpr unsigned kMaxProcesses = 1 << 16;
-
-/// nvmlProcessInfo_v2_t, which _v2 and _v3 of the call share.
-struct ProcessInfo {
-  unsigned pid;
-  unsigned long long used_bytes;  // NOLINT(google-runtime-int): the ABI says so
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-static_assert(sizeof(ProcessInfo) == 24);
 
 }  // namespace
 
 struct Nvml::Api {
+  using List = int (*)(nvmlDevice_t, unsigned*, nvmlProcessInfo_v2_t*);
+  /// `may_lack`: a device that has no such list has nobody in it.
+  static Status Append(List list, nvmlDevice_t device, bool may_lack, std::vector<pid_t>* pids);
+
   void* library = nullptr;
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
-  int (*device_by_uuid)(const char*, NvmlDevice*) = nullptr;
-  int (*compute_processes)(NvmlDevice, unsigned*, ProcessInfo*) = nullptr;
+  int (*device_by_uuid)(const char*, nvmlDevice_t*) = nullptr;
+  List compute_processes = nullptr;
+  // Under MPS the clients are in a list of their own. Null: a driver without it.
+  List mps_processes = nullptr;
 };
 
 Nvml::Nvml(std::unique_ptr<Api> api) : api_(std::move(api)) {}
@@ -57,8 +53,10 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
                         find(api->device_by_uuid, "nvmlDeviceGetHandleByUUID") &&
                         (find(api->compute_processes, "nvmlDeviceGetComputeRunningProcesses_v3") ||
                          find(api->compute_processes, "nvmlDeviceGetComputeRunningProcesses_v2"));
+  static_cast<void>(find(api->mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3") ||
+                    find(api->mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v2"));
   const int result = complete ? api->init() : 0;
-  if (!complete || result != kNvmlSuccess) {
+  if (!complete || result != NVML_SUCCESS) {
     ::dlclose(api->library);
     return Status(StatusCode::kNotFound,
                   complete ? "nvmlInit_v2 answers " + std::to_string(result)
@@ -68,27 +66,34 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
 }
 
 Result<std::vector<pid_t>> Nvml::ComputeProcesses(const Uuid& device) {
-  NvmlDevice handle = nullptr;
+  nvmlDevice_t handle = nullptr;
   const std::string name = DeviceUuidText(device);
-  if (const int result = api_->device_by_uuid(name.c_str(), &handle); result != kNvmlSuccess) {
+  if (const int result = api_->device_by_uuid(name.c_str(), &handle); result != NVML_SUCCESS) {
     return Status(StatusCode::kUnavailable, "NVML: " + name + ": error " + std::to_string(result));
   }
-  std::vector<ProcessInfo> infos(64);
+  std::vector<pid_t> pids;
+  if (Status s = Api::Append(api_->compute_processes, handle, false, &pids); !s.ok()) return s;
+  if (api_->mps_processes == nullptr) return pids;
+  if (Status s = Api::Append(api_->mps_processes, handle, true, &pids); !s.ok()) return s;
+  return pids;
+}
+
+Status Nvml::Api::Append(List list, nvmlDevice_t device, bool may_lack, std::vector<pid_t>* pids) {
+  std::vector<nvmlProcessInfo_v2_t> infos;
   // The list may grow between two calls; more room is asked for until it fits.
   for (unsigned room = 64; room <= kMaxProcesses; room *= 4) {
     infos.resize(room);
     unsigned count = room;
-    const int result = api_->compute_processes(handle, &count, infos.data());
-    if (result == kNvmlInsufficientSize) continue;
-    if (result != kNvmlSuccess || count > room) {
-      return Status(StatusCode::kUnavailable,
-                    "NVML: compute processes: error " + std::to_string(result));
+    const int result = list(device, &count, infos.data());
+    if (result == NVML_ERROR_INSUFFICIENT_SIZE) continue;
+    if (may_lack && result == NVML_ERROR_NOT_SUPPORTED) return {};
+    if (result != NVML_SUCCESS || count > room) {
+      return Status(StatusCode::kUnavailable, "NVML: processes: error " + std::to_string(result));
     }
-    std::vector<pid_t> pids;
-    for (unsigned i = 0; i < count; ++i) pids.push_back(static_cast<pid_t>(infos[i].pid));
-    return pids;
+    for (unsigned i = 0; i < count; ++i) pids->push_back(static_cast<pid_t>(infos[i].pid));
+    return {};
   }
-  return Status(StatusCode::kUnavailable, "NVML: the list of compute processes has no end");
+  return Status(StatusCode::kUnavailable, "NVML: the list of processes has no end");
 }
 
 std::string DeviceUuidText(const Nvml::Uuid& uuid) {

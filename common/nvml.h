@@ -26,7 +26,8 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// Process ids as this machine's root namespace sees them.
+  /// All that compute, clients of MPS among them. Process ids as this machine's root namespace sees
+  /// them.
   Result<std::vector<pid_t>> ComputeProcesses(const Uuid& device);
 
  private:

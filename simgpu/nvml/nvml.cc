@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "simgpu/nvml/nvml_api.h"
+#include "common/cuda/nvml_abi.h"
 #include "simgpu/sharing/futex.h"
 #include "simgpu/sharing/gpu_state.h"
 
@@ -86,6 +86,9 @@ bool NextXid(nvmlEventSet_t set, unsigned long long* code) {
   return true;
 }
 
+/// Which of the lists the programs are in: a client of MPS is no compute process by itself.
+enum class List { kCompute, kMps };
+
 nvmlReturn_t NoProcesses(nvmlDevice_t device, unsigned* count) {
   const Call call(device);
   if (call.result != NVML_SUCCESS) return call.result;
@@ -95,11 +98,13 @@ nvmlReturn_t NoProcesses(nvmlDevice_t device, unsigned* count) {
 }
 
 template <typename Info>
-nvmlReturn_t ListProcesses(nvmlDevice_t device, unsigned* count, Info* infos) {
+nvmlReturn_t ListProcesses(nvmlDevice_t device, List list, unsigned* count, Info* infos) {
   const Call call(device);
   if (call.result != NVML_SUCCESS) return call.result;
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const std::vector<Running> rows = ListRunning();
+  const bool mps = g_gpu->machine().sharing == sluice::Sharing::kMps;
+  std::vector<Running> rows;
+  if (mps == (list == List::kMps)) rows = ListRunning();
   const unsigned room = *count;
   *count = static_cast<unsigned>(rows.size());
   if (rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -218,20 +223,20 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
                                                   nvmlProcessInfo_v1_t* infos) {
-  return ListProcesses(device, count, infos);
+  return ListProcesses(device, List::kCompute, count, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
                                                      nvmlProcessInfo_v2_t* infos) {
-  return ListProcesses(device, count, infos);
+  return ListProcesses(device, List::kCompute, count, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                      nvmlProcessInfo_v2_t* infos) {
-  return ListProcesses(device, count, infos);
+  return ListProcesses(device, List::kCompute, count, infos);
 }
 
-// Nothing draws here and there is no MPS server: these lists are empty.
+// Nothing draws here: these lists are empty.
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned* count,
                                                    nvmlProcessInfo_v1_t*) {
   return NoProcesses(device, count);
@@ -245,16 +250,16 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsig
   return NoProcesses(device, count);
 }
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
-                                                     nvmlProcessInfo_v1_t*) {
-  return NoProcesses(device, count);
+                                                     nvmlProcessInfo_v1_t* infos) {
+  return ListProcesses(device, List::kMps, count, infos);
 }
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
-                                                        nvmlProcessInfo_v2_t*) {
-  return NoProcesses(device, count);
+                                                        nvmlProcessInfo_v2_t* infos) {
+  return ListProcesses(device, List::kMps, count, infos);
 }
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
-                                                        nvmlProcessInfo_v2_t*) {
-  return NoProcesses(device, count);
+                                                        nvmlProcessInfo_v2_t* infos) {
+  return ListProcesses(device, List::kMps, count, infos);
 }
 
 // The host maps no memory of this GPU over a bus.

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/// The part of NVML's binary interface that the simulated GPU answers, written from the public
-/// documentation. Names are NVML's own.
+/// The part of NVML's binary interface that the simulated GPU answers and the library looks at,
+/// written from the public documentation. Names are NVML's own.
 extern "C" {
 
 typedef int nvmlReturn_t;
