@@ -8,10 +8,8 @@
 
 #include <cerrno>
 #include <fstream>
-#include <sstream>
 
 #include "simgpu/sharing/gpu_state.h"
-#include "simgpu/sharing/machine_file.h"
 
 namespace sluice::simgpu {
 namespace {
@@ -26,18 +24,8 @@ void RemoveAll(const std::string& dir) {
 
 }  // namespace
 
-Status BringUp(const std::string& dir, uint64_t bytes, const std::string& machine_file,
+Status BringUp(const std::string& dir, uint64_t bytes, const std::string& machine_text,
                bool* enforced) {
-  std::string machine_text;
-  if (!machine_file.empty()) {
-    std::ifstream file(machine_file);
-    if (!file) return Status(StatusCode::kNotFound, "cannot read machine file " + machine_file);
-    std::ostringstream text;
-    text << file.rdbuf();
-    machine_text = text.str();
-    const Result<Machine> machine = ParseMachine(machine_text, machine_file);
-    if (!machine.ok()) return machine.status();
-  }
   if (access((dir + "/state").c_str(), F_OK) == 0) {
     return Status(StatusCode::kFailedPrecondition,
                   "there is a simulated GPU in '" + dir + "' already (simgpu-ctl down removes it)");

@@ -9,9 +9,10 @@
 
 namespace sluice::simgpu {
 
-/// Makes a simulated GPU of `bytes` in folder `dir`. `machine_file` may be empty. `*enforced` tells
-/// whether the kernel enforces the capacity (it does unless mounting is not permitted).
-Status BringUp(const std::string& dir, uint64_t bytes, const std::string& machine_file,
+/// Makes a simulated GPU of `bytes` in folder `dir`, as `machine_text` says (the text of a machine
+/// file). `*enforced` tells whether the kernel enforces the capacity (it does unless mounting is
+/// not permitted).
+Status BringUp(const std::string& dir, uint64_t bytes, const std::string& machine_text,
                bool* enforced);
 
 /// Unmounts and removes it. Memory that a process still holds lives until that process lets go.

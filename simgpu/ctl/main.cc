@@ -18,6 +18,7 @@
 #include "common/bytes.h"
 #include "simgpu/ctl/lifecycle.h"
 #include "simgpu/ctl/stats.h"
+#include "simgpu/sharing/machine_file.h"
 
 namespace {
 
@@ -25,12 +26,20 @@ using sluice::Status;
 
 constexpr char kUsage[] =
     "simgpu-ctl: simulated GPUs for machines that have none\n"
-    "  simgpu-ctl up DIR --memory SIZE [--machine FILE]   make one; SLUICE_SIMGPU=DIR selects it\n"
+    "  simgpu-ctl up DIR [--memory SIZE] [--machine FILE] make one; SLUICE_SIMGPU=DIR selects it\n"
+    "  simgpu-ctl machine FILE                            what a machine file says, and why\n"
     "  simgpu-ctl stats DIR [--json]                      clock, kernels, memory, processes\n"
     "  simgpu-ctl xid DIR CODE                            report an error to who watches the GPU\n"
+    "  simgpu-ctl inject DIR RULES                        delay calls of the driver or let them "
+    "fail;\n"
+    "                                                     RULES: "
+    "NAME[@FIRST[+COUNT]]=ERROR|DELAY; ...\n"
     "  simgpu-ctl down DIR                                remove it\n"
-    "  simgpu-ctl run --memory SIZE [--machine FILE] -- PROGRAM ARGS...\n"
-    "                                                     run a program on one of its own\n";
+    "  simgpu-ctl run [--memory SIZE] [--machine FILE] -- PROGRAM ARGS...\n"
+    "                                                     run a program on one of its own\n"
+    "FILE is a path or the name of a GPU (h200, p100-16, v100-32); without --memory it has the "
+    "GPU's "
+    "size.\n";
 
 constexpr int kUsageError = 2;
 
@@ -40,6 +49,8 @@ struct Options {
   std::string memory;
   std::string machine;
   std::string xid;
+  std::string rules;
+  bool has_rules = false;
   bool json = false;
   std::vector<char*> program;
 };
@@ -54,8 +65,9 @@ std::string Parse(int argc, char** argv, Options* options) {
   options->command = argv[1];
   const bool has_memory = options->command == "up" || options->command == "run";
   if (!has_memory && options->command != "stats" && options->command != "down" &&
-      options->command != "xid") {
-    return "unknown command '" + options->command + "': allowed are up, stats, xid, down, run";
+      options->command != "xid" && options->command != "inject" && options->command != "machine") {
+    return "unknown command '" + options->command +
+           "': allowed are up, stats, xid, inject, machine, down, run";
   }
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -70,36 +82,34 @@ std::string Parse(int argc, char** argv, Options* options) {
       options->json = true;
     } else if (options->command == "xid" && !options->dir.empty() && options->xid.empty()) {
       options->xid = argument;
+    } else if (options->command == "inject" && !options->dir.empty() && !options->has_rules) {
+      options->rules = argument;
+      options->has_rules = true;
     } else if (argument.starts_with("-") || !options->dir.empty() || options->command == "run") {
       return "unexpected argument '" + argument + "'";
     } else {
       options->dir = argument;
     }
   }
-  if (has_memory && options->memory.empty()) return "--memory is missing, for example 64MiB";
+  if (options->command == "machine") {
+    std::swap(options->dir, options->machine);
+    if (options->machine.empty()) return "the machine file FILE is missing";
+    return {};
+  }
+  if (has_memory && options->memory.empty() && options->machine.empty()) {
+    return "--memory is missing, for example 64MiB";
+  }
   if (options->command != "run" && options->dir.empty()) return "the folder DIR is missing";
   if (options->command == "xid" &&
       (options->xid.empty() || options->xid.size() > 4 ||
        options->xid.find_first_not_of("0123456789") != std::string::npos)) {
     return "CODE is a number from 0 to 9999, for example 79";
   }
+  if (options->command == "inject" && !options->has_rules) {
+    return "RULES are missing, for example 'cuMemCreate@3=CUDA_ERROR_OUT_OF_MEMORY' ('' for none)";
+  }
   if (options->command == "run" && options->program.empty()) return "no program after --";
   return {};
-}
-
-int Up(const Options& options) {
-  const sluice::Result<uint64_t> bytes = sluice::ParseBytes(options.memory, "--memory");
-  if (!bytes.ok()) return Fail(bytes.status().message(), kUsageError);
-  bool enforced = false;
-  const Status status = sluice::simgpu::BringUp(options.dir, *bytes, options.machine, &enforced);
-  if (!status.ok()) return Fail(status.message());
-  if (!enforced) {
-    fprintf(stderr,
-            "simgpu-ctl: no right to mount a tmpfs: the capacity is counted per process instead of "
-            "enforced by the kernel (weaker: bytes of a dead process count as free even if another "
-            "process still maps them)\n");
-  }
-  return 0;
 }
 
 /// The folder of the driver libraries of this build: ../simgpu from here.
@@ -110,6 +120,40 @@ std::string LibraryFolder() {
   std::string folder(path, static_cast<size_t>(n));
   for (int i = 0; i < 2; ++i) folder.resize(folder.rfind('/'));
   return folder + "/simgpu";
+}
+
+/// The text of --machine, and what it means.
+sluice::Result<std::pair<std::string, sluice::Machine>> ReadMachine(const std::string& file) {
+  sluice::Result<std::string> text{std::string()};
+  if (!file.empty()) text = sluice::simgpu::ReadMachineText(file, LibraryFolder());
+  if (!text.ok()) return text.status();
+  sluice::Result<sluice::Machine> machine = sluice::ParseMachine(*text, file);
+  if (!machine.ok()) return machine.status();
+  return std::pair(std::move(*text), std::move(*machine));
+}
+
+int Up(const Options& options) {
+  auto machine = ReadMachine(options.machine);
+  if (!machine.ok()) return Fail(machine.status().message());
+  uint64_t memory = machine->second.memory;
+  if (!options.memory.empty()) {
+    const sluice::Result<uint64_t> bytes = sluice::ParseBytes(options.memory, "--memory");
+    if (!bytes.ok()) return Fail(bytes.status().message(), kUsageError);
+    memory = *bytes;
+  }
+  if (memory == 0) {
+    return Fail("--memory is missing, and " + options.machine + " does not say it", kUsageError);
+  }
+  bool enforced = false;
+  const Status status = sluice::simgpu::BringUp(options.dir, memory, machine->first, &enforced);
+  if (!status.ok()) return Fail(status.message());
+  if (!enforced) {
+    fprintf(stderr,
+            "simgpu-ctl: no right to mount a tmpfs: the capacity is counted per process instead of "
+            "enforced by the kernel (weaker: bytes of a dead process count as free even if another "
+            "process still maps them)\n");
+  }
+  return 0;
 }
 
 pid_t g_child = -1;
@@ -174,6 +218,12 @@ int main(int argc, char** argv) {
   }
   if (options.command == "up") return Up(options);
   if (options.command == "run") return Run(options);
+  if (options.command == "machine") {
+    const auto machine = ReadMachine(options.machine);
+    if (!machine.ok()) return Fail(machine.status().message());
+    fputs(sluice::DescribeMachine(machine->second).c_str(), stdout);
+    return 0;
+  }
   if (options.command == "down") {
     const Status status = sluice::simgpu::BringDown(options.dir);
     return status.ok() ? 0 : Fail(status.message());
@@ -182,6 +232,12 @@ int main(int argc, char** argv) {
   if (!gpu.ok()) return Fail(gpu.status().message());
   if (options.command == "xid") {
     (*gpu)->ReportXid(strtoull(options.xid.c_str(), nullptr, 10));
+    return 0;
+  }
+  if (options.command == "inject") {
+    const auto rules = sluice::simgpu::ParseInjections(options.rules);
+    if (!rules.ok()) return Fail(rules.status().message(), kUsageError);
+    (*gpu)->Inject(*rules);
     return 0;
   }
   const std::string text =

@@ -36,6 +36,12 @@ struct Stats {
   uint64_t faults = 0;
   uint64_t violations = 0;
   std::vector<Violation> last_violations;
+  struct Injected {
+    std::string name;
+    uint64_t calls;
+    uint64_t hits;
+  };
+  std::vector<Injected> injected;
   GpuState::Memory memory;
   bool enforced = false;
   std::vector<ProcessRow> processes;
@@ -61,6 +67,10 @@ Stats Collect(GpuState* gpu) {
   const uint64_t kept = std::min<uint64_t>(page->oracle_violations, kKeptViolations);
   for (uint64_t i = page->oracle_violations - kept; i < page->oracle_violations; ++i) {
     stats.last_violations.push_back(page->violation[i % kKeptViolations]);
+  }
+  for (uint32_t i = 0; i < page->injections.load(); ++i) {
+    const InjectionSlot& slot = page->injection[i];
+    stats.injected.push_back({slot.rule.name, slot.calls.load(), slot.hits.load()});
   }
   for (const ProcessEntry& p : page->process) {
     if (p.state == ProcessEntry::kFree) continue;
@@ -125,8 +135,13 @@ std::string StatsJson(GpuState* gpu) {
   }
   Append(&text,
          "], \"memory_total\": %llu, \"memory_used\": %llu, \"kernel_enforced\": %s, "
-         "\"processes\": [",
+         "\"injections\": [",
          U(s.memory.total), U(s.memory.total - s.memory.free), s.enforced ? "true" : "false");
+  for (size_t i = 0; i < s.injected.size(); ++i) {
+    Append(&text, "%s{\"name\": %s, \"calls\": %llu, \"hits\": %llu}", i == 0 ? "" : ", ",
+           Quoted(s.injected[i].name).c_str(), U(s.injected[i].calls), U(s.injected[i].hits));
+  }
+  text += "], \"processes\": [";
   for (size_t i = 0; i < s.processes.size(); ++i) {
     const ProcessRow& p = s.processes[i];
     Append(&text,
@@ -157,6 +172,10 @@ std::string StatsText(GpuState* gpu) {
   Append(&text, "faults      %llu, oracle violations %llu\n", U(s.faults), U(s.violations));
   for (const Violation& v : s.last_violations) {
     Append(&text, "            pid %d, %s, pool offset %llu\n", v.pid, v.kernel, U(v.pool_offset));
+  }
+  for (const Stats::Injected& i : s.injected) {
+    Append(&text, "injection   %s: %llu calls seen, %llu met\n", i.name.c_str(), U(i.calls),
+           U(i.hits));
   }
   for (const ProcessRow& p : s.processes) {
     Append(&text, "process %7d %-16s %s  %llu kernels, busy %.3f ms, %s now, %s at most\n", p.pid,

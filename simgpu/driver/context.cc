@@ -82,6 +82,7 @@ void Context::Destroy() {
   while (!pool_heaps_.empty()) DropPoolHeap(pool_heaps_.begin());
   queue_.reset();
   link_.reset();
+  EndReserve();
   EndCharge();
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "simgpu/driver/context_limits.h"
 #include "simgpu/driver/heap.h"
 #include "simgpu/driver/objects.h"
 #include "simgpu/streams/command_queue.h"
@@ -72,6 +73,12 @@ class Context : private BlockPool::Order {
   /// Gives back all that pools keep in reserve.
   void EmptyPools();
 
+  // Of cuCtxSetLimit; under `mutex`.
+  ContextLimits limits;
+  /// Takes the memory that FIFO and heap of these sizes need beyond what the context has, then
+  /// stores `value`. The caller holds the driver's lock too.
+  CUresult Reserve(size_t fifo_bytes, size_t heap_bytes, size_t* field, size_t value);
+
   /// As this context's executor numbers `other`'s, which it learns of at the first time; 0 if that
   /// failed. The caller holds the driver's lock.
   uint32_t PeerOf(Context* other);
@@ -92,6 +99,7 @@ class Context : private BlockPool::Order {
   void UnmapHeap(const Heap& heap);
   CUstream PerThreadStream();
   void EndCharge();
+  void EndReserve();
   void HostFunctionLoop();
 
   Driver* driver_;

@@ -2,10 +2,12 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/driver.h"
 
+using sluice::Machine;
 using sluice::simgpu::Driver;
 
 namespace {
@@ -33,17 +35,12 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 * 1024},
     {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 64 * 1024},
     {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
-    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1'000'000},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1},
     {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0},
-    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 0},
     {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1},
     {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
-    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1'000'000},
-    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 0},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
     {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
     {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
@@ -55,7 +52,39 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
     {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0},
 };
+
+/// What the machine file says, if it is one of these.
+std::optional<int> OfMachine(const Machine& machine, CUdevice_attribute attribute) {
+  const auto number = [](uint64_t value) { return static_cast<int>(value); };
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      return machine.compute_capability / 10;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      return machine.compute_capability % 10;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      return number(machine.sm_count);
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      return number(machine.threads_per_sm);
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      return number(machine.clock_khz);
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      return number(machine.memory_clock_khz);
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      return number(machine.bus_bits);
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      return number(machine.l2_bytes);
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+      return machine.concurrent_kernels > 1 ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      return number(machine.copy_engines);
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+      return machine.copy_engines > 0 ? 1 : 0;
+    default:
+      return std::nullopt;
+  }
+}
 
 }  // namespace
 
@@ -108,13 +137,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   const CUresult result = Check(dev, &driver);
   if (result != CUDA_SUCCESS) return result;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const int capability = driver->gpu->machine().compute_capability;
-  if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) {
-    *value = capability / 10;
-    return CUDA_SUCCESS;
-  }
-  if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) {
-    *value = capability % 10;
+  if (const auto known = OfMachine(driver->gpu->machine(), attribute)) {
+    *value = *known;
     return CUDA_SUCCESS;
   }
   // Capabilities that are not listed are ones that this GPU does not have.

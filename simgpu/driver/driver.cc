@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -200,6 +201,18 @@ CUresult NotSupported(const char* name) {
 void SpendDriverTime(const Driver& driver, uint64_t simulated_ns) {
   const double ns = static_cast<double>(simulated_ns) * driver.gpu->machine().time_scale;
   SpinFor(static_cast<uint64_t>(ns));
+}
+
+void SpendMappingTime(const Driver& driver, uint64_t simulated_ns) {
+  if (simulated_ns == 0 || !driver.gpu->machine().serialised) {
+    SpendDriverTime(driver, simulated_ns);
+    return;
+  }
+  // Robust: a process that is killed inside leaves nothing half done.
+  pthread_mutex_t* turn = &driver.gpu->page()->mapping_turn;
+  if (pthread_mutex_lock(turn) == EOWNERDEAD) pthread_mutex_consistent(turn);
+  SpendDriverTime(driver, simulated_ns);
+  pthread_mutex_unlock(turn);
 }
 
 }  // namespace sluice::simgpu

@@ -101,4 +101,8 @@ CUresult NotSupported(const char* name);
 /// Simulated CPU cost of a driver call.
 void SpendDriverTime(const Driver& driver, uint64_t simulated_ns);
 
+/// The same for a call that changes mappings: where the machine file says so, one of them at a time
+/// over all processes of the GPU.
+void SpendMappingTime(const Driver& driver, uint64_t simulated_ns);
+
 }  // namespace sluice::simgpu

@@ -48,7 +48,7 @@ void GraphAllocations::Drop(CUgraph graph) {
   Sweep();
 }
 
-CUresult GraphAllocations::Prepare(CUgraph executable, bool free_first) {
+CUresult GraphAllocations::Prepare(CUgraph executable, bool free_first, MemoryEffects* out) {
   const MemoryEffects effects = EffectsOf(executable);
   for (const CUdeviceptr address : effects.left) {
     if (uses_.at(address).live && !free_first) return CUDA_ERROR_INVALID_VALUE;
@@ -58,7 +58,12 @@ CUresult GraphAllocations::Prepare(CUgraph executable, bool free_first) {
     if (found == uses_.end() || !found->second.live) return CUDA_ERROR_INVALID_VALUE;
   }
   for (const CUdeviceptr address : effects.left) uses_.at(address).live = false;
-  return Back(executable);
+  if (const CUresult result = Back(executable); result != CUDA_SUCCESS) return result;
+  for (const auto* addresses : {&effects.blocks, &effects.foreign}) {
+    for (const CUdeviceptr address : *addresses) ++uses_.at(address).launching;
+  }
+  *out = effects;
+  return CUDA_SUCCESS;
 }
 
 CUresult GraphAllocations::Back(CUgraph executable) {
@@ -69,12 +74,13 @@ CUresult GraphAllocations::Back(CUgraph executable) {
   return CUDA_SUCCESS;
 }
 
-void GraphAllocations::Launched(CUgraph executable, Context* context, uint64_t mark) {
-  const MemoryEffects effects = EffectsOf(executable);
+void GraphAllocations::Launched(const MemoryEffects& effects, Context* context, uint64_t mark) {
   const auto note = [&](CUdeviceptr address, bool live) {
     const auto found = uses_.find(address);
     if (found == uses_.end()) return;  // freed by another thread in between
     Use& use = found->second;
+    --use.launching;
+    if (mark == 0) return;
     std::erase_if(use.marks, [&](const auto& m) {
       return m.first == context && MarkStream(m.second) == MarkStream(mark);
     });
@@ -102,7 +108,7 @@ bool GraphAllocations::Idle(Use* use) {
   std::erase_if(use->marks, [](const auto& m) {
     return m.first->destroyed() || m.first->queue().Done(MarkStream(m.second), MarkId(m.second));
   });
-  return !use->live && use->marks.empty();
+  return !use->live && use->marks.empty() && use->launching == 0;
 }
 
 void GraphAllocations::Sweep() {

@@ -8,6 +8,7 @@
 
 #include "simgpu/driver/driver.h"
 #include "simgpu/graph/graph.h"
+#include "simgpu/graph/memory_nodes.h"
 
 namespace sluice::simgpu {
 
@@ -31,9 +32,11 @@ class GraphAllocations {
   /// Puts memory behind all that a launch allocates.
   CUresult Back(CUgraph executable);
   /// The same before a launch. Refuses a launch that would allocate what is
-  /// still allocated, or free what is not.
-  CUresult Prepare(CUgraph executable, bool free_first);
-  void Launched(CUgraph executable, Context* context, uint64_t mark);
+  /// still allocated, or free what is not. Its memory stays until Launched, which is told the same
+  /// effects: in between the lock is free, and others trim and sweep.
+  CUresult Prepare(CUgraph executable, bool free_first, MemoryEffects* effects);
+  /// `mark` 0: it was not launched after all.
+  void Launched(const MemoryEffects& effects, Context* context, uint64_t mark);
   /// cuMemFree and cuMemFreeAsync: `marks` must be reached before the memory may go.
   CUresult Free(CUdeviceptr address, Context* context, const std::vector<uint64_t>& marks);
   /// Gives back all memory that is in no use.
@@ -47,6 +50,7 @@ class GraphAllocations {
     bool live = false;                 // allocated by a launch and not freed
     bool freed_at_home = false;        // a node of the graph that allocates it frees it
     bool freed_elsewhere = false;      // a node of another graph does
+    uint32_t launching = 0;            // launches that are prepared and have no mark yet
     std::vector<std::pair<Context*, uint64_t>> marks;
   };
   bool Idle(Use* use);

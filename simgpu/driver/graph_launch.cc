@@ -32,10 +32,10 @@ CUresult CaptureLaunch(CUgraphExec exec, CUstream stream) {
   return result;
 }
 
-CUresult PrepareMemory(const GraphCall& call, CUgraphExec exec) {
+CUresult PrepareMemory(const GraphCall& call, CUgraphExec exec, MemoryEffects* effects) {
   if (exec->graph->memory_nodes == 0) return CUDA_SUCCESS;
   const bool free_first = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
-  return call->allocations.Prepare(exec->graph, free_first);
+  return call->allocations.Prepare(exec->graph, free_first, effects);
 }
 
 /// Issues the launch as one operation. Returns its position, 0 if the context has failed.
@@ -82,26 +82,32 @@ CUresult LaunchGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
   if (result != CUDA_SUCCESS) return result;
   if (capturing) return CaptureLaunch(exec, stream);
   const auto launch = std::make_shared<PreparedLaunch>();
+  MemoryEffects effects;
   {
     const GraphCall call;
     if (call.result() != CUDA_SUCCESS) return call.result();
     if (!IsLive(exec)) return CUDA_ERROR_INVALID_VALUE;
-    result = PrepareMemory(call, exec);
-    if (result == CUDA_SUCCESS) result = PrepareLaunch(exec, context, stream, launch.get());
+    result = PrepareMemory(call, exec, &effects);
     if (result != CUDA_SUCCESS) return result;
+    result = PrepareLaunch(exec, context, stream, launch.get());
+    if (result != CUDA_SUCCESS) {
+      call->allocations.Launched(effects, context, 0);
+      return result;
+    }
     if (launch->program.bytes() > kStagingBytes) {
+      call->allocations.Launched(effects, context, 0);
       fprintf(stderr, "simulated GPU: a launch of %zu graph steps with %llu bytes is too large\n",
               launch->program.size(), static_cast<unsigned long long>(launch->program.bytes()));
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
   }
   const uint64_t mark = Issue(launch, context, stream);
-  if (mark == 0) return context->queue().error();
   const GraphCall call;
+  call->allocations.Launched(effects, context, mark);
+  if (mark == 0) return context->queue().error();
   if (IsLive(exec)) {
     exec->context = context;
     exec->mark = mark;
-    if (exec->graph->memory_nodes > 0) call->allocations.Launched(exec->graph, context, mark);
   }
   return CUDA_SUCCESS;
 }

@@ -4,38 +4,19 @@
 
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/entries.h"
 
-// Declared for their addresses only; untyped_api.cc defines them.
-extern "C" {
-#define CU_UNTYPED(symbol, base, version, per_thread) CUresult symbol(void);
-#include "common/cuda/exports.def"
-#undef CU_UNTYPED
-}
+using sluice::simgpu::Entries;
+using sluice::simgpu::Entry;
 
 namespace {
-
-struct Entry {
-  const char* base;
-  int version;
-  bool per_thread;
-  void* address;
-};
-
-/// Linked with -Bsymbolic: these are this library's functions even when a preloaded library exports
-/// the same names.
-const Entry kEntries[] = {
-#define CU_EXPORT(symbol, base, version, per_thread) \
-  {#base, version, per_thread != 0, reinterpret_cast<void*>(&symbol)},
-#include "common/cuda/exports.def"
-#undef CU_EXPORT
-};
 
 /// The newest variant that is not newer than `version`; a per-thread one where it is wanted and
 /// exists.
 const Entry* Find(const char* base, int version, bool per_thread, bool* too_new) {
   const Entry* best = nullptr;
   *too_new = false;
-  for (const Entry& entry : kEntries) {
+  for (const Entry& entry : Entries()) {
     if (strcmp(entry.base, base) != 0 || (entry.per_thread && !per_thread)) continue;
     if (entry.version > version) {
       *too_new = true;

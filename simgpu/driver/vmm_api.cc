@@ -16,7 +16,7 @@ struct Locked {
   }
   explicit operator bool() const { return driver != nullptr; }
   VirtualMemory& memory() const { return *driver->virtual_memory; }
-  const Machine& machine() const { return driver->gpu->machine(); }
+  const sluice::Machine& machine() const { return driver->gpu->machine(); }
   Driver* driver;
   std::unique_lock<std::mutex> lock;
 };
@@ -51,7 +51,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
   if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (handle == nullptr || prop == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  SpendDriverTime(*call.driver, call.machine().create_ns);
+  SpendMappingTime(*call.driver, call.machine().create_ns);
   return call.memory().Create(handle, bytes, *prop);
 }
 
@@ -68,7 +68,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
   if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  SpendDriverTime(*call.driver, call.machine().map_ns);
+  SpendMappingTime(*call.driver, call.machine().map_ns);
   return call.memory().Map(ptr, bytes, offset, handle);
 }
 
@@ -76,7 +76,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
   if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
-  SpendDriverTime(*call.driver, call.machine().unmap_ns);
+  SpendMappingTime(*call.driver, call.machine().unmap_ns);
   return call.memory().Unmap(ptr, bytes);
 }
 
@@ -93,7 +93,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc* de
       desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  SpendDriverTime(*call.driver, call.machine().set_access_ns);
+  SpendMappingTime(*call.driver, call.machine().set_access_ns);
   return call.memory().SetAccess(ptr, bytes, desc->flags);
 }
 

@@ -85,6 +85,14 @@ std::string Mappings::UnmapHost(uint64_t client_address) {
   return {};
 }
 
+bool Mappings::IsHost(uint64_t address) {
+  if (IsDeviceAddress(address)) return false;
+  const std::lock_guard lock(mutex_);
+  const auto found = host_.upper_bound(address);
+  return found != host_.begin() &&
+         address - std::prev(found)->first < std::prev(found)->second.bytes;
+}
+
 unsigned char* Mappings::Resolve(uint64_t address, uint64_t bytes) {
   if (IsDeviceAddress(address)) return static_cast<unsigned char*>(Pointer(address));
   const std::lock_guard lock(mutex_);

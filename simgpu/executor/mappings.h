@@ -32,6 +32,9 @@ class Mappings {
   /// is neither. A device address is returned as it is: touching it tells whether it is mapped.
   unsigned char* Resolve(uint64_t address, uint64_t bytes);
 
+  /// Whether the address lies in registered host memory.
+  bool IsHost(uint64_t address);
+
   /// Takes the rights away from every oracle unit that the client does not hold and gives them back
   /// for those it does. Cheap when nothing changed.
   void ApplyOracle();

@@ -42,7 +42,8 @@ CUresult Runner::RunKernel(const Command& command) {
          {k.block[0], k.block[1], k.block[2]},
          k.shared_bytes};
   mappings_->ApplyOracle();
-  token_.BeginOperation(gpu_->machine().KernelNs(function->name, threads));
+  const uint64_t ns = gpu_->machine().KernelNs(function->name, threads);
+  Begin(command, ns, gpu_->machine().Demand(function->name, ns));
   const CUresult result = RunGuarded(
       function->name.c_str(),
       [](void* p) {
@@ -50,7 +51,7 @@ CUresult Runner::RunKernel(const Command& command) {
         c->kernel->run(c->params, c->grid, c->block, c->shared_bytes);
       },
       &call);
-  token_.EndOperation(true);
+  End(command);
   return result;
 }
 
@@ -80,7 +81,10 @@ CUresult Runner::RunCopy(const Command& command) {
   if (call.target == nullptr || call.source == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
   mappings_->ApplyOracle();
   const uint64_t rows = c.rows == 0 ? 1 : c.rows * c.layers;
-  token_.BeginOperation(gpu_->machine().CopyNs(c.bytes * rows));
+  const Machine& machine = gpu_->machine();
+  const bool inside = EngineOf(command) == Engine::kCompute;
+  Begin(command, inside ? machine.DeviceCopyNs(c.bytes * rows) : machine.CopyNs(c.bytes * rows),
+        {machine.least_share, inside ? 1.0 : 0.0});
   const CUresult result = RunGuarded(
       "copy",
       [](void* p) {
@@ -98,7 +102,7 @@ CUresult Runner::RunCopy(const Command& command) {
         }
       },
       &call);
-  token_.EndOperation(false);
+  End(command);
   return result;
 }
 
@@ -112,7 +116,7 @@ CUresult Runner::RunMemset(const Command& command) {
   } call{mappings_->Resolve(m.target, Extent(row_bytes, rows, m.pitch, 1, 0)), &command};
   if (call.target == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
   mappings_->ApplyOracle();
-  token_.BeginOperation(gpu_->machine().MemsetNs(row_bytes * rows));
+  Begin(command, gpu_->machine().MemsetNs(row_bytes * rows), {gpu_->machine().least_share, 1});
   const CUresult result = RunGuarded(
       "memset",
       [](void* p) {
@@ -131,7 +135,7 @@ CUresult Runner::RunMemset(const Command& command) {
         }
       },
       &call);
-  token_.EndOperation(false);
+  End(command);
   return result;
 }
 
@@ -164,7 +168,8 @@ void Runner::RecordEvent(const Command& command) {
     Board()->Complete(command.event.shared - 1, command.event.record);
   }
   if (command.event.slot >= kEventSlots) return;  // an event without timing
-  channel_->event_ns[command.event.slot].store(DeviceClockNs(*gpu_), std::memory_order_relaxed);
+  const uint64_t now = fluid_ == nullptr ? DeviceClockNs(*gpu_) : Since();
+  channel_->event_ns[command.event.slot].store(now, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::simgpu

@@ -14,12 +14,12 @@ constexpr uint64_t kShortestPollNs = 20'000;
 constexpr uint64_t kLongestPollNs = 500'000;
 constexpr uint64_t kIdleSleepNs = 1'000'000'000;
 
+}  // namespace
+
 bool CostsTime(const Command& command) {
   return command.kind == CommandKind::kKernel || command.kind == CommandKind::kCopy ||
          command.kind == CommandKind::kMemset;
 }
-
-}  // namespace
 
 Runner::Runner(GpuState* gpu, uint32_t executor, Channel* channel, Mappings* mappings,
                Modules* modules, Peers* peers)
@@ -28,14 +28,18 @@ Runner::Runner(GpuState* gpu, uint32_t executor, Channel* channel, Mappings* map
       mappings_(mappings),
       modules_(modules),
       peers_(peers),
-      token_(gpu, executor) {}
+      token_(gpu, executor),
+      fluid_(gpu->machine().overlaps() ? std::make_unique<FluidDevice>(gpu, executor) : nullptr),
+      stream_clock_(kStreams, 0) {}
 
 void Runner::Run() {
   // After a failure what is queued only passes by, but for the host functions that must hear of it.
   const auto passes = [this](const Command& c) {
     return failed() && (c.kind != CommandKind::kHostFunction || (c.flags & kEvenInFailure) == 0);
   };
-  const StreamQueues::Ready ready = [&](const Command& c) { return passes(c) || Ready(c); };
+  const StreamQueues::Ready ready = [&](const Command& c) {
+    return passes(c) || (!InFlight(c.stream) && Ready(c) && MayStart(c));
+  };
   const StreamQueues::Ready costs = [&](const Command& c) {
     if (failed()) return false;
     if (c.kind != CommandKind::kGraph) return CostsTime(c);
@@ -47,7 +51,9 @@ void Runner::Run() {
     if (failed() && !failure_seen_) {
       failure_seen_ = true;
       host_function_ = 0;  // nobody waits for it any more
+      CancelFlights();
     }
+    Land();
     const Command* next = queues_.Pick(ready, costs);
     if (next == nullptr) {
       token_.Release();
@@ -55,11 +61,14 @@ void Runner::Run() {
       continue;
     }
     poll_ns_ = 0;
-    if (costs(*next) && !token_.held()) {
+    if (fluid_ == nullptr && costs(*next) && !token_.held()) {
       token_.Acquire();
       continue;  // it may have taken long: an earlier operation may be runnable by now
     }
     const Command command = *next;
+    starting_stream_ = command.stream;
+    starting_flags_ = command.flags;
+    starting_seen_ns_ = command.seen_ns;
     if (!passes(command)) {
       if (command.kind == CommandKind::kGraph) {
         ExecuteStep(command);
@@ -67,6 +76,7 @@ void Runner::Run() {
         Execute(command);
       }
     }
+    if (InFlight(command.stream)) continue;
     const auto graph = graphs_.find(command.stream);
     if (graph == graphs_.end() || graph->second.over() || failed()) {
       if (graph != graphs_.end()) graphs_.erase(graph);
@@ -78,8 +88,10 @@ void Runner::Run() {
 
 void Runner::Ingest() {
   const uint64_t end = channel_->submitted.load(std::memory_order_acquire);
+  const uint64_t now = fluid_ != nullptr && ingested_ < end ? fluid_->Clock() : 0;
   while (ingested_ < end) {
-    const Command& command = channel_->Slot(++ingested_);
+    Command command = channel_->Slot(++ingested_);
+    command.seen_ns = now;
     if (command.stream < kStreams) queues_.Push(command);
   }
 }
@@ -91,6 +103,7 @@ void Runner::Sleep() {
     poll_ns_ = std::clamp(poll_ns_ * 2, kShortestPollNs, kLongestPollNs);
     timeout = poll_ns_;
   }
+  if (!flights_.empty()) timeout = std::min(timeout, fluid_->RealTimeToNext());
   const uint32_t bell = channel_->doorbell.load();
   channel_->sleeping.store(1);
   // The client stores `submitted` and then reads `sleeping`; this side does the reverse.
@@ -194,6 +207,11 @@ void Runner::ExecuteStep(const Command& graph) {
   const std::optional<uint32_t> index = NextStep(graph);
   if (!index) return;
   Execute(run.step(*index));
+  if (InFlight(graph.stream)) {
+    flights_.back().command = graph;
+    flights_.back().step = *index;
+    return;
+  }
   run.Finish(*index);
 }
 
@@ -224,6 +242,7 @@ void Runner::Execute(const Command& command) {
     case CommandKind::kGraph:
       break;
   }
+  if (fluid_ != nullptr && !CostsTime(command)) CarryClock(command);
   if (result != CUDA_SUCCESS) Fail(result);
 }
 

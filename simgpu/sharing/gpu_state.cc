@@ -52,10 +52,13 @@ Status GpuState::Initialise(const std::string& dir, uint64_t capacity, bool kern
   pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   pthread_mutex_init(&page->guard, &attributes);
+  pthread_mutex_init(&page->mapping_turn, &attributes);
   pthread_mutexattr_destroy(&attributes);
   page->real_mark_ns = MonotonicNs();
   page->first_start_ns = UINT64_MAX;
   page->owner = kNobody;
+  page->fluid.turn = kNoTurn;
+  page->fluid_mark_ns = page->real_mark_ns;
   std::atomic_thread_fence(std::memory_order_release);
   page->magic = kStateMagic;
   munmap(map, sizeof(StatePage));
@@ -204,6 +207,18 @@ void GpuState::ReportXid(uint64_t code) {
   }
   page_->xid_bell.fetch_add(1);
   FutexWakeAll(&page_->xid_bell);
+}
+
+void GpuState::Inject(const std::vector<Injection>& rules) {
+  StateLock lock(page_);
+  page_->injections.store(0);
+  const auto count = static_cast<uint32_t>(std::min<size_t>(rules.size(), kMaxInjections));
+  for (uint32_t i = 0; i < count; ++i) {
+    page_->injection[i].rule = rules[i];
+    page_->injection[i].calls.store(0);
+    page_->injection[i].hits.store(0);
+  }
+  page_->injections.store(count, std::memory_order_release);
 }
 
 Result<uint64_t> GpuState::ImportedBytes(int fd) const {

@@ -62,6 +62,8 @@ class GpuState {
   uint32_t RegisterExecutor(const ProcessId& executor, const ProcessId& client, uint32_t process);
   /// An error that NVML tells to who waits for one.
   void ReportXid(uint64_t code);
+  /// Replaces what calls have to suffer from now on; an empty list ends it.
+  void Inject(const std::vector<Injection>& rules);
   /// Forgets executors and processes that are gone. Call before reading lists.
   void Reap();
 

@@ -7,13 +7,15 @@
 #include <atomic>
 #include <cstdint>
 
+#include "simgpu/sharing/fluid.h"
+#include "simgpu/sharing/injection.h"
 #include "simgpu/sharing/memory_family.h"
 #include "simgpu/sharing/process_id.h"
 
 namespace sluice::simgpu {
 
 inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
-inline constexpr uint32_t kStateVersion = 4;
+inline constexpr uint32_t kStateVersion = 7;
 inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
 inline constexpr uint32_t kMaxFinished = 64;
 inline constexpr uint32_t kMaxExecutors = 64;
@@ -79,6 +81,7 @@ struct StatePage {
   uint64_t capacity;
   unsigned char uuid[16];
   pthread_mutex_t guard;
+  pthread_mutex_t mapping_turn;  // robust too: whose call changes mappings, if one at a time may
 
   // Device clock (simulated ns since the GPU came up). While `busy` it stands at clock_ns, plus
   // what has elapsed of the running operation; while nobody holds the token it follows real time.
@@ -111,6 +114,16 @@ struct StatePage {
   uint32_t reserved1;
   uint64_t xids;
   Xid xid[kKeptXids];
+
+  // Calls that come late or fail. `injections` is 0 while the slots change.
+  std::atomic<uint32_t> injections;
+  uint32_t reserved2;
+  InjectionSlot injection[kMaxInjections];
+
+  // Where operations may overlap: what is under way, instead of device clock and token above. True
+  // at the monotonic time `fluid_mark_ns`.
+  Fluid fluid;
+  uint64_t fluid_mark_ns;
 
   uint32_t finished_counter;
   ProcessEntry process[kMaxProcesses];

@@ -44,6 +44,7 @@ struct Command {
   CommandKind kind;
   uint8_t flags;
   uint16_t reserved;
+  uint64_t seen_ns;  // of the executor: device clock when it saw the operation
   union {
     struct {
       uint32_t function;
@@ -101,7 +102,7 @@ struct Command {
     } graph;
   };
 };
-static_assert(sizeof(Command) == 216);
+static_assert(sizeof(Command) == 224);
 
 struct Channel {
   /// Power of two, at least launch_queue: no more operations than that are outstanding, so the ring

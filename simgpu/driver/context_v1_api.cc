@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "common/cuda/driver_api.h"
+
+// Names without a suffix whose parameters have no addresses or sizes: a driver on 64 bits keeps
+// them for programs of their time. What a newer header changed about their meaning (when a context
+// is destroyed that another thread uses, when a stream with pending work is) holds for both here.
+
+CUresult cuCtxCreate(CUcontext* ctx, unsigned flags, CUdevice dev) {
+  return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
+
+CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
+
+CUresult cuCtxPopCurrent(CUcontext* ctx) { return cuCtxPopCurrent_v2(ctx); }
+
+CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
+
+CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
+
+CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) {
+  return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
