@@ -130,6 +130,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       jobs_.erase(id);
       break;
     case EventKind::kLeave:
+      Reclaim(id, job, record.extents);
       if (job->held > 0) Complain("I1", "job " + std::to_string(id) + " leaves and holds memory");
       // What it gave back last was no loan: it never wanted it again.
       StopLending(id);

@@ -426,14 +426,17 @@ Status Ledger::LastHolderGone(JobId job) {
   return Status();
 }
 
-// Apart from Die: it holds nothing, so nobody has to wait for a last holder.
+// Apart from Die: it holds nothing that the GPU may still use, so nobody has to wait for a last
+// holder. Spare units become free in the same step: freed one step before, they could leave a job
+// that wants nothing any more without the run it was promised.
 Status Ledger::Leave(JobId job) {
   auto known =
       Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "leave");
   if (!known.ok()) return known.status();
-  if ((*known)->held() > 0) {
-    return Precondition("leave: " + (*known)->Title() + " still holds " + Bytes((*known)->held()));
+  if (const Units used = (*known)->held() - (*known)->spare; used > 0) {
+    return Precondition("leave: " + (*known)->Title() + " still holds " + Bytes(used));
   }
+  Move(*known, map_.Held(job), UnitState::kFree, 0);
   Remove(job);
   return Status();
 }

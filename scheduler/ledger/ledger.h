@@ -109,7 +109,7 @@ class Ledger {
   // the end
   Status Die(JobId job);             // everything it holds -> quarantined
   Status LastHolderGone(JobId job);  // quarantined -> free; the job is removed
-  Status Leave(JobId job);           // a job that holds nothing is removed
+  Status Leave(JobId job);           // a job that holds nothing but spare units is removed
 
   // questions
   Units pool_units() const { return map_.units(); }

@@ -38,7 +38,7 @@ enum class EventKind : uint8_t {
               // limit; text: why it changed
   kDeath,     // everything is quarantined
   kFree,      // last holder gone; the job is removed
-  kLeave,     // removed, held nothing
+  kLeave,     // removed; extents: spare units of its, which become free in the same step
 };
 
 struct Record {

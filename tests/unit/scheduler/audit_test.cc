@@ -82,6 +82,21 @@ TEST(Audit, WhatALeavingJobGaveBackIsNotLent) {
   EXPECT_EQ(report.lent_bytes_within_iterations, 0u);
 }
 
+TEST(Audit, ALeavingJobGivesBackItsSpareUnitsInTheSameStep) {
+  LogWriter log = TwoJobs();
+  log.Gate(1, 16, {{4, 14}});
+  log.Release(1, {{0, 2}, {4, 14}}, 1);
+  log.Leave(1);
+  log.records.back().extents = {{0, 2}, {4, 14}};
+  EXPECT_FALSE(Audit(log.records).ok()) << "the GPU may still use them";
+  log.records.pop_back();
+  log.Fenced(1, 1);
+  log.Leave(1);
+  EXPECT_FALSE(Audit(log.records).ok()) << "it leaves and holds memory";
+  log.records.back().extents = {{0, 2}, {4, 14}};
+  EXPECT_TRUE(Audit(log.records).ok());
+}
+
 TEST(Audit, WhatComesBackToItsLenderIsNotLent) {
   LogWriter log = TwoJobs();
   log.Gate(1, 16, {{4, 14}});

@@ -249,6 +249,17 @@ TEST_F(LedgerTest, LeavesOnlyWithEmptyHands) {
   Ok(ledger.Leave(1));
 }
 
+TEST_F(LedgerTest, SpareUnitsAreFreeWhenTheirJobLeaves) {
+  Parked(1, "a", 2, 8, {{0, 2}});
+  Ok(ledger.OpenGate(1, {.claim = 8}));
+  Ok(ledger.Release(1, {{0, 2}}, 1));
+  Ok(ledger.Fenced(1, 1));
+  ASSERT_EQ(ledger.Find(1)->spare, 2u);
+  Ok(ledger.Leave(1));
+  EXPECT_EQ(ledger.free(), ledger.pool_units());
+  Ok(ledger.CheckInvariants());
+}
+
 TEST_F(LedgerTest, WhatIsOutsideThePoolTakesRoomInTheLimit) {
   Parked(1, "a", 2, 8, {{0, 2}});
   Ok(ledger.SetOutside(1, 3));
