@@ -12,6 +12,25 @@
 /// sides use these functions, so that one harness can prove them free of data races.
 namespace sluice::protocol {
 
+/// A record of the ring goes in and out as two words, each of them whole. Between honest ends the
+/// head orders them; a client that breaks the rules may write at any time, and then the daemon's
+/// copy is nonsense, but it is a copy: nobody looks at the shared record again after a check.
+using RecordWord [[gnu::may_alias]] = uint64_t;
+
+inline void StoreRecord(OpRecord& to, const OpRecord& from) {
+  auto* words = reinterpret_cast<RecordWord*>(&to);
+  const auto* values = reinterpret_cast<const RecordWord*>(&from);
+  __atomic_store_n(words, values[0], __ATOMIC_RELAXED);
+  __atomic_store_n(words + 1, values[1], __ATOMIC_RELAXED);
+}
+
+inline void LoadRecord(OpRecord& to, const OpRecord& from) {
+  const auto* words = reinterpret_cast<const RecordWord*>(&from);
+  auto* values = reinterpret_cast<RecordWord*>(&to);
+  values[0] = __atomic_load_n(words, __ATOMIC_RELAXED);
+  values[1] = __atomic_load_n(words + 1, __ATOMIC_RELAXED);
+}
+
 /// Client. `cached_tail` is the producer's own copy of the consumer's position; it is refreshed
 /// only when the ring looks full, so that a push normally touches no cache line of the daemon's.
 inline bool PushRecord(ClientPage& page, const DaemonPage& daemon, uint64_t& cached_tail,
@@ -24,7 +43,7 @@ inline bool PushRecord(ClientPage& page, const DaemonPage& daemon, uint64_t& cac
       return false;
     }
   }
-  page.ring[head & (kRingRecords - 1)] = record;
+  StoreRecord(page.ring[head & (kRingRecords - 1)], record);
   page.head.store(head + 1, std::memory_order_release);
   return true;
 }
@@ -37,7 +56,9 @@ inline size_t PopRecords(const ClientPage& page, DaemonPage& daemon, uint64_t& t
   const uint64_t available = head - tail;
   if (available > kRingRecords) return 0;
   const size_t count = available < max ? static_cast<size_t>(available) : max;
-  for (size_t i = 0; i < count; ++i) out[i] = page.ring[(tail + i) & (kRingRecords - 1)];
+  for (size_t i = 0; i < count; ++i) {
+    LoadRecord(out[i], page.ring[(tail + i) & (kRingRecords - 1)]);
+  }
   tail += count;
   daemon.tail.store(tail, std::memory_order_release);
   return count;

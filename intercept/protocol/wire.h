@@ -19,12 +19,12 @@
 ///
 /// Versions: a different major is refused. The minor counts additions: a side uses a frame only
 /// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count,
-/// Resume, Resumed.
+/// Resume, Resumed. 2: Ask, Told.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
-inline constexpr uint16_t kMinor = 1;  // larger on one side: that side leaves the newer parts alone
+inline constexpr uint16_t kMinor = 2;  // larger on one side: that side leaves the newer parts alone
 /// The first minor version that resumes a session with a daemon that was started anew.
 inline constexpr uint16_t kResumeMinor = 1;
 inline constexpr size_t kMaxFrameBytes = 8192;
@@ -47,6 +47,7 @@ enum class FrameType : uint16_t {
   kCharge = 17,
   kUncharge = 18,
   kCount = 19,
+  kAsk = 20,
   // daemon to client
   kWelcome = 32,
   kHandles = 33,
@@ -56,6 +57,7 @@ enum class FrameType : uint16_t {
   kClose = 37,
   kResumed = 48,
   kCharged = 49,
+  kTold = 50,
   // launcher (`sluice run`) and command line to daemon, on the daemon's own socket
   kRegister = 64,
   kRegistered = 65,
@@ -219,6 +221,24 @@ struct Charged {
   uint64_t outside_bytes;  // what the job is charged for in all
 };
 
+/// The only frame on a connection of its own, from any process of the job, whether it uses the GPU
+/// or not: what may it be told about the GPU's memory? Answered with Told or Close.
+struct Ask {
+  Header header;
+  uint16_t major;
+  uint16_t minor;
+  uint32_t reserved;
+};
+
+struct Told {
+  Header header;
+  uint8_t device_uuid[16];
+  uint64_t total_bytes;  // the most the job may hold, as cuMemGetInfo says it
+  uint64_t used_bytes;   // of that
+  uint32_t pid;          // of the process that has the session, as the daemon sees it; 0: none
+  uint32_t reserved;
+};
+
 /// What a Resume frame lists.
 enum class ResumePart : uint32_t {
   kHeld = 0,      // extents: leased to the client now
@@ -332,7 +352,7 @@ static_assert(sizeof(Grant) == 40 + 8 * kMaxExtentsPerFrame);
 static_assert(sizeof(Release) <= kMaxFrameBytes && sizeof(Grant) <= kMaxFrameBytes);
 static_assert(sizeof(Deny) == 24 + kMaxTextBytes && sizeof(Notice) == 16 + kMaxTextBytes);
 static_assert(sizeof(Charge) == 32 && sizeof(Uncharge) == 32 && sizeof(Count) == 32);
-static_assert(sizeof(Charged) == 24);
+static_assert(sizeof(Charged) == 24 && sizeof(Ask) == 24 && sizeof(Told) == 56);
 static_assert(sizeof(Resumed) == 24 && offsetof(Resume, extent) == 304);
 static_assert(sizeof(Resume) == 304 + 16 * kMaxResumeTerms && sizeof(Resume) <= kMaxFrameBytes);
 static_assert(sizeof(Register) == 168 && sizeof(Registered) == 24 + kMaxTextBytes);

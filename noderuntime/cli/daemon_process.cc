@@ -114,6 +114,7 @@ std::string LastLine(const std::string& path) {
 Environment DaemonEnvironment(Environment environment, const Layout& layout) {
   environment.Unset("SLUICE_SOCKET");
   environment.Remove("LD_PRELOAD", layout.library);
+  environment.Remove("LD_PRELOAD", layout.preload);
   return environment;
 }
 

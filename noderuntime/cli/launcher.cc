@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "noderuntime/cli/daemon_process.h"
+#include "noderuntime/cli/program_file.h"
 
 namespace sluice::cli {
 namespace {
@@ -45,7 +46,7 @@ Result<int> KeepOverExec(UniqueFd connection) {
 }  // namespace
 
 Result<Environment> JobEnvironment(Environment environment, const Layout& layout,
-                                   const std::string& socket) {
+                                   const std::string& socket, bool verbose) {
   if (layout.library.find_first_of(": ") != std::string::npos) {
     return Status(
         StatusCode::kFailedPrecondition,
@@ -54,7 +55,8 @@ Result<Environment> JobEnvironment(Environment environment, const Layout& layout
             "without either");
   }
   environment.Set("SLUICE_SOCKET", socket);
-  environment.Prepend("LD_PRELOAD", layout.library);
+  environment.Prepend("LD_PRELOAD", layout.preload);
+  if (verbose) environment.Set("SLUICE_VERBOSE", "1");
   return environment;
 }
 
@@ -77,10 +79,16 @@ int RunJob(const RunOptions& options, const Layout& layout) {
   const Environment own = Environment::Current();
   const std::string& program = options.command.front();
   // Before anything is started or registered: a mistyped name has no other effect.
-  if (const int code = CheckProgram(program, own.Get("PATH").value_or("/usr/bin:/bin"));
-      code != 0) {
+  const std::string path = own.Get("PATH").value_or("/usr/bin:/bin");
+  if (const int code = CheckProgram(program, path); code != 0) {
     return Complain(
         code, program + (code == kExitNotFound ? ": no such program" : ": cannot be executed"));
+  }
+  const std::string why = WhyNotPreloaded(ProgramFile(program, path));
+  if (!why.empty()) {
+    Complain(0, program + ": " + why +
+                    ", so the library cannot be loaded into it: what it takes "
+                    "of the GPU is neither limited nor seen");
   }
   if (::access(layout.library.c_str(), R_OK) != 0) {
     return Complain(kExitRefused, layout.library + ": " + std::strerror(errno) +
@@ -105,8 +113,12 @@ int RunJob(const RunOptions& options, const Layout& layout) {
     return Complain(kExitRefused, (refused ? "refused: " : "") + grant.status().message());
   }
 
-  const Result<Environment> environment = JobEnvironment(own, layout, grant->socket);
+  Result<Environment> environment = JobEnvironment(own, layout, grant->socket, options.verbose);
   if (!environment.ok()) return Complain(kExitRefused, environment.status().message());
+  const std::vector<std::string> steered = SteerFrameworks(options.frameworks, &*environment);
+  if (options.verbose) {
+    for (const std::string& line : steered) Complain(0, line);
+  }
   const Result<int> kept = KeepOverExec(std::move(*client).Release());
   if (!kept.ok()) return Complain(kExitRefused, kept.status().message());
   std::vector<std::string> argv_text = options.command;

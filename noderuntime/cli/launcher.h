@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "noderuntime/cli/environment.h"
+#include "noderuntime/cli/frameworks.h"
 #include "noderuntime/cli/layout.h"
 
 namespace sluice::cli {
@@ -17,6 +18,8 @@ struct RunOptions {
   uint64_t request_bytes = 0;
   uint32_t gpu = 0;
   std::string runtime_dir;
+  Frameworks frameworks = Frameworks::kAsync;
+  bool verbose = false;                   // say what is set, and let the library say more
   std::vector<std::string> daemon_flags;  // for an embedded daemon
   std::vector<std::string> command;       // program and arguments
 };
@@ -28,9 +31,10 @@ inline constexpr int kExitCannotExecute = 126;  // as shells do
 inline constexpr int kExitNotFound = 127;
 
 /// What the program will see: the job's socket and the library in front of others that are
-/// preloaded. An error when the library's path cannot stand in LD_PRELOAD.
+/// preloaded, and SLUICE_VERBOSE when the library shall say more. An error when the library's path
+/// cannot stand in LD_PRELOAD.
 Result<Environment> JobEnvironment(Environment environment, const Layout& layout,
-                                   const std::string& socket);
+                                   const std::string& socket, bool verbose = false);
 
 /// 0, or the exit code that a shell would give for `program`, looked up along `path`.
 int CheckProgram(const std::string& program, const std::string& path);

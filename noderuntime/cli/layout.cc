@@ -21,7 +21,11 @@ Result<Layout> Layout::Find() {
 
 Layout Layout::At(const std::string& bin) {
   const std::filesystem::path root = std::filesystem::path(bin).parent_path();
-  return {bin, (root / "lib/libsluice.so").string(), (root / "simgpu").string()};
+  const std::string library = (root / "lib/libsluice.so").string();
+  std::error_code ignored;
+  const bool links = std::filesystem::is_directory(root / "lib/preload", ignored);
+  return {bin, library, links ? (root / "lib/preload/$LIB/libsluice.so").string() : library,
+          (root / "simgpu").string()};
 }
 
 std::string RuntimeDir(const Environment& environment, unsigned uid) {

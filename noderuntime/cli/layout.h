@@ -15,6 +15,11 @@ namespace sluice::cli {
 struct Layout {
   std::string bin;
   std::string library;  // lib/libsluice.so
+  /// What to put into LD_PRELOAD: lib/preload/$LIB/libsluice.so where there is such a folder (links
+  /// to the library under each word that glibc has for $LIB), else the library itself. A program
+  /// with another C library, which does not know $LIB, then runs without the library; given the
+  /// library's own path it would not run at all.
+  std::string preload;
   std::string simgpu;
 
   /// From the path of the running executable.

@@ -86,6 +86,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   std::string limit;
   std::string request;
   std::string policy;
+  std::string frameworks = kFrameworksNames[0];
   std::string pool;
   RunOptions run;
   StatusOptions status;
@@ -102,6 +103,13 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
       app.add_subcommand("run", "Run a program as a job: sluice run [OPTIONS] -- PROGRAM ARGS");
   run_app->add_option("--limit", limit, "Most memory the job may ever hold, for example 3GiB");
   run_app->add_option("--request", request, "Memory the job is guaranteed, for example 1GiB");
+  run_app
+      ->add_option("--frameworks", frameworks,
+                   "How PyTorch, TensorFlow and JAX are asked to allocate, unless the environment "
+                   "says it already: async, expandable or none (async)")
+      ->check(OneOf({kFrameworksNames[0], kFrameworksNames[1], kFrameworksNames[2]}));
+  run_app->add_flag("--verbose", run.verbose,
+                    "Say which variables are set, and what the library lets pass");
   run_app->add_option("--gpu", run.gpu, "Ordinal of the GPU")->check(Integer(0, kMaxGpu));
   run_app->add_option("--runtime-dir", runtime_dir, dir_help);
   run_app->add_option("--policy", policy, "Policy of the daemon, if this starts one")
@@ -169,6 +177,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
     }
     run.command.assign(dashes + 1, arguments.end());
     run.runtime_dir = runtime_dir;
+    run.frameworks = *FrameworksNamed(frameworks);
     if (Status s = bytes(limit, "--limit", run.limit_bytes); !s.ok()) return s;
     if (Status s = bytes(request, "--request", run.request_bytes); !s.ok()) return s;
     if (run.limit_bytes != 0 && run.request_bytes > run.limit_bytes) {

@@ -29,6 +29,10 @@ std::string Text(const json& object, const char* key) {
 
 std::string WaitsFor(const json& job) {
   const auto waiting = job.find("waiting");
+  if (job.value("unseen", json()) == true) {
+    return "nothing: on the GPU without a session (it has not allocated yet, or the library is not "
+           "in it)";
+  }
   if (job.contains("refused")) return "refused: " + Text(job, "refused");
   if (waiting == job.end() || !waiting->is_object()) return "";
   return Text(*waiting, "reason");

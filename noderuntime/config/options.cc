@@ -74,10 +74,14 @@ Status Validate(const Options& options) {
                "'" + options.lend + "'", "demand, eager");
   faults.Check(options.credit == "on" || options.credit == "off", "credit",
                "'" + options.credit + "'", "on, off");
+  faults.Check(!options.credit_us || (*options.credit_us >= 100 && *options.credit_us <= 1'000'000),
+               "credit-us", std::to_string(options.credit_us.value_or(0)), "100 to 1000000");
   faults.Check(!options.idle_exit_s || (*options.idle_exit_s >= 0 && *options.idle_exit_s <= 1e6),
                "idle-exit", Number(options.idle_exit_s.value_or(0)), "0 to 1000000 seconds");
   faults.Check(options.lease_wait_s >= 0 && options.lease_wait_s <= 1e6, "lease-wait",
                Number(options.lease_wait_s), "0 to 1000000 seconds");
+  faults.Check(options.patience_s >= 0 && options.patience_s <= 1e6, "patience",
+               Number(options.patience_s), "0 to 1000000 seconds");
   faults.Check(options.keeper_linger_s >= 0 && options.keeper_linger_s <= 86'400, "keeper-linger",
                Number(options.keeper_linger_s), "0 to 86400 seconds");
   return faults.Result();

@@ -25,11 +25,13 @@ struct Options {
   uint32_t lanes = 2;
   std::string lend = "demand";
   std::string credit = "on";
-  std::string event_log;  // empty: none
-  std::string oracle;     // empty: none
+  std::optional<uint32_t> credit_us;  // none: by the profile
+  std::string event_log;              // empty: none
+  std::string oracle;                 // empty: none
   bool poison = false;
   std::optional<double> idle_exit_s;
   double lease_wait_s = 30;
+  double patience_s = 120;  // with a job that shows no iteration and no sign of life
   int ready_fd = -1;
   std::string keeper;  // program that keeps descriptors over the daemon's death; empty: none
   double keeper_linger_s = 30;

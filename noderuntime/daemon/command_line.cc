@@ -22,9 +22,11 @@ struct Raw {
   std::string unit;
   std::string handle;
   std::string lanes = "2";
+  std::string credit_us;
   std::vector<std::string> oracle;
   std::string idle_exit;
   std::string lease_wait;
+  std::string patience;
   std::string ready_fd;
   std::string keeper;
   std::string keeper_linger;
@@ -78,6 +80,11 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
   uint64_t bytes = 0;
   Status status = Take(ParseNumber(raw.gpu, "--gpu"), &options->gpu);
   if (status.ok()) status = Take(ParseNumber(raw.lanes, "--lanes"), &options->lanes);
+  if (status.ok() && given("--credit-us")) {
+    uint32_t credit_us = 0;
+    status = Take(ParseNumber(raw.credit_us, "--credit-us"), &credit_us);
+    options->credit_us = credit_us;
+  }
   if (status.ok() && given("--pool")) {
     status = Take(ParseBytes(raw.pool, "--pool"), &bytes);
     options->pool_bytes = bytes;
@@ -102,6 +109,9 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
   }
   if (status.ok() && given("--lease-wait")) {
     status = Take(ParseSeconds(raw.lease_wait, "--lease-wait"), &options->lease_wait_s);
+  }
+  if (status.ok() && given("--patience")) {
+    status = Take(ParseSeconds(raw.patience, "--patience"), &options->patience_s);
   }
   if (status.ok() && given("--keeper-linger")) {
     status = Take(ParseSeconds(raw.keeper_linger, "--keeper-linger"), &options->keeper_linger_s);
@@ -146,12 +156,18 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
                  "demand: give back while another job is there; eager: always (demand)");
   app.add_option("--credit", options.credit,
                  "off: never wait for the GPU, at the trough neither; to measure (on)");
+  app.add_option(
+      "--credit-us", raw.credit_us,
+      "GPU time in microseconds that the CPU may run ahead; to measure (by the profile)");
   app.add_option("--event-log", options.event_log, "JSON lines, one per ledger transition");
   app.add_option("--oracle", raw.oracle, "publish who holds what (default: $SLUICE_ORACLE)")
       ->expected(0, 1);
   app.add_flag("--poison", options.poison, "overwrite memory between two holders");
   app.add_option("--idle-exit", raw.idle_exit, "end after this many seconds without a job");
   app.add_option("--lease-wait", raw.lease_wait, "seconds to wait for what nobody promised (30)");
+  app.add_option("--patience", raw.patience,
+                 "seconds without a sign of life after which others do not wait any more for the "
+                 "first iteration of a job (120)");
   app.add_option(
       "--keeper", raw.keeper,
       "program that keeps the jobs' sessions while no daemon runs, or off (sluice-keeper "

@@ -17,6 +17,7 @@
 
 #include "common/bytes.h"
 #include "common/nvml.h"
+#include "noderuntime/daemon/predecessor.h"
 
 namespace sluice::noded {
 namespace {
@@ -38,43 +39,6 @@ void RaiseFileLimit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/// What a daemon that died in this folder left behind, if it is of any use. Its pool is what it
-/// was: the clients have it mapped.
-std::optional<Takeover> FindPredecessor(config::Options* options, const gpu::Device& device,
-                                        std::optional<keeper::KeeperClient>* keeper) {
-  if (options->keeper.empty()) return std::nullopt;
-  Result<keeper::KeeperClient> running = keeper::KeeperClient::Connect(options->runtime_dir);
-  if (!running.ok()) return std::nullopt;
-  Result<std::optional<Takeover>> found = LoadTakeover(&*running);
-  std::string useless = found.ok() ? "" : found.status().message();
-  if (found.ok() && found->has_value()) {
-    const KeptState& state = (*found)->state;
-    if (state.gpu != options->gpu || state.device_uuid != device.info().uuid) {
-      useless = "it is of another GPU";
-    }
-  }
-  if (!useless.empty() || !found->has_value()) {
-    if (!useless.empty()) {
-      spdlog::error(
-          "what the last daemon left cannot be used: {}; its jobs keep what they hold "
-          "and get no more",
-          useless);
-    }
-    if (Status s = running->Bye(); !s.ok()) spdlog::warn("the keeper: {}", s.message());
-    return std::nullopt;
-  }
-  const KeptState& state = (*found)->state;
-  if (state.unit_bytes != options->unit_bytes || state.handle_bytes != options->handle_bytes ||
-      options->pool_bytes.value_or(state.handles * state.handle_bytes) !=
-          state.handles * state.handle_bytes) {
-    spdlog::warn("the pool stays as the last daemon made it: its jobs have it mapped");
-  }
-  options->unit_bytes = state.unit_bytes;
-  options->handle_bytes = state.handle_bytes;
-  keeper->emplace(std::move(*running));
-  return std::move(*found);
 }
 
 Result<gpu::Pool> MakePool(const config::Options& options, gpu::Device* device,
@@ -113,8 +77,14 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
   Result<RuntimeDir> dir = RuntimeDir::Open(options.runtime_dir);
   if (!dir.ok()) return dir.status();
   config::Options actual = options;
+  Result<std::optional<Predecessor>> predecessor = FindPredecessor(&actual, device->info());
+  if (!predecessor.ok()) return predecessor.status();
   std::optional<keeper::KeeperClient> keeper;
-  std::optional<Takeover> found = FindPredecessor(&actual, *device, &keeper);
+  std::optional<Takeover> found;
+  if (predecessor->has_value()) {
+    keeper.emplace(std::move((*predecessor)->keeper));
+    found.emplace(std::move((*predecessor)->found));
+  }
   Result<gpu::Pool> pool = MakePool(actual, device, &found);
   if (!pool.ok()) return pool.status();
   Result<EventLoop> loop = EventLoop::Create();
@@ -155,7 +125,10 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
   flow.policy.lanes = options_.lanes;
   flow.lend_eagerly = options_.lend == "eager";
   flow.credit = options_.credit == "on";
+  flow.credit_ns = uint64_t{1000} * options_.credit_us.value_or(0);
   flow.lease_wait_ns = Nanoseconds(options_.lease_wait_s);
+  flow.patience.silent_ns = Nanoseconds(options_.patience_s);
+  flow.patience.arrival_ns = std::min(flow.patience.arrival_ns, flow.patience.silent_ns);
   flow.faults = faults;
   flow::FlowSink* sink = this;
   std::set<uint32_t> kept_jobs;

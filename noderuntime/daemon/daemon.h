@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <spdlog/common.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -113,6 +115,7 @@ class Daemon : private flow::FlowSink {
   Client* SessionOf(flow::JobId job);
 
   // daemon_control.cc: launchers and the command line
+  bool UsesGpuUnseen(const JobEntry& job) const;
   void AcceptControl();
   void OnControl(uint32_t id, uint32_t events);
   void CloseControl(uint32_t id);
@@ -120,7 +123,7 @@ class Daemon : private flow::FlowSink {
   Result<flow::JobSpec> CheckTerms(const session::RegisterFrame& wanted) const;
   Result<uint32_t> AddControl(UniqueFd socket, flow::JobId job);
   Status AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq);
-  void SendStatus(ControlClient* client);
+  Status SendStatus(ControlClient* client);
 
   // daemon_jobs.cc: jobs and their sessions
   Result<flow::JobId> AddJob(const flow::JobSpec& spec, const session::RegisterFrame& wanted);
@@ -131,7 +134,7 @@ class Daemon : private flow::FlowSink {
   void Open(uint32_t id, Client* client);
   void AcceptSession(uint32_t id, Client* client);
   void CloseClient(uint32_t id, const std::string& reason);
-  void DropClient(uint32_t id, const std::string& reason, bool expected);
+  void DropClient(uint32_t id, const std::string& reason, spdlog::level::level_enum level);
   void PollHolders(uint64_t now_ns);
   void CloseOverdue(uint64_t now_ns);
   void ForgetOrphans(uint64_t now_ns);
@@ -154,6 +157,7 @@ class Daemon : private flow::FlowSink {
   Status TakeOver(Takeover found, const flow::FlowOptions& options, flow::FlowSink* sink);
   Status TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns);
   void TakeSession(flow::JobId id, JobEntry* job, KeptFds* fds, uint64_t now_ns);
+  void WatchAbsent(flow::JobId id, JobEntry* job);
   void PublishHolders();
   void ResumeSession(uint32_t id, Client* client, const session::Declaration& declared);
   void DropAbsent(flow::JobId id, const std::string& reason);
@@ -170,6 +174,7 @@ class Daemon : private flow::FlowSink {
   std::optional<oracle::OracleWriter> oracle_;
   std::unique_ptr<flow::Flow> flow_;
 
+  session::Acceptor acceptor_;
   UniqueFd control_listener_;
   UniqueFd signals_;
   std::map<uint32_t, ControlClient> controls_;

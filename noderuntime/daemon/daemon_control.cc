@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -24,16 +25,21 @@ Status Invalid(const std::string& text) { return Status(StatusCode::kInvalidArgu
 }  // namespace
 
 void Daemon::AcceptControl() {
-  UniqueFd socket(
-      ::accept4(control_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd socket = acceptor_.Accept(control_listener_.get());
   if (!socket.valid()) return;
   ucred credentials = {};
   socklen_t length = sizeof credentials;
   // The folder's mode keeps others out; this is the second lock on the same door.
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0 ||
-      (credentials.uid != ::geteuid() && credentials.uid != 0) ||
-      controls_.size() >= kMaxControlClients) {
+      (credentials.uid != ::geteuid() && credentials.uid != 0)) {
     return;
+  }
+  // Whoever connects and says nothing makes room for others, the oldest first.
+  if (controls_.size() >= kMaxControlClients) {
+    const auto idle = std::find_if(controls_.begin(), controls_.end(),
+                                   [](const auto& entry) { return entry.second.job == 0; });
+    if (idle == controls_.end()) return;
+    CloseControl(idle->first);
   }
   (void)AddControl(std::move(socket), 0).ok();
 }
@@ -80,7 +86,7 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
       if (const auto* wanted = std::get_if<session::RegisterFrame>(&*frame)) {
         status = Register(id, *wanted);
       } else if (std::holds_alternative<protocol::Status>(*frame)) {
-        SendStatus(&client);
+        status = SendStatus(&client);
       } else {
         status = Invalid("a job's frame on noded.sock; it belongs on the job's own socket");
       }
@@ -159,10 +165,20 @@ Status Daemon::AnswerRegistration(uint32_t control, flow::JobId job, uint32_t se
   return controls_.at(control).connection.SendFrame(answer);
 }
 
-void Daemon::SendStatus(ControlClient* client) {
+/// Whether the program that the launcher became is on the GPU although it never asked for a
+/// session: the library is not in it, or not in front of its driver.
+bool Daemon::UsesGpuUnseen(const JobEntry& job) const {
+  const auto launcher = controls_.find(job.launcher);
+  if (job.session_number != 0 || launcher == controls_.end()) return false;
+  const Result<session::Peer> peer = session::PeerOf(launcher->second.connection.fd());
+  return peer.ok() && device_->IsUsedBy(peer->pid);
+}
+
+Status Daemon::SendStatus(ControlClient* client) {
   std::map<flow::JobId, JobFacts> facts;
   for (const auto& [id, job] : jobs_) {
-    facts[id] = {job.spec.name, job.pid, job.session != 0, job.limit_bytes, job.request_bytes};
+    facts[id] = {job.spec.name,   job.pid,           job.session != 0,
+                 job.limit_bytes, job.request_bytes, UsesGpuUnseen(job)};
   }
   const std::string text =
       StatusJson(*flow_, facts, device_->info(), options_.gpu, service_, NowNs());
@@ -173,13 +189,10 @@ void Daemon::SendStatus(ControlClient* client) {
   const bool written = file.valid() && ::write(file.get(), text.data(), text.size()) ==
                                            static_cast<ssize_t>(text.size());
   if (!written) {
-    spdlog::error("status: {}", Status::FromErrno(errno, "memfd").message());
-    return;
+    return Status::FromErrno(errno, "memfd").Annotate("status");
   }
   const int fds[] = {file.get()};
-  // A reply that would have to wait names a descriptor that is closed here; whoever does not read
-  // gets none.
-  if (!client->connection.has_queued()) (void)client->connection.SendFrame(reply, fds).ok();
+  return client->connection.SendNow(std::as_bytes(std::span(&reply, 1)), fds);
 }
 
 }  // namespace sluice::noded

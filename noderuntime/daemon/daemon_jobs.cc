@@ -5,14 +5,20 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "noderuntime/daemon/daemon.h"
+#include "noderuntime/daemon/job_figures.h"
 
 namespace sluice::noded {
 namespace {
 
 constexpr size_t kMaxClients = 4096;
+/// One has the session, and some processes of the job may ask for one. No job takes the room of
+/// others.
+constexpr std::ptrdiff_t kMaxClientsPerJob = 64;
 /// How long a job's next process waits until the memory of its last one is free.
 constexpr uint64_t kPredecessorTimeoutNs = 5'000'000'000;
 
@@ -56,19 +62,22 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   for (const auto& [client, state] : clients_) {
     if (state.job == id) orphans.push_back(client);
   }
+  const bool had_session = job.session_number != 0;
   loop_.Remove(job.listener_token);
   jobs_.erase(found);
   dir_.RemoveJobDir(id);
   registry_changed_ = true;
   DropKeptJob(id);
-  spdlog::info("job {}: over", id);
+  spdlog::info("job {}: {}", id, had_session ? "over" : "ended without having opened a session");
   for (const uint32_t client : orphans) CloseClient(client, "the job is over");
 }
 
 void Daemon::AcceptClient(flow::JobId id) {
-  UniqueFd socket(
-      ::accept4(jobs_.at(id).listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd socket = acceptor_.Accept(jobs_.at(id).listener.get());
   if (!socket.valid() || clients_.size() >= kMaxClients) return;
+  const auto of_job = std::count_if(clients_.begin(), clients_.end(),
+                                    [id](const auto& entry) { return entry.second.job == id; });
+  if (of_job >= kMaxClientsPerJob) return;
   Result<session::Peer> peer = session::PeerOf(socket.get());
   if (!peer.ok()) {
     spdlog::warn("job {}: {}", id, peer.status().message());
@@ -86,7 +95,7 @@ void Daemon::AcceptClient(flow::JobId id) {
   if (!readable.ok()) return;
   client.socket_token = *readable;
   const auto ended = loop_.Add(pidfd, EPOLLIN, [this, client_id](uint32_t) {
-    DropClient(client_id, "its process ended", true);
+    DropClient(client_id, "its process ended", spdlog::level::info);
   });
   if (ended.ok()) client.pidfd_token = *ended;
   clients_.emplace(client_id, std::move(client));
@@ -127,12 +136,21 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     return clients_.contains(id);
   }
   if (const auto* closed = std::get_if<session::Closed>(&event)) {
-    DropClient(id, closed->reason, closed->by_peer);
+    DropClient(id, closed->reason, closed->by_peer ? spdlog::level::info : spdlog::level::warn);
     return false;
   }
   if (const auto* declared = std::get_if<session::Declaration>(&event)) {
     ResumeSession(id, &client, *declared);
     return clients_.contains(id);
+  }
+  if (std::holds_alternative<protocol::Ask>(event)) {
+    protocol::Told told =
+        FiguresOf(*flow_, job_id, job.limit_bytes, job.session != 0 ? job.pid : 0);
+    std::memcpy(told.device_uuid, access_.device_uuid.data(), sizeof told.device_uuid);
+    (void)client.session->Tell(told).ok();
+    // A monitor asks every second.
+    DropClient(id, "it was told about the job's memory", spdlog::level::debug);
+    return false;
   }
   if (std::holds_alternative<protocol::Ready>(event)) {
     job.started = true;
@@ -196,23 +214,25 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
   job.pid = client->session->pid();
   job.session_number = client->session->number();
   job.minor = client->session->client_minor();
-  Status prepared = client->session->Prepare();
-  if (prepared.ok()) {
-    // Before the client has them.
-    KeepSession(client->job, *client->session);
-    registry_changed_ = true;
-    SaveState();
-  } else {
-    spdlog::error("job {}: {}", client->job, prepared.message());
+  job.started = false;
+  job.orphan_until_ns = 0;
+  if (Status s = client->session->Prepare(); !s.ok()) {
+    spdlog::error("job {}: {}", client->job, s.message());
+    CloseClient(id, s.message());
+    return;
   }
+  // The job's session from here on: a keeper that is lost while it is given this session's
+  // descriptors is replaced by one that is given everything, and that has to be among it.
+  job.session = id;
+  // Before the client has them.
+  KeepSession(client->job, *client->session);
+  registry_changed_ = true;
+  SaveState();
   if (Status s = client->session->Accept(job.limit_bytes, job.request_bytes); !s.ok()) {
     spdlog::error("job {}: {}", client->job, s.message());
     CloseClient(id, s.message());
     return;
   }
-  job.session = id;
-  job.started = false;
-  job.orphan_until_ns = 0;
   UpdateInterest(client);
   spdlog::info("job {} '{}': session of process {}", client->job, job.spec.name, job.pid);
 }
@@ -221,10 +241,10 @@ void Daemon::CloseClient(uint32_t id, const std::string& reason) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return;
   found->second.session->Close(reason);
-  DropClient(id, reason, false);
+  DropClient(id, reason, spdlog::level::warn);
 }
 
-void Daemon::DropClient(uint32_t id, const std::string& reason, bool expected) {
+void Daemon::DropClient(uint32_t id, const std::string& reason, spdlog::level::level_enum level) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return;
   const flow::JobId job_id = found->second.job;
@@ -236,7 +256,6 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, bool expected) {
   const auto entry = jobs_.find(job_id);
   if (entry == jobs_.end()) return;
   JobEntry& job = entry->second;
-  const auto level = expected ? spdlog::level::info : spdlog::level::warn;
   spdlog::log(level, "job {}: connection of process {} closed: {}", job_id, client.session->pid(),
               reason);
   if (job.session == id) {
@@ -244,14 +263,16 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, bool expected) {
     const uint64_t now = NowNs();
     // The pages go with the client, after this.
     const bool holds = job.started && flow_->Die(job_id, now);
-    DropKept(job_id, holds);
     registry_changed_ = true;
+    // Before anything is dropped: a keeper that is lost then is replaced by one that is given what
+    // is here.
     if (holds) {
       session::Peer peer = client.session->TakePeer();
       job.holder.emplace(peer.pid, std::move(peer.pidfd), client.session->TakeLiveness(), now);
       next_tick_ns_ = now;
     }
     job.started = false;
+    DropKept(job_id, holds);
   }
   RemoveJobIfOver(job_id);
 }
@@ -266,8 +287,8 @@ void Daemon::PollHolders(uint64_t now_ns) {
     spdlog::info("job {}: the last holder, process {}, is gone", id, job.holder->pid());
     job.holder.reset();
     flow_->HolderGone(id, now_ns);
-    DropKept(id, false);
     registry_changed_ = true;
+    DropKept(id, false);
     for (auto& [client_id, client] : clients_) {
       if (client.job != id || !client.waits_for_predecessor) continue;
       AcceptSession(client_id, &client);

@@ -47,6 +47,7 @@ void Daemon::LoseKeeper(const Status& why) {
   Status status = StartKeeper();
   if (status.ok()) status = StoreEverything();
   if (status.ok()) return;
+  if (keeper_.has_value()) loop_.Remove(keeper_token_);
   keeper_.reset();
   spdlog::error(
       "no keeper: if this daemon is killed now, its jobs keep what they hold and get no "
@@ -62,7 +63,9 @@ Status Daemon::StoreEverything() {
   }
   Status status = keeper_->Store({Kind::kPoolHandle, 0, 0}, access_.handles);
   for (auto& [id, job] : jobs_) {
-    if (status.ok()) status = keeper_->Store(Kind::kListener, id, job.listener.get());
+    if (status.ok() && job.listener.valid()) {
+      status = keeper_->Store(Kind::kListener, id, job.listener.get());
+    }
     const auto launcher = controls_.find(job.launcher);
     if (status.ok() && launcher != controls_.end()) {
       status = keeper_->Store(Kind::kLauncher, id, launcher->second.connection.fd());
@@ -75,8 +78,12 @@ Status Daemon::StoreEverything() {
       status =
           StoreSession(id, job.absent->pages, job.absent->liveness.get(), job.absent->pidfd.get());
     } else if (status.ok() && job.holder.has_value()) {
-      status = keeper_->Store(Kind::kLiveness, id, job.holder->liveness());
-      if (status.ok()) status = keeper_->Store(Kind::kPidfd, id, job.holder->pidfd());
+      if (job.holder->liveness() >= 0) {
+        status = keeper_->Store(Kind::kLiveness, id, job.holder->liveness());
+      }
+      if (status.ok() && job.holder->pidfd() >= 0) {
+        status = keeper_->Store(Kind::kPidfd, id, job.holder->pidfd());
+      }
     }
   }
   // Last: who finds it finds the rest.
@@ -109,8 +116,12 @@ void Daemon::KeepSession(flow::JobId job, const session::Session& session) {
   if (!status.ok()) LoseKeeper(status);
 }
 
+/// What the next daemon finds in the notebook must not need what is dropped here: it would take a
+/// session without descriptors for one that nobody can speak for, and its holder for one whose end
+/// cannot be seen.
 void Daemon::DropKept(flow::JobId job, bool holder_stays) {
   if (!keeper_.has_value()) return;
+  SaveState();
   Status status;
   for (const Kind kind : kPages) {
     if (status.ok()) status = keeper_->Drop(kind, job);
@@ -123,6 +134,7 @@ void Daemon::DropKept(flow::JobId job, bool holder_stays) {
 
 void Daemon::DropKeptJob(flow::JobId job) {
   if (!keeper_.has_value()) return;
+  SaveState();
   Status status = keeper_->Drop(Kind::kListener, job);
   if (status.ok()) status = keeper_->Drop(Kind::kLauncher, job);
   if (!status.ok()) LoseKeeper(status);

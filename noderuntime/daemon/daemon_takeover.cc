@@ -113,9 +113,18 @@ void Daemon::TakeSession(flow::JobId id, JobEntry* job, KeptFds* fds, uint64_t n
       job->absent.reset();
     }
     job->holder.emplace(job->pid, std::move(pidfd), std::move(liveness), now_ns);
+    if (!job->holder->can_tell()) {
+      spdlog::error(
+          "job {} '{}': what shows the end of process {} and its children was lost; its memory "
+          "stays in quarantine",
+          id, job->spec.name, job->pid);
+    }
     return;
   }
-  if (!job->absent.has_value()) return;
+  if (job->absent.has_value()) WatchAbsent(id, job);
+}
+
+void Daemon::WatchAbsent(flow::JobId id, JobEntry* job) {
   const auto token = loop_.Add(job->absent->pidfd.get(), EPOLLIN,
                                [this, id](uint32_t) { DropAbsent(id, "its process ended"); });
   if (token.ok()) job->absent->pidfd_token = *token;
@@ -150,10 +159,20 @@ void Daemon::ResumeSession(uint32_t id, Client* client, const session::Declarati
   job.session = id;
   job.started = true;
   if (flow_->Find(job_id) == nullptr) flow_->Start(job.spec, pages, now);
-  const Status sent = client->session->Resume(declared.session, std::move(absent.pages),
-                                              std::move(absent.liveness));
-  const Status status = sent.ok() ? flow_->Resume(job_id, declared, now) : sent;
-  if (!status.ok()) return CloseClient(id, status.message());
+  if (Status s = client->session->Resume(declared.session, std::move(absent.pages),
+                                         std::move(absent.liveness));
+      !s.ok()) {
+    // It hung up before it was answered. Whatever it said, it may come again and say more.
+    job.session = 0;
+    job.started = false;
+    absent.pages = client->session->TakePages();
+    absent.liveness = client->session->TakeLiveness();
+    absent.pages.WantResume(true);
+    job.absent.emplace(std::move(absent));
+    WatchAbsent(job_id, &job);
+    return CloseClient(id, s.message());
+  }
+  if (Status s = flow_->Resume(job_id, declared, now); !s.ok()) return CloseClient(id, s.message());
   spdlog::info("job {} '{}': session of process {} goes on, {} held", job_id, job.spec.name,
                job.pid, FormatBytes(flow_->ledger().held(job_id) * options_.unit_bytes));
   registry_changed_ = true;
@@ -173,8 +192,8 @@ void Daemon::DropAbsent(flow::JobId id, const std::string& reason) {
     next_tick_ns_ = now;
   }
   job.absent.reset();
-  DropKept(id, holds);
   registry_changed_ = true;
+  DropKept(id, holds);
   RemoveJobIfOver(id);
 }
 

@@ -67,19 +67,15 @@ Status EventLoop::RunOnce(int64_t timeout_ns) {
   }
   if (count < 0) return errno == EINTR ? Status() : Status::FromErrno(errno, "epoll");
   for (int i = 0; i < count; ++i) {
-    const auto found = watches_.find(events[i].data.u64);
+    // The kernel packs the structure, so its members may stand anywhere: a copy, no reference.
+    const Token token = events[i].data.u64;
+    const auto found = watches_.find(token);
     if (found == watches_.end()) continue;
     // Held here: a handler may remove itself.
     const std::shared_ptr<Handler> handler = found->second.handler;
     (*handler)(events[i].events);
   }
   return {};
-}
-
-uint64_t NowNs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 }  // namespace sluice::noded

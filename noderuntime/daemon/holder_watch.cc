@@ -3,15 +3,18 @@
 #include "noderuntime/daemon/holder_watch.h"
 
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace sluice::noded {
 namespace {
 
+/// A descriptor that is not there says nothing.
 bool Ready(const UniqueFd& fd, short events) {  // NOLINT(google-runtime-int): pollfd
-  if (!fd.valid()) return true;
+  if (!fd.valid()) return false;
   pollfd watched = {fd.get(), events, 0};
   return ::poll(&watched, 1, 0) == 1 && (watched.revents & (events | POLLHUP)) != 0;
 }
@@ -23,6 +26,11 @@ HolderWatch::HolderWatch(pid_t pid, UniqueFd pidfd, UniqueFd liveness, uint64_t 
 
 bool HolderWatch::ProcessEnded() {
   process_gone_ = process_gone_ || Ready(pidfd_, POLLIN);
+  // Without its descriptor the number has to do. Somebody else may have it by now, and is waited
+  // for then: too long, never too short.
+  if (!process_gone_ && !pidfd_.valid() && pid_ > 0) {
+    process_gone_ = ::kill(pid_, 0) != 0 && errno == ESRCH;
+  }
   return process_gone_;
 }
 

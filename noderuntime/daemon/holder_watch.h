@@ -13,7 +13,9 @@ namespace sluice::noded {
 
 /// Watches a session that is over until nobody can touch its memory any more: the process has
 /// ended, no forked child holds the liveness pipe, and the driver does not list the process.
-/// Polled, because the last part cannot be waited for.
+/// Polled, because the last part cannot be waited for. A descriptor that was lost is no proof:
+/// without the pipe nothing shows that the last forked child is gone, and the memory stays where it
+/// is.
 class HolderWatch {
  public:
   static constexpr uint64_t kFirstPollNs = 1'000'000;
@@ -25,6 +27,8 @@ class HolderWatch {
   bool Poll(gpu::Device* device, uint64_t now_ns);
   uint64_t next_poll_ns() const { return next_poll_ns_; }
   pid_t pid() const { return pid_; }
+  /// False: the end of all holders cannot be known.
+  bool can_tell() const { return liveness_.valid() && pid_ > 0; }
   int pidfd() const { return pidfd_.get(); }
   int liveness() const { return liveness_.get(); }
 

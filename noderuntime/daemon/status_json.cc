@@ -127,6 +127,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     entry["base_bytes"] = TotalUnits(state.base) * unit;
     entry["held_bytes"] = state.held() * unit;
     entry["unfenced_bytes"] = state.unfenced * unit;
+    entry["spare_bytes"] = state.spare * unit;
     entry["peak_held_bytes"] = state.peak * unit;
     entry["live_bytes"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
     entry["outside_bytes"] = flow.outside().charged(id);
@@ -138,6 +139,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     entry["pressure"] = job != nullptr && job->pressure;
     entry["profile"] = job != nullptr ? ProfileOf(*job) : Json(nullptr);
     entry["waiting"] = job != nullptr ? Waiting(flow, *job, now_ns) : Json(nullptr);
+    entry["unseen"] = facts.unseen;
     if (job != nullptr && !job->refusal.empty()) entry["refused"] = job->refusal;
     json["jobs"].push_back(std::move(entry));
   }

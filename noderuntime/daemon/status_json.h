@@ -40,6 +40,7 @@ struct JobFacts {
   bool connected = false;
   uint64_t limit_bytes = 0;
   uint64_t request_bytes = 0;
+  bool unseen = false;  // it is on the GPU and has not opened a session
 };
 
 /// The answer to Status: one JSON object, amounts in bytes.

@@ -27,6 +27,8 @@ Status Breach(const std::string& text) { return Status(StatusCode::kInvalidArgum
 
 }  // namespace
 
+static_assert(scheduler::Patience{}.launches == uint64_t{3} * protocol::kMaxPeriodLaunches);
+
 scheduler::ProfilerOptions Flow::ClientHash() {
   scheduler::ProfilerOptions options;
   options.max_period = protocol::kMaxPeriodLaunches;
@@ -117,7 +119,7 @@ void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob& job = jobs_.try_emplace(spec.id, spec, pages, ClientHash()).first->second;
   job.waits_since_ns = now_ns;
-  job.last_launch_ns = now_ns;
+  job.last_sign_ns = now_ns;
   // Its context is there already: what is asked is whether it may stay.
   if (const Status charged = ChargeOutside(
           spec.id, job, static_cast<uint32_t>(protocol::Family::kContext), options_.context_bytes);
@@ -135,6 +137,7 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Lease from a job that has not begun");
   ++job->leases;
+  job->last_sign_ns = now_ns;
   job->answer = PendingAnswer{lease.header.seq, protocol::kNoGate, 0, 0};
   if (!job->refusal.empty()) {
     AnswerDeny(id, protocol::DenyCode::kRefused, job->refusal);
@@ -283,14 +286,9 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
 }
 
 void Flow::Leave(JobId id) {
-  const Extents spare = ledger_.map().Held(id, scheduler::UnitState::kSpare);
-  if (!spare.empty()) {
-    Record record = RecordFor(EventKind::kReclaim, id);
-    record.extents = spare;
-    Log(std::move(record));
-    Must(ledger_.Reclaim(id, spare));
-  }
-  Log(RecordFor(EventKind::kLeave, id));
+  Record record = RecordFor(EventKind::kLeave, id);
+  record.extents = ledger_.map().Held(id, scheduler::UnitState::kSpare);
+  Log(std::move(record));
   Must(ledger_.Leave(id));
 }
 

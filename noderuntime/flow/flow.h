@@ -137,8 +137,9 @@ class Flow {
   void DenyOverdue();
   void YieldToQuarantine();
   void SettleUnprofiled();
-  void Settle(JobId id, FlowJob* job);
+  void Settle(JobId id, FlowJob* job, scheduler::GiveUp reason);
   bool SomebodyWaitsToBegin(JobId but) const;
+  bool WaitsForAMeasurement(JobId id) const;
 
   // flow_profile.cc: from records to profiles and gates.
   void ConsumeRings(size_t max_records);

@@ -34,9 +34,9 @@ void Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   const uint64_t pool_bytes = uint64_t{options_.pool_units} * options_.unit_bytes;
   const RingReader::Outcome outcome = job->ring.Consume(&job->profiler, max_records, pool_bytes);
   job->copies += outcome.copies;
+  if (outcome.records > 0) job->last_sign_ns = now_ns_;
   if (outcome.launches > 0) {
     job->launches += outcome.launches;
-    job->last_launch_ns = now_ns_;
     if (job->waited_for_since_ns != 0) job->waiting_launches += outcome.launches;
   }
   if (outcome.lost) job->profiler.Restart();
@@ -63,6 +63,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   if (!profile.has_value() || !profile->timed) return;
   Published made;
   made.plan = scheduler::PlanGates(*profile, options_.unit_bytes, protocol::kMaxGates);
+  if (options_.credit_ns != 0) made.plan.credit_ns = options_.credit_ns;
   made.id = job->next_profile;
   made.launches_before = job->launches;
   made.profile = std::move(*profile);

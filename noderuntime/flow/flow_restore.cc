@@ -188,11 +188,13 @@ void Flow::RestoreJob(ByteReader* in, const std::map<JobId, JobPages>& pages) {
   // Without pages its session ended while the state was written; nobody can speak for it any more.
   if (!in->ok() || found == pages.end()) return;
 
-  job.last_launch_ns = now_ns_;
+  job.last_sign_ns = now_ns_;
   const protocol::ClientPage& client = *job.pages.client;
   // What was not read yet is passed over: the profiler begins anew, from what is live now.
-  job.ring = RingReader(job.pages, client.head.load(), client.lost.load());
-  job.pages.daemon->tail.store(client.head.load());
+  // Once: the client may write another head at any time.
+  const uint64_t head = client.head.load();
+  job.ring = RingReader(job.pages, head, client.lost.load());
+  job.pages.daemon->tail.store(head);
   const uint64_t pool_bytes = uint64_t{options_.pool_units} * options_.unit_bytes;
   job.profiler.Consume(
       {scheduler::OpKind::kAlloc, 0, 0, std::min(client.live_bytes.load(), pool_bytes)});
@@ -381,7 +383,7 @@ Status Flow::ResumeOutside(JobId id, FlowJob* job, const session::Declaration& d
 void Flow::Thaw(uint64_t now_ns) {
   now_ns_ = now_ns;
   frozen_ = false;
-  for (auto& [id, job] : jobs_) job.last_launch_ns = now_ns;
+  for (auto& [id, job] : jobs_) job.last_sign_ns = now_ns;
   Decide();
 }
 

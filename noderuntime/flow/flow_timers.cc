@@ -23,7 +23,19 @@ std::string Flow::WhyWaiting(JobId id) const {
   const std::string text = scheduler::WhyWaiting(ledger_, *request, options_.policy);
   // The client speaks for its own job; its name adds nothing there.
   const std::string title = ledger_.Find(id) == nullptr ? "" : ledger_.Find(id)->Title() + " waits";
-  return text.starts_with(title) ? "waiting" + text.substr(title.size()) : text;
+  return (text.starts_with(title) ? "waiting" + text.substr(title.size()) : text) +
+         (WaitsForAMeasurement(id) ? "; " + scheduler::HowLong(options_.patience) : "");
+}
+
+bool Flow::WaitsForAMeasurement(JobId id) const {
+  const Request* request = RequestOf(id);
+  if (request == nullptr ||
+      (request->kind != RequestKind::kNewcomer && request->kind != RequestKind::kGate0)) {
+    return false;
+  }
+  return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(), [id](const auto& job) {
+    return job.id != id && job.phase == Phase::kUnprofiled && !job.settled;
+  });
 }
 
 void Flow::SendNotices() {
@@ -88,32 +100,32 @@ bool Flow::SomebodyWaitsToBegin(JobId but) const {
 }
 
 void Flow::SettleUnprofiled() {
-  std::vector<JobId> given_up;
+  std::vector<std::pair<JobId, scheduler::GiveUp>> given_up;
   for (auto& [id, job] : jobs_) {
     const scheduler::Job* known = ledger_.Find(id);
-    if (known == nullptr || known->phase != Phase::kUnprofiled || known->settled) continue;
-    if (!SomebodyWaitsToBegin(id)) {
+    const bool unknown = known != nullptr && known->phase == Phase::kUnprofiled && !known->settled;
+    if (!unknown || !SomebodyWaitsToBegin(id)) {
       job.waited_for_since_ns = 0;
       job.waiting_launches = 0;
       continue;
     }
     if (job.waited_for_since_ns == 0) job.waited_for_since_ns = now_ns_;
-    // A job that itself waits for memory cannot launch.
-    const uint64_t quiet_since = std::max(job.waited_for_since_ns, job.last_launch_ns);
-    const bool idle = job.waits_since_ns == 0 && now_ns_ - quiet_since >= options_.settle_idle_ns;
-    const bool aimless =
-        !job.published.has_value() && job.waiting_launches >= options_.settle_launches;
-    // A published cycle that the client does not find again.
-    const bool lost =
-        job.published.has_value() &&
-        job.launches - job.published->launches_before >
-            std::max<uint64_t>(options_.settle_launches, 8ull * job.published->profile.period);
-    if (idle || aimless || lost) given_up.push_back(id);
+    scheduler::Measured measured;
+    measured.blocked = job.waits_since_ns != 0;
+    measured.waited_ns = now_ns_ - job.waited_for_since_ns;
+    measured.launches = job.waiting_launches;
+    measured.silent_ns = now_ns_ - job.last_sign_ns;
+    if (job.published.has_value()) {
+      measured.published = {job.launches - job.published->launches_before,
+                            job.published->profile.period};
+    }
+    const scheduler::GiveUp reason = scheduler::Judge(measured, options_.patience);
+    if (reason != scheduler::GiveUp::kNot) given_up.emplace_back(id, reason);
   }
-  for (const JobId id : given_up) Settle(id, Get(id));
+  for (const auto& [id, reason] : given_up) Settle(id, Get(id), reason);
 }
 
-void Flow::Settle(JobId id, FlowJob* job) {
+void Flow::Settle(JobId id, FlowJob* job, scheduler::GiveUp reason) {
   const scheduler::Job& known = *ledger_.Find(id);
   const Units limit =
       job->spec.limit > 0
@@ -132,6 +144,10 @@ void Flow::Settle(JobId id, FlowJob* job) {
   record.limit = limit;
   record.request = limit;
   record.claim = next.Find(id)->terms.claim;
+  record.text = scheduler::Why(reason, options_.patience);
+  sink_->Notice(id, 0,
+                "others do not wait for its iteration any more: " + record.text +
+                    "; it may hold at most " + ledger_.Bytes(limit) + " while they need the rest");
   ReplaceLedger(std::move(next));
   Log(std::move(record));
 }

@@ -82,7 +82,7 @@ struct FlowJob {
 
   bool pressure = false;
   uint32_t flags = 0;
-  uint64_t last_launch_ns = 0;
+  uint64_t last_sign_ns = 0;  // launch, copy, allocation or request
   uint64_t launches = 0;
   uint64_t copies = 0;
   uint64_t leases = 0;               // asked for

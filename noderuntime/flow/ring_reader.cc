@@ -59,6 +59,7 @@ RingReader::Outcome RingReader::Consume(scheduler::Profiler* profiler, size_t ma
         protocol::PopRecords(*pages_.client, *pages_.daemon, tail_, batch, std::min(left, kBatch));
     if (count == 0) return outcome;
     left -= count;
+    outcome.records += count;
     for (size_t i = 0; i < count; ++i) {
       const std::optional<scheduler::Op> op = ToOp(batch[i], max_bytes);
       if (!op.has_value()) {

@@ -23,6 +23,7 @@ class RingReader {
   size_t functions() const { return functions_.size(); }
 
   struct Outcome {
+    uint64_t records = 0;  // of any kind
     uint64_t launches = 0;
     uint64_t copies = 0;
     bool lost = false;  // records are missing or were nonsense: nothing measured so far is certain

@@ -7,6 +7,7 @@
 
 #include "intercept/protocol/pages.h"
 #include "scheduler/ledger/types.h"
+#include "scheduler/policy/patience.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/record/record.h"
 
@@ -31,12 +32,10 @@ struct FlowOptions {
   scheduler::Config policy;
   bool lend_eagerly = false;  // pressure is always on
   bool credit = true;
+  uint64_t credit_ns = 0;                   // 0: by the profile
   uint64_t lease_wait_ns = 30'000'000'000;  // bound for what nobody was promised
   uint64_t notice_after_ns = 1'000'000'000;
-  /// A job without a profile is waited for while somebody wants to begin, but not for ever: this
-  /// long without a launch, or this many launches without a cycle.
-  uint64_t settle_idle_ns = 5'000'000'000;
-  uint64_t settle_launches = 3 * protocol::kMaxPeriodLaunches;
+  scheduler::Patience patience;  // with a job without a profile, while somebody wants to begin
   FaultPlan faults;
 };
 

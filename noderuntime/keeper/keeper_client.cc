@@ -53,7 +53,10 @@ Result<KeeperClient> KeeperClient::Connect(const std::string& runtime_dir) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return Status(StatusCode::kUnavailable, path + ": " + std::strerror(errno));
+    // No socket, or one that a dead keeper has left: there is none. Anything else says nothing.
+    const bool none = errno == ENOENT || errno == ECONNREFUSED;
+    return Status(none ? StatusCode::kNotFound : StatusCode::kUnavailable,
+                  path + ": " + std::strerror(errno));
   }
   return KeeperClient(std::move(socket));
 }

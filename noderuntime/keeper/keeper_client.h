@@ -18,7 +18,7 @@ class KeeperClient {
  public:
   static constexpr int kTimeoutS = 5;
 
-  /// kUnavailable: there is none in this folder.
+  /// kNotFound: there is none in this folder.
   static Result<KeeperClient> Connect(const std::string& runtime_dir);
   /// Starts `program` for this folder, as nobody's child, and connects.
   static Result<KeeperClient> Start(const std::string& program, const std::string& runtime_dir,

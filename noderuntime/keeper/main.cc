@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,12 +17,6 @@
 namespace {
 
 constexpr int kLookMs = 500;
-
-int64_t NowMs() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
 
 }  // namespace
 
@@ -59,7 +52,7 @@ int main(int argc, char** argv) {
   static sluice::keeper::Server server(std::move(*listener), linger_ms);
   const bool told = ::write(ready, "k", 1) == 1;
   ::close(ready);
-  while (told && server.RunOnce(NowMs(), kLookMs)) {
+  while (told && server.RunOnce(sluice::keeper::NowMs(), kLookMs)) {
   }
   // A daemon that gave this keeper up has put another one's socket there.
   struct stat now = {};

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,12 @@ size_t TakeFds(msghdr* message, int* fds) {
 }
 
 }  // namespace
+
+int64_t NowMs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
 
 bool Server::over(int64_t now_ms) {
   if (said_goodbye_) return true;

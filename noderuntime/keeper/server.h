@@ -9,6 +9,9 @@
 
 namespace sluice::keeper {
 
+/// The monotonic clock, for RunOnce.
+int64_t NowMs();
+
 /// The keeper: one thread, one daemon at a time, no allocation. It ends when a daemon says goodbye,
 /// or when none has been there for `linger_ms` and nobody lives who could use what is kept.
 class Server {

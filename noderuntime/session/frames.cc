@@ -183,6 +183,8 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return Fixed<protocol::Uncharge>(datagram, "Uncharge");
     case protocol::FrameType::kCount:
       return Fixed<protocol::Count>(datagram, "Count");
+    case protocol::FrameType::kAsk:
+      return Fixed<protocol::Ask>(datagram, "Ask");
     case protocol::FrameType::kBye:
       return Fixed<protocol::Bye>(datagram, "Bye");
     case protocol::FrameType::kRegister:

@@ -122,6 +122,12 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
             if (state_ != State::kHello) return Fail("Resume comes in the middle of a session");
             return HandleResume(std::move(resume));
           },
+          [&](protocol::Ask& ask) -> std::optional<SessionEvent> {
+            if (state_ != State::kHello) return Fail("Ask comes in the middle of a session");
+            if (ask.major != protocol::kMajor) return OtherMajor(ask.major);
+            state_ = State::kOpened;
+            return ask;
+          },
           [&](protocol::Bye&) -> std::optional<SessionEvent> {
             state_ = State::kClosed;
             return Closed{"the client said goodbye", true};
@@ -133,11 +139,13 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
       frame);
 }
 
+SessionEvent Session::OtherMajor(uint16_t major) {
+  return Fail("the library speaks protocol " + std::to_string(major) + ", this daemon speaks " +
+              std::to_string(protocol::kMajor));
+}
+
 SessionEvent Session::HandleHello(const protocol::Hello& hello) {
-  if (hello.major != protocol::kMajor) {
-    return Fail("the library speaks protocol " + std::to_string(hello.major) +
-                ", this daemon speaks " + std::to_string(protocol::kMajor));
-  }
+  if (hello.major != protocol::kMajor) return OtherMajor(hello.major);
   if (hello.client_page_bytes != sizeof(protocol::ClientPage) ||
       hello.daemon_page_bytes != sizeof(protocol::DaemonPage) ||
       hello.mark_page_bytes != sizeof(protocol::MarkPage)) {
@@ -153,10 +161,7 @@ SessionEvent Session::HandleHello(const protocol::Hello& hello) {
 }
 
 std::optional<SessionEvent> Session::HandleResume(ResumeFrame frame) {
-  if (frame.major != protocol::kMajor) {
-    return Fail("the library speaks protocol " + std::to_string(frame.major) +
-                ", this daemon speaks " + std::to_string(protocol::kMajor));
-  }
+  if (frame.major != protocol::kMajor) return OtherMajor(frame.major);
   if (!declaration_.has_value()) {
     declaration_.emplace();
     declaration_->session = frame.session;
@@ -193,6 +198,12 @@ Status Session::Resume(uint32_t number, SharedPages pages, UniqueFd liveness) {
   if (Status s = connection_.SendFrame(resumed, fds); !s.ok()) return s;
   state_ = State::kReady;
   return {};
+}
+
+Status Session::Tell(const protocol::Told& figures) {
+  protocol::Told told = figures;
+  told.header = MakeHeader(protocol::FrameType::kTold, sizeof told);
+  return connection_.SendFrame(told);
 }
 
 Status Session::Prepare() {

@@ -32,10 +32,11 @@ struct Closed {
   std::string reason;
   bool by_peer = false;  // hung up or said Bye; nothing was wrong
 };
-/// A Declaration is answered with Resume or Close.
-using SessionEvent = std::variant<Opened, protocol::Ready, protocol::Lease, protocol::Gate,
-                                  ReleaseFrame, protocol::Mismatch, protocol::Charge,
-                                  protocol::Uncharge, protocol::Count, Declaration, Closed>;
+/// A Declaration is answered with Resume or Close, an Ask with Tell.
+using SessionEvent =
+    std::variant<Opened, protocol::Ready, protocol::Lease, protocol::Gate, ReleaseFrame,
+                 protocol::Mismatch, protocol::Charge, protocol::Uncharge, protocol::Count,
+                 protocol::Ask, Declaration, Closed>;
 
 /// The daemon's end of one client connection: the handshake, then one frame at a time. It knows
 /// what a client may say and when, not what it means. Whatever breaks the rules closes this session
@@ -73,6 +74,8 @@ class Session {
   /// Answers a Declaration: `pages` and `liveness` are those of the session that goes on, which
   /// keeps its number.
   Status Resume(uint32_t number, SharedPages pages, UniqueFd liveness);
+  /// Answers an Ask; the conversation is over then.
+  Status Tell(const protocol::Told& figures);
   /// The number that Welcome told the client.
   uint32_t number() const { return number_; }
   uint16_t client_minor() const { return client_minor_; }
@@ -104,6 +107,7 @@ class Session {
   SessionEvent Fail(const std::string& reason);
   bool WithinRate(uint64_t now_ns);
   std::optional<SessionEvent> Handle(Frame frame, uint64_t now_ns);
+  SessionEvent OtherMajor(uint16_t major);
   SessionEvent HandleHello(const protocol::Hello& hello);
   std::optional<SessionEvent> HandleResume(ResumeFrame frame);
 

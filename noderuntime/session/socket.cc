@@ -2,6 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/session/socket.h"
 
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -44,6 +47,19 @@ Result<UniqueFd> ListenAt(const std::string& path) {
   }
   ::chmod(path.c_str(), 0600);
   if (::listen(socket.get(), kBacklog) != 0) return Status::FromErrno(errno, "listen " + path);
+  return socket;
+}
+
+Acceptor::Acceptor() : spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+
+UniqueFd Acceptor::Accept(int listener) {
+  constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  UniqueFd socket(::accept4(listener, nullptr, nullptr, kFlags));
+  if (socket.valid() || (errno != EMFILE && errno != ENFILE)) return socket;
+  spare_.reset();
+  socket.reset(::accept4(listener, nullptr, nullptr, kFlags));
+  socket.reset();
+  spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return socket;
 }
 
@@ -128,6 +144,15 @@ Status Connection::Send(std::span<const std::byte> frame, std::span<const int> f
   }
   queue_.push_back({{frame.begin(), frame.end()}, {fds.begin(), fds.end()}});
   return {};
+}
+
+Status Connection::SendNow(std::span<const std::byte> frame, std::span<const int> fds) {
+  // One at a time: descriptors on their way count for this whole user, and a client that collects
+  // them in its socket would use up what others need for their handshakes.
+  int unread = 0;
+  const bool read_all = ::ioctl(socket_.get(), SIOCOUTQ, &unread) == 0 && unread == 0;
+  if (queue_.empty() && read_all && TrySend(frame, fds) == Sent::kYes) return {};
+  return Status(StatusCode::kResourceExhausted, "the last answer was not read yet");
 }
 
 Status Connection::Flush() {

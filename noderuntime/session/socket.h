@@ -19,6 +19,18 @@ namespace sluice::session {
 /// keeps others out; it is right before the socket is there.
 Result<UniqueFd> ListenAt(const std::string& path);
 
+/// Takes connections off a listening socket, also where no descriptor is left for one: the caller
+/// is hung up on then. Left in the queue it would wake an event loop without end.
+class Acceptor {
+ public:
+  Acceptor();
+  /// Not valid: nobody was there, or he was hung up on.
+  UniqueFd Accept(int listener);
+
+ private:
+  UniqueFd spare_;
+};
+
 /// The process at the other end. `pidfd` becomes readable when it has ended; it is taken from the
 /// socket where the kernel can, so that a reused process id cannot be confused with it.
 struct Peer {
@@ -50,6 +62,10 @@ class Connection {
   Status SendFrame(const T& frame, std::span<const int> fds = {}) {
     return Send(std::as_bytes(std::span<const T, 1>(&frame, 1)), fds);
   }
+  /// Sends a frame whose descriptors are closed right after the call, so that it cannot wait in the
+  /// queue: by the time it was sent, their numbers might be somebody else's. An error: the client
+  /// has not read what it was sent before.
+  Status SendNow(std::span<const std::byte> frame, std::span<const int> fds);
   /// Takes up the queue again, after EPOLLOUT or some time.
   Status Flush();
   bool has_queued() const { return !queue_.empty(); }

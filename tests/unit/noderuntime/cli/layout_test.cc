@@ -37,8 +37,18 @@ TEST(MakeRuntimeDir, RefusesAFolderThatOthersMayEnter) {
 TEST(Layout, LibraryAndSimulatedDriverLieBesideThePrograms) {
   const Layout layout = Layout::At("/opt/sluice/bin");
   EXPECT_EQ(layout.library, "/opt/sluice/lib/libsluice.so");
+  EXPECT_EQ(layout.preload, layout.library) << "there are no links";
   EXPECT_EQ(layout.simgpu, "/opt/sluice/simgpu");
   EXPECT_EQ(layout.Program("sluice-noded"), "/opt/sluice/bin/sluice-noded");
+}
+
+TEST(Layout, TheLibraryIsPreloadedByAWordThatOnlyGlibcKnows) {
+  char root[] = "/tmp/sluice-layout-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(root), nullptr);
+  std::filesystem::create_directories(std::string(root) + "/lib/preload");
+  EXPECT_EQ(Layout::At(std::string(root) + "/bin").preload,
+            std::string(root) + "/lib/preload/$LIB/libsluice.so");
+  std::filesystem::remove_all(root);
 }
 
 }  // namespace

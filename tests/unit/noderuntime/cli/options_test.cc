@@ -38,6 +38,16 @@ TEST(Options, RunPassesTheDaemonsOptionsOn) {
             (std::vector<std::string>{"--policy", "temporal", "--pool", "1048576"}));
 }
 
+TEST(Options, RunSteersFrameworksUnlessToldOtherwise) {
+  EXPECT_EQ(std::get<RunOptions>(*Parse({"run", "--", "true"})).frameworks, Frameworks::kAsync);
+  const auto none = Parse({"run", "--frameworks", "none", "--verbose", "--", "true"});
+  EXPECT_EQ(std::get<RunOptions>(*none).frameworks, Frameworks::kNone);
+  EXPECT_TRUE(std::get<RunOptions>(*none).verbose);
+  const std::string error = ErrorOf({"run", "--frameworks", "native", "--", "true"});
+  EXPECT_NE(error.find("--frameworks"), std::string::npos) << error;
+  EXPECT_NE(error.find("async, expandable, none"), std::string::npos) << error;
+}
+
 TEST(Options, DemoHasDefaults) {
   const auto parsed = Parse({"demo"});
   ASSERT_TRUE(parsed.ok());
@@ -93,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "run: --policy: 'fair'; allowed: flow, temporal"},
         BadLine{{"run", "true"},
                 "run: 'true' is not understood; allowed: --help, --limit, --request, "
-                "--gpu, --runtime-dir, --policy, --pool"},
+                "--frameworks, --verbose, --gpu, --runtime-dir, --policy, --pool"},
         BadLine{{"run", "--limit", "1GiB"},
                 "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS"},
         BadLine{{"run", "--"},

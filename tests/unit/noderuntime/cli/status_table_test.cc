@@ -32,6 +32,14 @@ TEST(RenderStatus, SaysWhenThereAreNoJobs) {
   EXPECT_EQ(*text, "GPU ? ?: pool ?, free ?, policy ?\nno jobs\n");
 }
 
+TEST(RenderStatus, NamesAJobOnTheGpuWithoutASession) {
+  const auto text = RenderStatus(R"({"jobs": [{"id": 1, "unseen": true}, {"id": 2}]})");
+  ASSERT_TRUE(text.ok());
+  const size_t said = text->find("on the GPU without a session");
+  ASSERT_NE(said, std::string::npos) << *text;
+  EXPECT_EQ(text->find("on the GPU", said + 1), std::string::npos) << *text;
+}
+
 TEST(RenderStatus, WhatIsNoStatusIsAnError) {
   for (const char* bad : {"", "[]", "{}", "{\"jobs\": 1}", "{\"jobs\":"}) {
     EXPECT_FALSE(RenderStatus(bad).ok()) << bad;

@@ -40,10 +40,13 @@ TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
   EXPECT_EQ(Fault([](Options& o) { o.lanes = 0; }), "--lanes 0: allowed: 1 to 64");
   EXPECT_EQ(Fault([](Options& o) { o.lend = "never"; }), "--lend 'never': allowed: demand, eager");
   EXPECT_EQ(Fault([](Options& o) { o.credit = "maybe"; }), "--credit 'maybe': allowed: on, off");
+  EXPECT_EQ(Fault([](Options& o) { o.credit_us = 99; }), "--credit-us 99: allowed: 100 to 1000000");
   EXPECT_EQ(Fault([](Options& o) { o.idle_exit_s = -1; }),
             "--idle-exit -1: allowed: 0 to 1000000 seconds");
   EXPECT_EQ(Fault([](Options& o) { o.lease_wait_s = 2e6; }),
             "--lease-wait 2000000: allowed: 0 to 1000000 seconds");
+  EXPECT_EQ(Fault([](Options& o) { o.patience_s = -2; }),
+            "--patience -2: allowed: 0 to 1000000 seconds");
 }
 
 TEST(Options, AllFaultsAreListedAtOnce) {

@@ -22,12 +22,39 @@ std::string Error(std::vector<std::string> arguments) {
 }
 
 TEST(CommandLine, ReadsEveryOption) {
-  const config::Options options = Parse(
-      {"--gpu",  "2",        "--pool",      "3GiB",     "--reserve",    "1GiB",    "--lease-unit",
-       "256KiB", "--handle", "2MiB",        "--policy", "temporal",     "--lanes", "3",
-       "--lend", "eager",    "--credit",    "off",      "--event-log",  "/e",      "--oracle",
-       "/o",     "--poison", "--idle-exit", "5",        "--lease-wait", "0.5",     "--ready-fd",
-       "7"});
+  const config::Options options = Parse({"--gpu",
+                                         "2",
+                                         "--pool",
+                                         "3GiB",
+                                         "--reserve",
+                                         "1GiB",
+                                         "--lease-unit",
+                                         "256KiB",
+                                         "--handle",
+                                         "2MiB",
+                                         "--policy",
+                                         "temporal",
+                                         "--lanes",
+                                         "3",
+                                         "--lend",
+                                         "eager",
+                                         "--credit",
+                                         "off",
+                                         "--credit-us",
+                                         "750",
+                                         "--event-log",
+                                         "/e",
+                                         "--oracle",
+                                         "/o",
+                                         "--poison",
+                                         "--idle-exit",
+                                         "5",
+                                         "--lease-wait",
+                                         "0.5",
+                                         "--ready-fd",
+                                         "7",
+                                         "--patience",
+                                         "9"});
   EXPECT_EQ(options.runtime_dir, "/run/x");
   EXPECT_EQ(options.gpu, 2u);
   EXPECT_EQ(options.pool_bytes, 3 * kGiB);
@@ -38,11 +65,13 @@ TEST(CommandLine, ReadsEveryOption) {
   EXPECT_EQ(options.lanes, 3u);
   EXPECT_EQ(options.lend, "eager");
   EXPECT_EQ(options.credit, "off");
+  EXPECT_EQ(options.credit_us, 750u);
   EXPECT_EQ(options.event_log, "/e");
   EXPECT_EQ(options.oracle, "/o");
   EXPECT_TRUE(options.poison);
   EXPECT_EQ(options.idle_exit_s, 5.0);
   EXPECT_EQ(options.lease_wait_s, 0.5);
+  EXPECT_EQ(options.patience_s, 9.0);
   EXPECT_EQ(options.ready_fd, 7);
 }
 

@@ -190,6 +190,41 @@ TEST_F(DaemonTest, BadRegistrationsNameTheFieldAndWhatIsAllowed) {
   EXPECT_TRUE(Status()["jobs"].empty());
 }
 
+// A reply that had to wait would name a descriptor that is closed, and by then somebody else's.
+TEST_F(DaemonTest, WhoeverAsksAndDoesNotReadIsGivenNobodysDescriptors) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  const protocol::Registered registered = Register(launcher);
+  ScriptedClient asker = Launcher();
+  for (int i = 0; i < 400 && !asker.closed(); ++i) {
+    protocol::Status ask = {};
+    ask.header = session::MakeHeader(FrameType::kStatus, sizeof ask);
+    (void)::send(asker.fd(), &ask, sizeof ask, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (i % 8 == 0) {
+      ASSERT_TRUE(daemon_->RunOnce(0).ok());
+    }
+  }
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(daemon_->RunOnce(0).ok());
+  // Its pages and pipe take the numbers that are free by now.
+  ScriptedClient client = Open(registered.path);
+  size_t replies = 0;
+  bool closed = false;
+  for (int turn = 0; turn < 1000 && !closed; ++turn) {
+    ASSERT_TRUE(daemon_->RunOnce(0).ok());
+    while (const auto frame = asker.Receive()) {
+      closed = closed || frame->type() == FrameType::kClose;
+      for (const UniqueFd& fd : frame->fds) {
+        char first = 0;
+        EXPECT_EQ(::pread(fd.get(), &first, 1, 0), 1);
+        EXPECT_EQ(first, '{') << "a descriptor that is no status";
+        ++replies;
+      }
+    }
+  }
+  EXPECT_TRUE(closed) << "it was not told why it gets no more";
+  EXPECT_EQ(replies, 1u) << "descriptors collect in its socket";
+}
+
 TEST_F(DaemonTest, ARegistrationEndsWithItsLauncher) {
   Up();
   ScriptedClient launcher = Launcher();

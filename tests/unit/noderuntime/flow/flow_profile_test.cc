@@ -57,6 +57,15 @@ TEST_F(FlowProfileTest, IsPublishedOnceItsLaunchesAreTimed) {
   EXPECT_FALSE(clients_[1].flag(protocol::kWantTimes));
 }
 
+TEST_F(FlowProfileTest, ACreditThatWasGivenGoesBeforeTheProfiles) {
+  options_.credit_ns = 750'000;
+  Restart();
+  Measured(1);
+  auto image = std::make_unique<protocol::ProfileImage>();
+  ASSERT_TRUE(protocol::ReadProfile(*clients_[1].daemon, image.get()));
+  EXPECT_EQ(image->credit_ns, 750'000u);
+}
+
 TEST_F(FlowProfileTest, LowersALimitThatNobodyGave) {
   Measured(1);
   EXPECT_EQ(Known(1).limit, 25u) << "22 and a tenth, rounded up";

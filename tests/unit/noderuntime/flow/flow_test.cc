@@ -2,6 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/flow/flow.h"
 
+#include <algorithm>
+
+#include "scheduler/audit/audit.h"
 #include "tests/unit/noderuntime/flow/flow_fixture.h"
 
 namespace sluice::flow {
@@ -137,19 +140,43 @@ TEST_F(FlowTest, ASecondJobWaitsWhileTheFirstIsMeasuredAndIsToldSo) {
   EXPECT_EQ(sink_.notices[2].size(), 1u) << "one line for one wait";
 }
 
-TEST_F(FlowTest, AJobWithoutLaunchesIsNotWaitedForLongerThanFiveSeconds) {
+TEST_F(FlowTest, AJobThatCompilesIsWaitedForAndNotTakenForSmall) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 1).ok());
+  clients_[1].Launch(1, false);
+  Pass(kMs);
+  Start(2);
+  ASSERT_TRUE(Lease(2, 5).ok());
+  for (int i = 0; i < 60; ++i) Pass(kS);
+  EXPECT_FALSE(Known(1).settled);
+  EXPECT_NE(flow_->WhyWaiting(2).find("at most 120 s without a sign of life"), std::string::npos)
+      << flow_->WhyWaiting(2);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  EXPECT_EQ(Known(1).leased, 31u);
+}
+
+TEST_F(FlowTest, AJobWithoutASignOfLifeIsNotWaitedForLongerThanItsPatience) {
   Start(1);
   ASSERT_TRUE(Lease(1, 10).ok());
   Start(2);
   ASSERT_TRUE(Lease(2, 5).ok());
-  Pass(4 * kS);
+  Pass(119 * kS);
   EXPECT_FALSE(Known(1).settled);
-  clients_[1].Launch(1, false);  // it lives: the time starts anew
-  Pass(1100 * kMs);
+  clients_[1].Push(protocol::OpKind::kCopy, 8);  // it lives: the time starts anew
+  Pass(kS);
   EXPECT_FALSE(Known(1).settled);
-  Pass(5 * kS);
+  Pass(119 * kS);
+  EXPECT_FALSE(Known(1).settled);
+  Pass(kS);
   EXPECT_TRUE(Known(1).settled);
   EXPECT_EQ(Known(1).limit, 11u);
+  EXPECT_EQ(*(sink_.notices[1].end() - 2),
+            "others do not wait for its iteration any more: nothing was heard of it for 120 s; it "
+            "may hold at most 11.0 MiB while they need the rest");
+  const auto settled = std::find_if(sink_.records.begin(), sink_.records.end(),
+                                    [](const auto& r) { return r.event == EventKind::kSettle; });
+  ASSERT_NE(settled, sink_.records.end());
+  EXPECT_EQ(settled->text, "nothing was heard of it for 120 s");
   EXPECT_EQ(sink_.notices[1].back(), "limit is now 11.0 MiB");
   EXPECT_EQ(clients_[1].daemon->limit_units.load(), 11u);
   ASSERT_EQ(sink_.grants[2].size(), 1u) << "what it asked for while it waited comes with its start";
@@ -160,9 +187,10 @@ TEST_F(FlowTest, AJobWithoutLaunchesIsNotWaitedForLongerThanFiveSeconds) {
 TEST_F(FlowTest, ASettledJobWithoutALimitMayGrow) {
   Start(1);
   ASSERT_TRUE(Lease(1, 10).ok());
+  Pass(120 * kS);
   Start(2);
   Pass(kS);
-  Pass(6 * kS);
+  Pass(5 * kS);
   ASSERT_EQ(Known(1).limit, 11u);
   flow_->Die(2, now_);
   flow_->HolderGone(2, now_);
@@ -178,8 +206,7 @@ TEST_F(FlowTest, ANewcomerThatFitsBesideNobodyIsRefusedWithTheHolders) {
   ASSERT_TRUE(Lease(2, 5).ok());
   EXPECT_TRUE(sink_.denials[2].empty()) << "job 1 may still turn out to need less";
   Pass(kS);
-  Pass(6 * kS);
-  Pass(6 * kS);
+  Pass(120 * kS);
   ASSERT_EQ(sink_.denials[2].size(), 1u);
   EXPECT_EQ(sink_.denials[2][0].first, protocol::DenyCode::kRefused);
   EXPECT_NE(sink_.denials[2][0].second.find("job 1 'job1'"), std::string::npos);
@@ -258,6 +285,26 @@ TEST_F(FlowTest, AJobWhoseFencesAreNotReachedIsQuarantined) {
   ASSERT_TRUE(Release(1, {{0, 30}}, {{3, 0, 1}}).ok());
   EXPECT_TRUE(flow_->Die(1, now_));
   EXPECT_EQ(Known(1).quarantined, 30u);
+}
+
+// Freed one by one before it left, its spare unit would be a hole in what is free, and the run that
+// it was promised (and does not want any more) would be gone.
+TEST_F(FlowTest, ALeavingJobsSpareUnitsBreakNoPromise) {
+  Start(1, 8, 8);
+  ASSERT_TRUE(Lease(1, 3).ok());
+  Start(2);
+  Pass(120 * kS);  // the first one is taken to hold its limit for good
+  Pass(6 * kS);
+  ASSERT_TRUE(Lease(2, 1).ok());
+  ASSERT_TRUE(Lease(1, 2).ok());
+  ASSERT_EQ(Known(1).leased, 5u);
+  ASSERT_EQ(sink_.grants[2].back().extents, (Extents{{3, 1}}));
+  ASSERT_TRUE(Release(2, {{3, 1}}).ok());
+  ASSERT_EQ(Known(2).spare, 1u);
+  EXPECT_FALSE(flow_->Die(2, now_));
+  EXPECT_EQ(flow_->ledger().free(), 35u);
+  const scheduler::AuditReport report = scheduler::Audit(sink_.records);
+  for (const auto& violation : report.violations) ADD_FAILURE() << violation.text;
 }
 
 TEST_F(FlowTest, AJobThatNeverHeldAnythingLeavesWithoutATrace) {

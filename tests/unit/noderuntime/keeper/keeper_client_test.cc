@@ -98,7 +98,7 @@ TEST_F(KeeperClientTest, GoodbyeEndsItAndRemovesItsSocket) {
   EXPECT_TRUE(keeper_->Bye().ok());
   keeper_.reset();
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/keeper.sock"));
-  EXPECT_EQ(KeeperClient::Connect(dir_).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(KeeperClient::Connect(dir_).status().code(), StatusCode::kNotFound);
 }
 
 // A second daemon is one too many; the first one is not disturbed.

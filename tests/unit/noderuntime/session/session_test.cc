@@ -149,6 +149,30 @@ TEST_F(SessionTest, NothingComesBeforeTheHandshakeOrTwice) {
   ExpectClosed("launcher's frame");
 }
 
+TEST_F(SessionTest, AProcessWithoutASessionMayAsk) {
+  protocol::Ask ask = {};
+  ask.major = protocol::kMajor;
+  client_->Send(ask, FrameType::kAsk);
+  ASSERT_TRUE(Next<protocol::Ask>());
+  protocol::Told told = {};
+  told.total_bytes = 77;
+  ASSERT_TRUE(session_->Tell(told).ok());
+  const auto frame = client_->Receive();
+  ASSERT_TRUE(frame.has_value());
+  ASSERT_EQ(frame->type(), FrameType::kTold);
+  EXPECT_EQ(frame->As<protocol::Told>().total_bytes, 77u);
+  client_->Send(ask, FrameType::kAsk);
+  ExpectClosed("Ask comes in the middle");
+  SetUp();
+  Handshake();
+  client_->Send(ask, FrameType::kAsk);
+  ExpectClosed("Ask comes in the middle");
+  SetUp();
+  ask.major = protocol::kMajor + 1;
+  client_->Send(ask, FrameType::kAsk);
+  ExpectClosed("the library speaks protocol 2");
+}
+
 TEST_F(SessionTest, OneRequestAtATime) {
   Handshake();
   client_->Lease(1, 1);

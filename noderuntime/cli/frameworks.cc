@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/frameworks.h"
+
+#include <iterator>
+
+namespace sluice::cli {
+namespace {
+
+struct Variable {
+  const char* name;
+  const char* async;  // null: not set
+  const char* expandable;
+  /// Another name of the same setting: whoever has set one of them has decided.
+  const char* synonym = nullptr;
+};
+
+// PyTorch renamed its variable; older releases read the first name only, newer ones prefer the
+// second. TensorFlow and JAX take all memory at once unless they are told not to.
+constexpr Variable kVariables[] = {
+    {"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync", "expandable_segments:True",
+     "PYTORCH_ALLOC_CONF"},
+    {"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync", "expandable_segments:True",
+     "PYTORCH_CUDA_ALLOC_CONF"},
+    // PyTorch asks for segments that could be exported; leased, they cannot be.
+    {"SLUICE_PHYSICAL", nullptr, "lease"},
+    {"TF_GPU_ALLOCATOR", "cuda_malloc_async", "cuda_malloc_async"},
+    {"TF_FORCE_GPU_ALLOW_GROWTH", "true", "true"},
+    {"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async", "cuda_async"},
+    {"XLA_PYTHON_CLIENT_PREALLOCATE", "false", "false"},
+};
+
+}  // namespace
+
+std::optional<Frameworks> FrameworksNamed(std::string_view name) {
+  for (size_t i = 0; i < std::size(kFrameworksNames); ++i) {
+    if (name == kFrameworksNames[i]) return static_cast<Frameworks>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> SteerFrameworks(Frameworks how, Environment* environment) {
+  if (how == Frameworks::kNone) return {};
+  std::vector<std::string> said;
+  const Environment before = *environment;
+  for (const Variable& variable : kVariables) {
+    const std::string name = variable.name;
+    const char* const value = how == Frameworks::kAsync ? variable.async : variable.expandable;
+    if (value == nullptr) continue;
+    if (const auto own = before.Get(name)) {
+      said.push_back("kept " + name + "=" + *own + ", which was set already");
+    } else if (variable.synonym != nullptr && before.Get(variable.synonym).has_value()) {
+      said.push_back("left " + name + " alone, because " + variable.synonym + " was set already");
+    } else {
+      environment->Set(name, value);
+      said.push_back("set " + name + "=" + value);
+    }
+  }
+  return said;
+}
+
+}  // namespace sluice::cli
