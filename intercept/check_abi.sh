@@ -3,13 +3,13 @@
 # SPDX-FileCopyrightText: The Sluice authors
 #
 # Checks a built libsluice.so: what it needs, how old a C library it runs on, and that it exports the
-# hooks of hooks.def and dlsym, nothing more and nothing less.
-#   check_abi.sh LIBRARY HOOKS_DEF
+# hooks of the tables, dlsym and dlmopen, nothing more and nothing less.
+#   check_abi.sh LIBRARY HOOKS_DEF...
 set -eu
 export LC_ALL=C
-[ $# -eq 2 ] || { echo "usage: check_abi.sh LIBRARY HOOKS_DEF" >&2; exit 2; }
+[ $# -ge 2 ] || { echo "usage: check_abi.sh LIBRARY HOOKS_DEF..." >&2; exit 2; }
 library=$1
-hooks=$2
+shift
 floor=2.17
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -38,7 +38,7 @@ for foreign in GLIBCXX CXXABI GCC; do
   fi
 done
 
-{ sed -n 's/^SLUICE_HOOK(\([A-Za-z0-9_]*\),.*/\1/p' "$hooks"; echo dlsym; } | sort > "$work/wanted"
+{ sed -n 's/^SLUICE_\(NVML_\)*HOOK(\([A-Za-z0-9_]*\),.*/\2/p' "$@"; echo dlsym; echo dlmopen; } | sort > "$work/wanted"
 nm -D --defined-only "$library" | sed 's/.* //; s/@.*//' | sort > "$work/exported"
 if ! diff "$work/wanted" "$work/exported" > "$work/diff"; then
   bad=1

@@ -116,6 +116,12 @@ bool Arena::Grant(const protocol::Extent& extent) {
     if (Leased(unit)) return false;
   }
   if (!Reserve()) return false;
+  AddUnits(extent);
+  return true;
+}
+
+// Room for it is reserved.
+void Arena::AddUnits(const protocol::Extent& extent) {
   const uint32_t start = extent.offset << unit_shift_;
   const uint32_t id = NewBlock(start, extent.length << unit_shift_);
   Block& block = blocks_[id];
@@ -136,7 +142,6 @@ bool Arena::Grant(const protocol::Extent& extent) {
   held_units_ += extent.length;
   free_units_ += extent.length;
   InsertFree(id);
-  return true;
 }
 
 void Arena::Enlist(uint32_t id) {

@@ -45,6 +45,10 @@ class Arena {
   /// blocks.
   uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
 
+  /// One unit by itself, from its bound, for any stream at once: the wholly free one nearest the
+  /// job's end. A live block, or kNoBlock.
+  uint32_t AllocateUnit(const protocol::MarkPage& marks);
+
   /// The live block that starts here, or kNoBlock.
   uint32_t FindLive(uint32_t start) const { return live_.Find(start); }
   /// The block that contains this granule, of any kind, or kNoBlock.
@@ -141,6 +145,8 @@ class Arena {
   uint32_t TakeLarge(FreeTree& tree, FreePath& path, uint32_t granules);
   uint32_t MakeLive(uint32_t id);
   uint32_t Combine(uint32_t granules, uint32_t slot);
+  bool UnitIsSynced(uint32_t unit) const;
+  void AddUnits(const protocol::Extent& extent);
 
   bool FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
                  const protocol::MarkPage& marks, UnitRelease* out) const;

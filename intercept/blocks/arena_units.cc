@@ -12,6 +12,40 @@ uint32_t Arena::FindContaining(uint32_t granule) const {
   return id;
 }
 
+// Whether the GPU is known to be done with all of a wholly free unit.
+bool Arena::UnitIsSynced(uint32_t unit) const {
+  const uint32_t end = (unit + 1) << unit_shift_;
+  for (uint32_t id = first_in_unit_[unit]; id != kNoBlock && blocks_[id].start < end;
+       id = blocks_[id].next) {
+    if (blocks_[id].kind == BlockKind::kUnsynced) return false;
+  }
+  return true;
+}
+
+uint32_t Arena::AllocateUnit(const protocol::MarkPage& marks) {
+  if (free_units_ == 0) return kNoBlock;
+  CollectReached(marks);
+  for (uint32_t i = 0; i < units_; ++i) {
+    const uint32_t unit = high_end_ ? units_ - 1 - i : i;
+    if (live_in_unit_[unit] != 0 || !UnitIsSynced(unit)) continue;
+    // One operation each: taken out of the tiling, entered as new, cut off on either side, taken.
+    if (!Reserve() || !Reserve() || !Reserve() || !Reserve()) return kNoBlock;
+    RemoveUnit(unit);
+    AddUnits({unit, 1});
+    const uint32_t start = unit << unit_shift_;
+    uint32_t id = FindContaining(start);
+    if (blocks_[id].start < start) {
+      SplitFree(id, start);
+      id = blocks_[id].next;
+    }
+    FreePath path;
+    FreeTree& tree = TreeOf(blocks_[id]);
+    index_.Find(tree, start, &path);
+    return TakeLow(tree, path, unit_granules());
+  }
+  return kNoBlock;
+}
+
 // Adds what the unit's free blocks still wait for to the fence. False, with the fence as it was,
 // when a free is not covered by an issued mark or the terms do not suffice.
 bool Arena::FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/hooks/process.h"
-
-#ifdef SLUICE_TEST_SWITCHES
-#include <stdlib.h>
-#include <string.h>
-#endif
-
+#include "intercept/hooks/taken_out.h"
 #include "intercept/lookup/lookup.h"
 #include "intercept/outside/array_bytes.h"
 
@@ -38,23 +33,18 @@ CUresult ThirtyTwoBits(unsigned* first, unsigned* second, Ask ask) {
   return result;
 }
 
+// The driver's answer, unless ours is an error.
+template <class Real>
+CUresult OrElse(CUresult refusal, Real real) {
+  return refusal == CUDA_SUCCESS ? real() : refusal;
+}
+
 CUresult ReplaceEntry(CUresult result, const char* symbol, void** pfn, cuuint64_t flags) {
   if (result == CUDA_SUCCESS && symbol != nullptr && pfn != nullptr && *pfn != nullptr) {
     *pfn = HookForEntry(symbol, *pfn, flags);
   }
   return result;
 }
-
-#ifdef SLUICE_TEST_SWITCHES
-// Test builds only: the hook named by SLUICE_TEST_WITHOUT passes its calls through, as if its line
-// were not in the table.
-bool TakenOut(const char* symbol) {
-  static const char* const without = getenv("SLUICE_TEST_WITHOUT");
-  return without != nullptr && strcmp(without, symbol) == 0;
-}
-#else
-constexpr bool TakenOut(const char*) { return false; }
-#endif
 
 }  // namespace
 }  // namespace sluice

@@ -13,6 +13,7 @@ namespace sluice {
 namespace {
 
 constinit Client g_client;
+constinit JobReport g_report;
 constinit DriverTable g_driver = {};
 constinit Lock g_setup_lock;
 constinit std::atomic<bool> g_driver_ready{false};
@@ -26,6 +27,7 @@ constinit char g_socket_path[512] = {};
 void AfterForkInChild() {
   g_setup_lock.ForgetHolder();
   g_client.AfterForkInChild();
+  g_report.AfterForkInChild();
 }
 
 void SetUpClient() {
@@ -33,15 +35,21 @@ void SetUpClient() {
   if (g_client_ready.load(std::memory_order_relaxed)) return;
   const char* path = getenv("SLUICE_SOCKET");
   const char* poison = getenv("SLUICE_DEBUG_POISON");
+  const char* physical = getenv("SLUICE_PHYSICAL");
   // Without a socket nobody has granted anything: the client fails the first allocation. To pass
   // calls through instead would give a program that drops a variable the whole GPU.
   if (path != nullptr) strncpy(g_socket_path, path, sizeof g_socket_path - 1);
   static_cast<void>(pthread_atfork(nullptr, nullptr, AfterForkInChild));
-  g_client.Configure(&g_driver, g_socket_path, poison != nullptr && strcmp(poison, "1") == 0);
+  Client::Settings settings;
+  settings.poison = poison != nullptr && strcmp(poison, "1") == 0;
+  settings.lease_exportable = physical != nullptr && strcmp(physical, "lease") == 0;
+  g_client.Configure(&g_driver, g_socket_path, settings);
   g_client_ready.store(true, std::memory_order_release);
 }
 
 }  // namespace
+
+JobReport& ReportOfJob() { return g_report; }
 
 const DriverTable* LoadedDriver(bool may_load) {
   if (g_driver_ready.load(std::memory_order_acquire)) return &g_driver;
@@ -60,6 +68,11 @@ const DriverTable* LoadedDriver(bool may_load) {
   static_cast<void>(dlerror());
   g_driver_ready.store(true, std::memory_order_release);
   return &g_driver;
+}
+
+const char* JobSocket() {
+  if (!g_client_ready.load(std::memory_order_acquire)) SetUpClient();
+  return g_socket_path;
 }
 
 HookScope::HookScope() : client_(nullptr), outermost_(!t_inside) {

@@ -3,13 +3,16 @@
 #include "intercept/lookup/lookup.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <array>
 #include <string_view>
 
+#include "intercept/base/line.h"
 #include "intercept/hooks/process.h"
 #include "intercept/lookup/real_dlsym.h"
+#include "intercept/nvml/nvml.h"
 
 // The three ways to a driver function: link-time binding finds our exported hook before the
 // driver's; dlsym on the driver's handle and cuGetProcAddress are answered here.
@@ -88,6 +91,28 @@ void* DriverAnswer(const DriverTable& driver, const HookRow& row, cuuint64_t fla
   return result == CUDA_SUCCESS ? entry : nullptr;
 }
 
+// Every function of the driver that this library was written with.
+constexpr std::string_view kKnownBases[] = {
+#define CU_EXPORT(symbol, base, version, per_thread) #base,
+#include "common/cuda/exports.def"
+#undef CU_EXPORT
+};
+
+bool IsKnown(std::string_view base) {
+  for (const std::string_view known : kKnownBases) {
+    if (known == base) return true;
+  }
+  return false;
+}
+
+// A runtime that is newer than this library asks for many functions and uses few, so nobody is told
+// unless he asks. One line for each name.
+void TellUnseen(const char* symbol, const char* why) {
+  const char* verbose = getenv("SLUICE_VERBOSE");
+  if (verbose == nullptr || strcmp(verbose, "1") != 0) return;
+  Line().Text("passes through unseen, because ").Text(why).Text(": ").Text(symbol, 128).PrintOnce();
+}
+
 }  // namespace
 
 void* HookForEntry(const char* symbol, void* entry, cuuint64_t flags) {
@@ -100,7 +125,10 @@ void* HookForEntry(const char* symbol, void* entry, cuuint64_t flags) {
     if (EntryOf(*driver, row.offset) == entry) return HookNamed(row.symbol);
     hooked = true;
   }
-  if (!hooked) return entry;
+  if (!hooked) {
+    if (!base.empty() && !IsKnown(base)) TellUnseen(symbol, "it is newer than the library");
+    return entry;
+  }
   // A driver may answer with other addresses than its exported ones. Then the variant is recognised
   // by asking for it: the same address for the version that introduced it. Never by its name or by
   // being the newest: a wrong variant has the wrong arguments.
@@ -123,7 +151,9 @@ constinit std::atomic<void* (*)(void*, const char*)> g_dlsym{nullptr};
 
 #if defined(__x86_64__)
 constexpr const char* kDlsymVersion = "GLIBC_2.2.5";
+constexpr const char* kDlmopenVersion = "GLIBC_2.3.4";
 #else
+constexpr const char* kDlmopenVersion = "GLIBC_2.17";
 constexpr const char* kDlsymVersion = "GLIBC_2.17";
 #endif
 
@@ -155,8 +185,14 @@ struct DlsymDecision {
 extern "C" __attribute__((visibility("hidden"))) DlsymDecision SluiceDecideDlsym(void* library,
                                                                                  const char* name) {
   const DlsymDecision pass{nullptr, reinterpret_cast<void*>(Dlsym())};
-  if (name == nullptr || name[0] != 'c' || name[1] != 'u' || pass.real == nullptr) return pass;
+  if (name == nullptr || pass.real == nullptr) return pass;
   if (library == RTLD_NEXT || library == RTLD_DEFAULT) return pass;
+  if (strncmp(name, "nvml", 4) == 0) {
+    void* found = sluice::RealDlsym(library, name);
+    if (found == nullptr) return pass;
+    return {sluice::NvmlHookFor(name, found), pass.real};
+  }
+  if (name[0] != 'c' || name[1] != 'u') return pass;
   const sluice::HookRow* row = sluice::RowNamed(name);
   if (row == nullptr) return pass;
   // Only the driver's own function is replaced; a library that happens to have one of that name
@@ -167,4 +203,23 @@ extern "C" __attribute__((visibility("hidden"))) DlsymDecision SluiceDecideDlsym
   const sluice::DriverTable* driver = sluice::LoadedDriver(false);
   if (driver == nullptr || sluice::EntryOf(*driver, row->offset) != found) return pass;
   return {sluice::HookNamed(row->symbol), pass.real};
+}
+
+/// Called by the assembly stub that is our exported dlmopen, which then jumps to what this returns:
+/// the C library's own. In another namespace this library is not in front of the driver.
+extern "C" __attribute__((visibility("hidden"))) void* SluiceSeeDlmopen(Lmid_t space,
+                                                                        const char* file, int) {
+  const char* name = file == nullptr ? nullptr : strrchr(file, '/');
+  name = name == nullptr ? file : name + 1;
+  if (space != LM_ID_BASE && name != nullptr &&
+      (strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcudart.so", 12) == 0)) {
+    sluice::Line()
+        .Text("the program loads ")
+        .Text(name, 128)
+        .Text(
+            " into a namespace of its own (dlmopen): what it takes of the GPU there is neither "
+            "limited nor seen")
+        .PrintOnce();
+  }
+  return dlvsym(RTLD_NEXT, "dlmopen", kDlmopenVersion);
 }

@@ -15,8 +15,11 @@ enum class Thing : uint8_t {
                // when that was destroyed), IPC
   kPhysical,   // CUmemGenericAllocationHandle; `link` is the memory, `refs` how often it was given
                // out
-  kMapping,    // a mapped range, by its start; `link` is the memory
-  kMemory,     // physical memory, by a number of ours: it outlives its handles, which come again
+  kMapping,    // a mapped range, by its start; `link` is the memory. `refs` 0: not mapped any more,
+               // because the pool has the memory back
+  kMemory,     // physical memory, by a number of ours: it outlives its handles, which come again.
+               // `link`: of how many units of the pool it is made; 0: the driver's
+  kPiece,      // one of these units, by PieceKey; `link` is its address in the arena
   kHost,       // pinned or registered host memory
   kPool,       // CUmemoryPool; `link` is a PoolKind, `bytes` what is used of it, `high` the most
   kGraphExec,  // an instantiated graph; `link` is what launches of it are recorded as
@@ -26,6 +29,13 @@ enum class Thing : uint8_t {
 
 inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
 inline uint64_t KeyOf(unsigned long long handle) { return handle; }  // NOLINT(google-runtime-int)
+
+/// The handle of physical memory that is made of the pool's units. The driver's are addresses or
+/// small numbers.
+inline constexpr uint64_t kLeasedHandle = uint64_t{0x51} << 56;
+inline bool IsLeasedHandle(uint64_t handle) { return handle >> 56 == 0x51; }
+
+inline uint64_t PieceKey(uint64_t memory, uint32_t piece) { return memory << 24 | piece; }
 
 /// Who serves a memory pool's allocations.
 enum PoolKind : uint64_t {
@@ -42,7 +52,15 @@ struct Holding {
   uint32_t refs;    // handles that the program has of it
   uint32_t mapped;  // kMemory: ranges it is mapped in; its `refs` are its handles
   Thing thing;
+  uint64_t context = 0;  // with whose end the driver takes it back; 0: with none's
 };
+
+/// Pools and physical memory outlive every context; so do a pool's blocks, which have a `link`.
+inline bool EndsWithContext(const Holding& holding) {
+  return holding.thing == Thing::kArray || holding.thing == Thing::kGraphExec ||
+         holding.thing == Thing::kExternal ||
+         (holding.thing == Thing::kPointer && holding.link == 0);
+}
 
 /// Everything that the program holds outside the arena: what to give back when it lets go of a
 /// handle that says nothing of its size. Not thread-safe: the caller holds a lock. Open addressing,

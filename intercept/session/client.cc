@@ -17,12 +17,17 @@ namespace {
 // For a request of another thread that is answered at once.
 constexpr uint64_t kEndPatienceNs = 100'000'000;
 
+// As long as a request waits for a daemon that died; then others look again now and then.
+constexpr uint64_t kPartingMs = 30'000;
+constexpr uint64_t kLookAgainNs = 10'000'000'000;
+
 }  // namespace
 
-void Client::Configure(const DriverTable* driver, const char* socket_path, bool poison) {
+void Client::Configure(const DriverTable* driver, const char* socket_path,
+                       const Settings& settings) {
   driver_ = driver;
   socket_path_ = socket_path;
-  poison_ = poison;
+  settings_ = settings;
   state_.store(State::kIdle, std::memory_order_release);
 }
 
@@ -36,6 +41,8 @@ void Client::AfterForkInChild() {
   if (!untouched) {
     session_.ForgetInChild();
     state_.store(State::kForked, std::memory_order_release);
+  } else if (session_.parting()) {
+    session_.ForgetInChild();
   }
   request_lock_.ForgetHolder();
   send_lock_.ForgetHolder();
@@ -58,7 +65,7 @@ CUresult Client::EnsureSession() {
       CUresult result = OpenSession(device);
       if (result == CUDA_SUCCESS) {
         result = DeclareOutside();
-        if (result != CUDA_SUCCESS) CloseSessionLocked();
+        if (result != CUDA_SUCCESS) CloseSessionLocked(true);
       }
       // Only now do others find a session.
       if (result == CUDA_SUCCESS) StartSession();
@@ -78,9 +85,25 @@ CUresult Client::EnsureSession() {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+// The last session of this process ended while no daemon was there.
+bool Client::Parted() {
+  if (!session_.parting()) return true;
+  const bool patient = NowNs() >= next_resume_ns_;
+  if (session_.AwaitParted(socket_path_, &resume_frame_, patient ? kPartingMs : 1)) {
+    next_resume_ns_ = 0;
+    return true;
+  }
+  if (patient) {
+    next_resume_ns_ = NowNs() + kLookAgainNs;
+    Line().Text("no GPU memory for this process: the daemon has not come back yet").Print();
+  }
+  return false;
+}
+
 CUresult Client::OpenSession(CUdevice device) {
+  if (!Parted()) return CUDA_ERROR_OUT_OF_MEMORY;
   Line why;
-  bool ok = session_.Open(*driver_, socket_path_, device, why);
+  bool ok = session_.Open(*driver_, socket_path_, device, &resume_frame_, why);
   if (ok && gate_ == nullptr) {
     gate_ = static_cast<GateMemory*>(MapMemory(sizeof(GateMemory)));
   }
@@ -90,7 +113,7 @@ CUresult Client::OpenSession(CUdevice device) {
          open_releases_.Init(session_.units());
     if (!ok) {
       why.Text("the host is out of memory");
-      session_.Close(*driver_);
+      static_cast<void>(session_.Close(*driver_, true));
     }
   }
   if (!ok) {
@@ -138,7 +161,9 @@ void Client::EndSession() {
     backoff.Pause();
     acquired = request_lock_.TryAcquire();
   }
+  bool away = false;
   if (!acquired) {
+    away = state_.load(std::memory_order_acquire) == State::kAway;
     // Another thread waits for the daemon, maybe without end, and a program may be exiting: that
     // thread's context is gone, so it gets no answer. What is held is free with the process.
     for (State from : {State::kReady, State::kAway}) {
@@ -147,14 +172,18 @@ void Client::EndSession() {
     session_.GiveUp();
     request_lock_.Acquire();
   }
-  EndSessionLocked();
+  EndSessionLocked(away);
   request_lock_.Release();
 }
 
-void Client::EndSessionLocked() {
+// `away`: no daemon was there when somebody who waited for it was sent home.
+void Client::EndSessionLocked(bool away) {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady && state != State::kAway && state != State::kLost) return;
-  if (state == State::kReady && !many_contexts_) {
+  const bool unmapped = EndLeased();
+  const bool clean = unmapped && !many_contexts_;
+  ForgetContext(context_);
+  if (state == State::kReady && clean) {
     {
       const LockGuard inner(state_lock_);
       arena_.Abandon();
@@ -166,16 +195,20 @@ void Client::EndSessionLocked() {
     }
     while (ReleaseUnits(~0u) > 0) {
     }
-    ForgetContextOutside();
+    UnchargeAll();
     // A job that leaves with something on its account is waited for until its process is gone.
     const LockGuard sending(send_lock_);
     SendUnsent(true);
   }
+  away = away || state_.load(std::memory_order_acquire) == State::kAway;
   state_.store(State::kIdle, std::memory_order_release);
-  CloseSessionLocked();
+  const bool heard = CloseSessionLocked(clean);
+  // Nothing is mapped any more: the next daemon may lend all of it as soon as it is there.
+  next_resume_ns_ = 0;
+  if (away || (!heard && state == State::kReady)) session_.Part(socket_path_, &resume_frame_);
 }
 
-void Client::CloseSessionLocked() {
+bool Client::CloseSessionLocked(bool clean) {
   {
     const LockGuard guard(outside_lock_);
     for (size_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
@@ -194,7 +227,7 @@ void Client::CloseSessionLocked() {
     open_releases_.FreeMemory();
     stream_generation_.fetch_add(1, std::memory_order_relaxed);
   }
-  session_.Close(*driver_);
+  return session_.Close(*driver_, clean);
 }
 
 void Client::MarkLost(const char* reason) {

@@ -17,6 +17,7 @@
 #include "intercept/outside/holdings.h"
 #include "intercept/session/open_releases.h"
 #include "intercept/session/session.h"
+#include "intercept/streams/open_captures.h"
 #include "intercept/streams/stream_table.h"
 
 namespace sluice {
@@ -38,9 +39,16 @@ class Client {
  public:
   constexpr Client() = default;
 
+  struct Settings {
+    /// What is freed is overwritten.
+    bool poison = false;
+    /// Physical memory that the program may export comes from the pool, too. It cannot be exported
+    /// then: nothing would tell when the last importer is done with it.
+    bool lease_exportable = false;
+  };
   /// `socket_path` outlives the client. Empty: nobody granted this process anything, so it gets no
   /// memory.
-  void Configure(const DriverTable* driver, const char* socket_path, bool poison);
+  void Configure(const DriverTable* driver, const char* socket_path, const Settings& settings);
   /// False: every hook passes its call to the driver and does nothing else.
   bool engaged() const {
     const State state = state_.load(std::memory_order_acquire);
@@ -116,6 +124,12 @@ class Client {
   CUresult MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
                        CUmemGenericAllocationHandle handle, unsigned long long flags);
   CUresult UnmapPhysical(CUdeviceptr address, size_t bytes);
+  CUresult ExportPhysical(void* shareable, CUmemGenericAllocationHandle handle,
+                          CUmemAllocationHandleType type, unsigned long long flags);
+  CUresult PhysicalProperties(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle);
+  /// CUDA_SUCCESS: the driver may be asked.
+  CUresult BindMulticast(CUmemGenericAllocationHandle handle);
+  CUresult ShareRange(CUdeviceptr address, size_t bytes);
 
   // Memory pools.
   CUresult PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props);
@@ -161,6 +175,12 @@ class Client {
     }
     return result;
   }
+  template <class Issue>
+  CUresult EndOtherContext(CUcontext context, Issue issue) {
+    const CUresult result = FreeOutside(Thing::kContext, context, issue);
+    if (result == CUDA_SUCCESS && context != nullptr) ForgetContext(context);
+    return result;
+  }
   CUresult PrimaryContextRetain(CUcontext* out, CUdevice device);
   CUresult ContextDestroy(CUcontext context);
   CUresult PrimaryContextReset(CUdevice device);
@@ -170,19 +190,18 @@ class Client {
   // Stream capture. What is called on a capturing stream goes into a graph and does not happen: it
   // passes through untouched, unseen and unmarked.
   template <class Issue>
-  CUresult CaptureBegin(Issue issue) {
-    // Counted before it begins: who finds none need not ask the driver about a stream.
-    captures_.fetch_add(1, std::memory_order_seq_cst);
+  CUresult CaptureBegin(CUstream stream, Issue issue) {
+    captures_.Add();
     const CUresult result = issue();
-    if (result != CUDA_SUCCESS) captures_.fetch_sub(1, std::memory_order_seq_cst);
+    result == CUDA_SUCCESS ? captures_.Began(stream, CurrentContext()) : captures_.Remove();
     return result;
   }
   template <class Issue>
   CUresult CaptureEnd(CUstream stream, Issue issue) {
     const bool before = Capturing(stream);
     const CUresult result = issue();
-    // A failure may have ended it, or not. One too many costs a question per call, no more.
-    if (before && !Capturing(stream)) captures_.fetch_sub(1, std::memory_order_seq_cst);
+    // A failure may have ended it, or not.
+    if (before && !Capturing(stream)) captures_.Ended(stream, CurrentContext());
     return result;
   }
 
@@ -196,8 +215,12 @@ class Client {
   /// A graph is one launch, whatever is in it.
   template <class Issue>
   CUresult LaunchGraph(CUgraphExec exec, CUstream stream, Issue issue) {
-    const CUresult result = LaunchAs(has_session() ? GraphId(exec) : 0, stream, issue);
-    if (result == CUDA_SUCCESS && TakePending(exec)) SettleFirstLaunch();
+    if (!has_session()) return LaunchAs(0, stream, issue);
+    if (const CUresult refused = ChargeLaunch(exec, stream); refused != CUDA_SUCCESS) {
+      return refused;
+    }
+    const CUresult result = LaunchAs(GraphId(exec), stream, issue);
+    if (TakePending(exec, result == CUDA_SUCCESS)) SettleLaunch();
     return result;
   }
   template <class Issue>
@@ -205,7 +228,7 @@ class Client {
     const uint64_t need = GraphNeed(graph, 0);
     if (need > 0) return GraphWithMemory(exec, graph, need, issue);
     const CUresult result = issue();
-    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph, 0);
+    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph, 0, 0);
     return result;
   }
   CUresult GraphExecDestroy(CUgraphExec exec);
@@ -227,6 +250,13 @@ class Client {
     kFailed,  // could not be had: allocations fail
     kForked,  // a child of the process that has the session
   };
+  /// What an allocation asks of the arena.
+  struct Want {
+    uint32_t granules;
+    uint32_t slot = kNoSlot;  // kNoSlot: for any stream
+    bool sync = false;        // freeing it synchronises
+    bool whole_unit = false;  // one unit from its bound; `granules` is not looked at
+  };
   struct Ticket {
     CUstream stream;
     uint64_t function;
@@ -247,8 +277,9 @@ class Client {
   CUresult OpenSession(CUdevice device);
   void StartSession();
   void EndSession();
-  void EndSessionLocked();
-  void CloseSessionLocked();
+  bool Parted();
+  void EndSessionLocked(bool away);
+  bool CloseSessionLocked(bool clean);
   void MarkLost(const char* reason);
   bool ApplyPending();
   void PublishHeld();
@@ -268,14 +299,18 @@ class Client {
   // client_memory.cc
   CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
   CUresult AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out);
-  CUresult LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out);
-  CUresult AllocateWithoutDaemon(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out);
-  bool TryAllocate(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out, bool* mark_due);
+  bool MoreThanPool(size_t bytes) const;
+  CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
+  CUresult AllocateWithoutDaemon(const Want& want, CUdeviceptr* out);
+  bool TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due);
+  void FreeFound(uint32_t id, bool done);
   bool MayFitAfterDrain(uint32_t units) const;
   CUdeviceptr AddressOf(const Block& block) const;
   uint32_t FindLiveAt(CUdeviceptr address) const;
   bool OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
   void Poison(const Block& block, CUstream stream);
+
+  void HideHandleTypes(void* value, CUpointer_attribute attribute, CUdeviceptr address);
 
   // client_driver_memory.cc
   uint64_t PoolsReserved();
@@ -288,9 +323,10 @@ class Client {
 
   // client_graphs.cc
   uint64_t GraphNeed(CUgraph graph, int depth);
-  bool TakePending(CUgraphExec exec);
-  void SettleFirstLaunch();
-  void KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t pending);
+  CUresult ChargeLaunch(CUgraphExec exec, CUstream stream);
+  bool TakePending(CUgraphExec exec, bool launched);
+  void SettleLaunch();
+  void KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t need, uint64_t pending);
   uint64_t GraphHash(CUgraph graph);
   uint64_t GraphId(CUgraphExec exec);
 
@@ -316,10 +352,25 @@ class Client {
   void Count(protocol::Family family, int64_t change);
   void SendUnsent(bool wait = false);
   CUresult DeclareOutside();
-  void ForgetContextOutside();
+  void ForgetContext(CUcontext context);
+  void UnchargeAll();
   uint64_t OutsideInLimit() const;
   void KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, protocol::Family family);
   void DropMemory(uint64_t memory, bool mapping);
+
+  // client_leased.cc
+  bool Leasable(const CUmemAllocationProp& prop, size_t bytes) const;
+  CUresult LeasePhysical(CUmemGenericAllocationHandle* handle, size_t bytes);
+  CUresult MapLeased(CUdeviceptr address, size_t bytes, size_t offset,
+                     CUmemGenericAllocationHandle handle, unsigned long long flags);
+  void FreePieces(uint64_t memory, uint32_t pieces, bool used);
+  bool KeepPiece(uint64_t memory, uint32_t piece, CUdeviceptr at, uint64_t session);
+  CUresult MapPiece(CUdeviceptr address, uint64_t memory, uint32_t piece);
+  CUresult UnmapPieces(CUdeviceptr address, size_t bytes, uint64_t unit);
+  bool IsLeasedMapping(const Holding& mapping);
+  bool TouchesLeased(CUdeviceptr address, size_t bytes);
+  CUresult UnmapOneByOne(CUdeviceptr address, size_t bytes);
+  bool EndLeased();
 
   // client_streams.cc
   CUresult SlotOf(CUstream stream, uint32_t* slot);
@@ -348,7 +399,7 @@ class Client {
     CUresult result = issue();
     // Drivers differ in when they reserve. What they have not by now comes with the first launch.
     const uint64_t taken = GraphsReserved() - before;
-    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph, need > taken ? need - taken : 0);
+    if (result == CUDA_SUCCESS) KeepGraph(*exec, graph, need, need > taken ? need - taken : 0);
     if (SettleLocked(true) != CUDA_SUCCESS && result == CUDA_SUCCESS) {
       // They reserve in steps, and for the last one there is no room.
       Holding gone{};
@@ -384,7 +435,7 @@ class Client {
   std::atomic<bool> opening_{false};
   const DriverTable* driver_ = nullptr;
   const char* socket_path_ = nullptr;
-  bool poison_ = false;
+  Settings settings_;
 
   Lock request_lock_;
   Lock send_lock_;
@@ -394,7 +445,7 @@ class Client {
 
   Session session_;
   CUcontext context_ = nullptr;  // in which the session was opened
-  bool many_contexts_ = false;
+  std::atomic<bool> many_contexts_{false};
   CUmemoryPool default_pool_ = nullptr;
   std::atomic<uint64_t> stream_generation_{0};  // handles remembered before may have been reused
 
@@ -422,8 +473,11 @@ class Client {
   std::atomic<uint64_t> pools_charged_{0};   // changed under settle_lock_
   std::atomic<uint64_t> graphs_charged_{0};  // the same
 
-  uint64_t memories_made_ = 0;              // under outside_lock_
-  std::atomic<uint32_t> captures_{0};       // that are open, at least
+  uint64_t memories_made_ = 0;  // under outside_lock_
+  uint32_t leased_pieces_ = 0;  // the same, and the next two: units that are handed out
+  bool leased_ever_ = false;    // as physical memory
+  uint64_t sessions_ended_ = 0;
+  OpenCaptures captures_;
   Holdings holdings_;                       // under outside_lock_
   std::atomic<uint64_t> outside_bytes_{0};  // charged, contexts apart
   // By family, under outside_lock_. Charged: as the daemon has it; contexts are counted. Unsent: of

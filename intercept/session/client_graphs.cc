@@ -67,16 +67,54 @@ uint64_t Client::GraphNeed(CUgraph graph, int depth) {
   return need;
 }
 
-void Client::KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t pending) {
-  Keep({KeyOf(exec), pending, 0, GraphHash(graph), 0, 1, 0, Thing::kGraphExec});
+void Client::KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t need, uint64_t pending) {
+  Keep({KeyOf(exec), pending, need, GraphHash(graph), 0, 1, 0, Thing::kGraphExec});
 }
 
-// True when something of it was still pending: its first launch has taken that.
-bool Client::TakePending(CUgraphExec exec) {
+// The driver takes memory for a graph when it is launched, from what earlier ones have left or
+// anew: two graphs that shared it one after the other need it twice when they run side by side. So
+// all that a launch may take is asked for before, and what it did not take is given back behind it.
+// A launch of a graph without memory of its own, or into a capture, takes nothing.
+CUresult Client::ChargeLaunch(CUgraphExec exec, CUstream stream) {
+  constexpr uint64_t kStep = 2 << 20;  // in which drivers reserve
+  {
+    const LockGuard guard(outside_lock_);
+    const Holding* known = holdings_.Find(Thing::kGraphExec, KeyOf(exec));
+    if (known == nullptr || known->high == 0) return CUDA_SUCCESS;
+  }
+  if (Capturing(stream)) return CUDA_SUCCESS;
+  const LockGuard settling(settle_lock_);
+  for (bool trimmed = false;; trimmed = true) {
+    uint64_t more = 0;
+    {
+      const LockGuard guard(outside_lock_);
+      const Holding* known = holdings_.Find(Thing::kGraphExec, KeyOf(exec));
+      if (known == nullptr) return CUDA_SUCCESS;
+      const uint64_t most = (known->high + kStep - 1) / kStep * kStep;
+      if (most > known->bytes) more = most - known->bytes;
+    }
+    const CUresult result = more == 0 ? CUDA_SUCCESS : Charge(protocol::Family::kGraph, more);
+    if (result == CUDA_SUCCESS) {
+      graphs_charged_ += more;
+      const LockGuard guard(outside_lock_);
+      Holding* known = holdings_.Find(Thing::kGraphExec, KeyOf(exec));
+      if (known != nullptr) known->bytes += more;
+      return CUDA_SUCCESS;
+    }
+    if (trimmed || captures_.load() > 0) return result;
+    // What the driver keeps for later launches may be all that is needed.
+    static_cast<void>(driver_->cuDeviceGraphMemTrim(session_.device()));
+    static_cast<void>(SettleLocked(false));
+  }
+}
+
+// True when something of it was pending: the launch has taken that, or what it needed of it. One
+// that failed has taken nothing; what the first one needs stays charged.
+bool Client::TakePending(CUgraphExec exec, bool launched) {
   const LockGuard guard(outside_lock_);
   Holding* known = holdings_.Find(Thing::kGraphExec, KeyOf(exec));
   if (known == nullptr || known->bytes == 0) return false;
-  known->bytes = 0;
+  if (launched || known->bytes > known->high) known->bytes = launched ? 0 : known->high;
   return true;
 }
 
@@ -89,7 +127,7 @@ uint64_t Client::GraphId(CUgraphExec exec) {
 // The driver has reserved what the graph needs, in its own steps, and cannot be told to undo it:
 // where the account has no room for the last step, the job has that much more than it is charged
 // for.
-void Client::SettleFirstLaunch() {
+void Client::SettleLaunch() {
   const LockGuard settling(settle_lock_);
   static_cast<void>(SettleLocked(true));
 }

@@ -63,40 +63,47 @@ CUresult Client::AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags) {
                       [=, this] { return driver_->cuMemAllocManaged(out, bytes, flags); });
 }
 
-bool Client::TryAllocate(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out,
-                         bool* mark_due) {
+bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   const LockGuard guard(state_lock_);
-  const uint32_t id = arena_.Allocate(granules, slot, session_.marks());
+  const uint32_t id = want.whole_unit ? arena_.AllocateUnit(session_.marks())
+                                      : arena_.Allocate(want.granules, want.slot, session_.marks());
   if (id == kNoBlock) return false;
-  if (sync) arena_.SetSync(id);
+  if (want.sync) arena_.SetSync(id);
   const Block& block = arena_.block(id);
   const uint64_t bytes = uint64_t{block.size} << kGranuleShift;
   *out = AddressOf(block);
-  Record(protocol::OpKind::kAlloc, sync ? 0 : slot, 0, bytes);
+  Record(protocol::OpKind::kAlloc, want.sync ? 0 : want.slot, 0, bytes);
   session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                           std::memory_order_relaxed);
   if (arena_.live_granules() > used_high_granules_) used_high_granules_ = arena_.live_granules();
-  if (slot < kNoSlot) {
-    streams_[slot].bytes += bytes;
-    *mark_due = streams_.Due(slot, 0);
+  if (want.slot < kNoSlot) {
+    streams_[want.slot].bytes += bytes;
+    *mark_due = streams_.Due(want.slot, 0);
   }
   return true;
 }
 
+bool Client::MoreThanPool(size_t bytes) const {
+  if (bytes <= session_.pool_bytes()) return false;
+  Line()
+      .Text("out of memory: ")
+      .Bytes(bytes)
+      .Text(" in one block are more than the whole pool of ")
+      .Bytes(session_.pool_bytes())
+      .PrintOnce();
+  return true;
+}
+
 CUresult Client::AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out) {
-  if (bytes > session_.pool_bytes()) {
-    Line()
-        .Text("out of memory: ")
-        .Bytes(bytes)
-        .Text(" in one block are more than the whole pool of ")
-        .Bytes(session_.pool_bytes())
-        .PrintOnce();
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  const auto granules = static_cast<uint32_t>((bytes + kGranuleBytes - 1) >> kGranuleShift);
+  if (MoreThanPool(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  Want want{};
+  want.granules = static_cast<uint32_t>((bytes + kGranuleBytes - 1) >> kGranuleShift);
+  want.slot = slot;
+  want.sync = sync;
   bool mark_due = false;
-  if (!TryAllocate(granules, slot, sync, out, &mark_due)) {
-    return LeaseFor(granules, slot, sync, out);
+  if (!TryAllocate(want, out, &mark_due)) {
+    const uint32_t units = (want.granules + arena_.unit_granules() - 1) / arena_.unit_granules();
+    return LeaseFor(want, units, out);
   }
   if (mark_due) static_cast<void>(Mark(slot, false));
   return CUDA_SUCCESS;
@@ -109,24 +116,23 @@ bool Client::MayFitAfterDrain(uint32_t units) const {
   return (live_units + units) * session_.unit_bytes() <= session_.LimitBytes();
 }
 
-CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdeviceptr* out) {
+// `units`: to ask for. In one run, unless it is whole units that are wanted.
+CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
   const LockGuard guard(request_lock_);
-  const uint32_t units = (granules + arena_.unit_granules() - 1) / arena_.unit_granules();
   bool drained = false;
   bool mark_due = false;
   // What is granted here may be taken by another thread before we look; a few rounds settle that.
   for (int round = 0; round < 16; ++round) {
-    if (TryAllocate(granules, slot, sync, out, &mark_due)) {
-      if (mark_due) static_cast<void>(Mark(slot, false));
+    if (TryAllocate(want, out, &mark_due)) {
+      if (mark_due) static_cast<void>(Mark(want.slot, false));
       return CUDA_SUCCESS;
     }
     const State state = state_.load(std::memory_order_acquire);
-    if (state != State::kReady && !Resume()) {
-      return AllocateWithoutDaemon(granules, slot, sync, out);
-    }
+    if (state != State::kReady && !Resume()) return AllocateWithoutDaemon(want, out);
     protocol::Lease lease{};
     lease.header = MakeHeader(protocol::FrameType::kLease, sizeof lease, 0);
-    lease.units = lease.contiguous = units;
+    lease.units = units;
+    lease.contiguous = want.whole_unit ? 1 : units;
     Answer answer;
     send_lock_.Acquire();
     const Answer::Kind kind = Request(&lease.header, &answer);
@@ -142,7 +148,7 @@ CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdevicep
       // with it, it may do as it is, or can be given back in exchange for a run that fits.
       drained = true;
       static_cast<void>(Drain());
-      if (TryAllocate(granules, slot, sync, out, &mark_due)) return CUDA_SUCCESS;
+      if (TryAllocate(want, out, &mark_due)) return CUDA_SUCCESS;
       if (answer.code == protocol::DenyCode::kOverLimit) {
         while (ReleaseUnits(~0u) > 0) {
         }
@@ -157,12 +163,10 @@ CUresult Client::LeaseFor(uint32_t granules, uint32_t slot, bool sync, CUdevicep
 }
 
 // What is free on other streams is all there is.
-CUresult Client::AllocateWithoutDaemon(uint32_t granules, uint32_t slot, bool sync,
-                                       CUdeviceptr* out) {
+CUresult Client::AllocateWithoutDaemon(const Want& want, CUdeviceptr* out) {
   bool mark_due = false;
   static_cast<void>(Drain());
-  return TryAllocate(granules, slot, sync, out, &mark_due) ? CUDA_SUCCESS
-                                                           : CUDA_ERROR_OUT_OF_MEMORY;
+  return TryAllocate(want, out, &mark_due) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void Client::Poison(const Block& block, CUstream stream) {
@@ -190,7 +194,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
   // Inside a capture only allocations of the graph itself can be freed.
   if (Capturing(stream)) return CUDA_ERROR_INVALID_VALUE;
-  if (poison_) {
+  if (settings_.poison) {
     Block block{};
     {
       const LockGuard guard(state_lock_);
@@ -247,22 +251,28 @@ CUresult Client::Free(CUdeviceptr address) {
   if (block.sync && !captured) {
     if (const CUresult result = driver_->cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
   }
-  if (poison_ && !captured) Poison(block, nullptr);
+  if (settings_.poison && !captured) Poison(block, nullptr);
   const CUcontext context = block.sync ? CurrentContext() : nullptr;
   const LockGuard guard(state_lock_);
   const uint32_t id = FindLiveAt(address);
   if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
-  Record(protocol::OpKind::kFree, 0, 0, uint64_t{block.size} << kGranuleShift);
   ForgetPoolBlock(address);
-  if (captured) {
-    arena_.FreeOnStream(id, kNoSlot, 0);
-  } else {
+  FreeFound(id, !captured);
+  if (!captured && block.sync) CollectContext(context, free_seq);
+  return CUDA_SUCCESS;
+}
+
+// A block that belonged to no stream. `done`: the GPU is; else it waits for the next time that the
+// whole context can be synchronised. state_lock_ is held.
+void Client::FreeFound(uint32_t id, bool done) {
+  Record(protocol::OpKind::kFree, 0, 0, uint64_t{arena_.block(id).size} << kGranuleShift);
+  if (done) {
     arena_.FreeSynced(id);
-    if (block.sync) CollectContext(context, free_seq);
+  } else {
+    arena_.FreeOnStream(id, kNoSlot, 0);
   }
   session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                           std::memory_order_relaxed);
-  return CUDA_SUCCESS;
 }
 
 }  // namespace sluice

@@ -94,33 +94,41 @@ void Client::Uncharge(Family family, uint64_t bytes) {
 }
 
 // send_lock_ is held. `wait`: until the daemon takes it; else what it does not take now stays for
-// later.
+// later. A context is a frame of its own: the daemon knows what one costs.
 void Client::SendUnsent(bool wait) {
   if (state_.load(std::memory_order_acquire) != State::kReady || !Accounted()) return;
-  for (uint32_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
+  for (uint32_t family = 0; family < protocol::kMaxOutsideFamilies;) {
     const bool counted = family >= kFirstCounted;
     protocol::Uncharge frame{};
     static_assert(sizeof(protocol::Count) == sizeof frame);
+    uint64_t said = 0;
     {
       const LockGuard guard(outside_lock_);
-      if (unsent_[family] == 0) continue;
-      frame.bytes = counted ? counted_[family - kFirstCounted].load() : unsent_[family];
-      unsent_[family] = 0;
+      uint64_t& unsent = unsent_[family];
+      if (unsent == 0) {
+        ++family;
+        continue;
+      }
+      said = family == static_cast<uint32_t>(Family::kContext) ? 1 : unsent;
+      frame.bytes = counted ? counted_[family - kFirstCounted].load() : said;
+      unsent -= said;
     }
     frame.header = MakeHeader(counted ? FrameType::kCount : FrameType::kUncharge, sizeof frame, 0);
     frame.family = family;
     if (wait ? session_.Send(&frame.header) == nullptr : session_.TrySend(&frame.header)) continue;
     const LockGuard guard(outside_lock_);
-    unsent_[family] += counted ? 1 : frame.bytes;
+    unsent_[family] += counted ? 1 : said;
     return;
   }
 }
 
 void Client::Keep(const Holding& holding) {
+  Holding kept = holding;
+  if (kept.context == 0 && EndsWithContext(kept)) kept.context = KeyOf(CurrentContext());
   const LockGuard guard(outside_lock_);
   // Without memory for the entry its charge stays until the process ends: too much, never too
   // little.
-  static_cast<void>(holdings_.Insert(holding));
+  static_cast<void>(holdings_.Insert(kept));
 }
 
 bool Client::Forget(Thing thing, uint64_t key, Holding* out) {
@@ -162,12 +170,12 @@ void Client::KeepCounted(Thing thing, uint64_t key, uint64_t bytes, Family famil
   Count(family, static_cast<int64_t>(bytes));
 }
 
-// What was there before the session: contexts of which it can only be in one, and what outlives a
-// context. Without room for it the job gets no session. request_lock_ is held.
+// What was there before the session: contexts of which it can only be in one, what those have, and
+// what outlives a context. Without room for it the job gets no session. request_lock_ is held.
 CUresult Client::DeclareOutside() {
   Holding own{};
   static_cast<void>(Forget(Thing::kContext, KeyOf(context_), &own));
-  uint64_t physical = 0;
+  uint64_t bytes[kFirstCounted] = {};
   uint64_t contexts = 0;
   {
     const LockGuard guard(outside_lock_);
@@ -176,9 +184,8 @@ CUresult Client::DeclareOutside() {
         holding.family = static_cast<uint32_t>(Family::kContext);
         holding.bytes = 1;
         ++contexts;
-      } else if (holding.thing == Thing::kMemory &&
-                 holding.family == static_cast<uint32_t>(Family::kPhysical)) {
-        physical += holding.bytes;
+      } else if (holding.family < kFirstCounted) {
+        bytes[holding.family] += holding.bytes;
       }
     });
   }
@@ -192,38 +199,54 @@ CUresult Client::DeclareOutside() {
     const LockGuard guard(outside_lock_);
     unsent_[static_cast<size_t>(family)] = 1;
   }
-  // Pools belong to no context, either.
-  const uint64_t reserved = PoolsReserved();
-  if (reserved > 0) {
-    if (const CUresult result = ChargeLocked(Family::kPool, reserved); result != CUDA_SUCCESS) {
-      return result;
+  // The driver says what it has for pools and graphs.
+  bytes[static_cast<size_t>(Family::kPool)] = PoolsReserved();
+  bytes[static_cast<size_t>(Family::kGraph)] = GraphsReserved() + GraphsPending();
+  for (uint32_t family = 1; family < kFirstCounted; ++family) {
+    if (bytes[family] == 0) continue;
+    const CUresult result = ChargeLocked(static_cast<Family>(family), bytes[family]);
+    if (result != CUDA_SUCCESS) return result;
+    if (family == static_cast<uint32_t>(Family::kPool)) pools_charged_.store(bytes[family]);
+    if (family == static_cast<uint32_t>(Family::kGraph)) {
+      graphs_charged_.store(bytes[family]);
+      driver_served_.store(true, std::memory_order_relaxed);
     }
-    pools_charged_.store(reserved);
   }
-  return physical == 0 ? CUDA_SUCCESS : ChargeLocked(Family::kPhysical, physical);
+  return CUDA_SUCCESS;
 }
 
-// The session's context is gone, and with it all that belonged to it. Physical memory of the
-// program's own lives on; the next session is charged for it.
-void Client::ForgetContextOutside() {
+// A context is gone, and with it all that belonged to it, whether there is a session or not. What
+// other contexts have stays theirs.
+void Client::ForgetContext(CUcontext context) {
+  captures_.ContextGone(context);
   uint64_t charged[kFirstCounted] = {};
   uint64_t imported = 0;
   {
     const LockGuard guard(outside_lock_);
     holdings_.ForEach([&](Holding& holding) {
-      if (holding.thing == Thing::kContext || holding.thing == Thing::kHost) return;
-      if (holding.family < kFirstCounted) charged[holding.family] += holding.bytes;
-      if (holding.thing == Thing::kMemory) return;
+      if (holding.context != KeyOf(context) || !EndsWithContext(holding)) return;
       if (holding.family == static_cast<uint32_t>(Family::kImported)) imported += holding.bytes;
+      if (holding.family < kFirstCounted) charged[holding.family] += holding.bytes;
       holding.family = 0;  // its handle may still come to be given up
+      if (holding.thing == Thing::kGraphExec) holding.bytes = 0;  // and will take no more
     });
   }
   for (uint32_t family = 1; family < kFirstCounted; ++family) {
     Uncharge(static_cast<Family>(family), charged[family]);
   }
-  Uncharge(Family::kPool, pools_charged_.exchange(0));
-  Uncharge(Family::kGraph, graphs_charged_.exchange(0));
   if (imported > 0) Count(Family::kImported, -static_cast<int64_t>(imported));
+}
+
+// The session ends with its context. What lives on is the next one's to be charged for; a context
+// alone keeps nobody waiting.
+void Client::UnchargeAll() {
+  pools_charged_.store(0);
+  graphs_charged_.store(0);
+  for (uint32_t family = 1; family < kFirstCounted; ++family) {
+    if (family != static_cast<uint32_t>(Family::kContext)) {
+      Uncharge(static_cast<Family>(family), ~uint64_t{0});
+    }
+  }
 }
 
 uint64_t Client::OutsideInLimit() const {

@@ -28,6 +28,7 @@ CUresult Client::CreatePhysical(CUmemGenericAllocationHandle* handle, size_t byt
         .PrintOnce();
     return CUDA_ERROR_NOT_SUPPORTED;
   }
+  if (flags == 0 && Leasable(*prop, bytes)) return LeasePhysical(handle, bytes);
   if (const CUresult result = Charge(Family::kPhysical, bytes); result != CUDA_SUCCESS) {
     return result;
   }
@@ -59,7 +60,11 @@ void Client::DropMemory(uint64_t memory, bool mapping) {
     if (known->mapped > 0 || known->refs > 0) return;
     static_cast<void>(holdings_.Take(Thing::kMemory, memory, &gone));
   }
-  GiveUp(gone);
+  if (gone.link > 0) {
+    FreePieces(memory, static_cast<uint32_t>(gone.link), gone.high > 0);
+  } else {
+    GiveUp(gone);
+  }
 }
 
 CUresult Client::ImportPhysical(CUmemGenericAllocationHandle* handle, void* os_handle,
@@ -70,6 +75,11 @@ CUresult Client::ImportPhysical(CUmemGenericAllocationHandle* handle, void* os_h
 }
 
 CUresult Client::RetainPhysical(CUmemGenericAllocationHandle* handle, void* address) {
+  // What is behind a block is the pool's: with its handle, the program could map and export what is
+  // lent to somebody else later. A driver has none for cuMemAlloc's memory, either.
+  if (has_session() && session_.arena().Contains(reinterpret_cast<uintptr_t>(address))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const CUresult result = driver_->cuMemRetainAllocationHandle(handle, address);
   if (result != CUDA_SUCCESS) return result;
   const LockGuard guard(outside_lock_);
@@ -79,6 +89,11 @@ CUresult Client::RetainPhysical(CUmemGenericAllocationHandle* handle, void* addr
   Holding* known = holdings_.Find(Thing::kMemory, memory);
   if (known == nullptr) return result;
   ++known->refs;
+  if (known->link > 0) {
+    // The program's handle stands for all the units, the driver's for one of them.
+    static_cast<void>(driver_->cuMemRelease(*handle));
+    *handle = kLeasedHandle | memory;
+  }
   // The same handle again, or another one for the same memory.
   Holding* again = holdings_.Find(Thing::kPhysical, *handle);
   if (again != nullptr) {
@@ -103,6 +118,11 @@ CUresult Client::ReleasePhysical(CUmemGenericAllocationHandle handle) {
       }
     }
   }
+  if (IsLeasedHandle(handle)) {
+    if (memory == 0) return CUDA_ERROR_INVALID_VALUE;
+    DropMemory(memory, false);
+    return CUDA_SUCCESS;
+  }
   const CUresult result = driver_->cuMemRelease(handle);
   if (memory == 0) return result;
   if (result == CUDA_SUCCESS) {
@@ -121,6 +141,7 @@ CUresult Client::ReleasePhysical(CUmemGenericAllocationHandle handle) {
 
 CUresult Client::MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
                              CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  if (IsLeasedHandle(handle)) return MapLeased(address, bytes, offset, handle, flags);
   const CUresult result = driver_->cuMemMap(address, bytes, offset, handle, flags);
   if (result != CUDA_SUCCESS) return result;
   uint64_t counted = 0;
@@ -143,6 +164,7 @@ CUresult Client::MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
 }
 
 CUresult Client::UnmapPhysical(CUdeviceptr address, size_t bytes) {
+  if (TouchesLeased(address, bytes)) return UnmapOneByOne(address, bytes);
   const CUresult result = driver_->cuMemUnmap(address, bytes);
   if (result != CUDA_SUCCESS) return result;
   // A range may cover several mappings. Nobody else can map there before this call returns: the

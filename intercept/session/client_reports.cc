@@ -65,20 +65,31 @@ bool Client::OwnAttribute(void* value, CUpointer_attribute attribute, CUdevicept
   }
 }
 
+// Of a mapping of leased memory the driver says what the pool's handles may be exported as.
+void Client::HideHandleTypes(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  if (attribute == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES && TouchesLeased(address, 1)) {
+    *static_cast<uint64_t*>(value) = CU_MEM_HANDLE_TYPE_NONE;
+  }
+}
+
 CUresult Client::PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   if (value != nullptr && has_session() && session_.arena().Contains(address) &&
       OwnAttribute(value, attribute, address)) {
     return CUDA_SUCCESS;
   }
-  return driver_->cuPointerGetAttribute(value, attribute, address);
+  const CUresult result = driver_->cuPointerGetAttribute(value, attribute, address);
+  if (result == CUDA_SUCCESS) HideHandleTypes(value, attribute, address);
+  return result;
 }
 
 CUresult Client::PointerAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                    CUdeviceptr address) {
   const CUresult result = driver_->cuPointerGetAttributes(count, attributes, values, address);
-  if (result == CUDA_SUCCESS && has_session() && session_.arena().Contains(address)) {
-    for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0; result == CUDA_SUCCESS && i < count; ++i) {
+    if (has_session() && session_.arena().Contains(address)) {
       static_cast<void>(OwnAttribute(values[i], attributes[i], address));
+    } else {
+      HideHandleTypes(values[i], attributes[i], address);
     }
   }
   return result;

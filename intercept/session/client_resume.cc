@@ -47,7 +47,7 @@ bool Client::Resume() {
   State ready = State::kReady;
   state_.compare_exchange_strong(ready, State::kAway, std::memory_order_acq_rel);
 
-  const char* error = nullptr;
+  const char* error = nullptr;  // of connecting
   bool said = false;
   Backoff backoff;
   while (true) {
@@ -56,10 +56,14 @@ bool Client::Resume() {
       const LockGuard sending(send_lock_);
       declared_rejected_ = RejectedProfile();
       error = session_.Reconnect(socket_path_);
-      if (error != nullptr) break;
-      static_cast<void>(Declare(declared_rejected_));  // an error shows in the answer
+      if (error != nullptr && error != FrameSocket::kFull) break;
+      if (error == nullptr) static_cast<void>(Declare(declared_rejected_));  // shows in the answer
     }
-    switch (session_.AwaitResumed(patient ? kNoticeMs : kLookMs)) {
+    // The socket is kept, and those who asked before fill its queue: there is room when a daemon
+    // is.
+    if (error != nullptr) SleepNs(kLookMs * 1'000'000);
+    switch (error != nullptr ? Session::Return::kNotYet
+                             : session_.AwaitResumed(patient ? kNoticeMs : kLookMs)) {
       case Session::Return::kBack:
         return Returned(said, declared_rejected_);
       case Session::Return::kRefused:

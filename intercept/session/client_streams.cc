@@ -70,7 +70,7 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
 
 // An error counts as capturing (the legacy stream is unusable while another thread captures).
 bool Client::Capturing(CUstream stream) const {
-  if (captures_.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (captures_.load() == 0) [[likely]]
     return false;
   if (driver_->cuStreamIsCapturing == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -215,7 +215,9 @@ CUresult Client::StreamDestroy(CUstream stream) {
     }
     if (uncovered) static_cast<void>(Mark(slot, true));
   }
+  const CUcontext context = captures_.load() > 0 ? CurrentContext() : nullptr;
   const CUresult result = driver_->cuStreamDestroy_v2(stream);
+  if (captures_.load() > 0 && result == CUDA_SUCCESS) captures_.StreamGone(stream, context);
   if (slot != kNoSlot && result == CUDA_SUCCESS) {
     const LockGuard guard(state_lock_);
     streams_.Retire(slot);
@@ -263,7 +265,7 @@ CUresult Client::ContextSynchronize(CUcontext which) {
 
 CUresult Client::ContextDestroy(CUcontext context) {
   const auto issue = [=, this] { return driver_->cuCtxDestroy_v2(context); };
-  if (!has_session() || context != context_) return FreeOutside(Thing::kContext, context, issue);
+  if (!has_session() || context != context_) return EndOtherContext(context, issue);
   const CUresult result = issue();
   if (result == CUDA_SUCCESS) EndSession();
   return result;
@@ -309,7 +311,7 @@ bool Client::InPrimaryContext(CUdevice device) const {
 CUresult Client::PrimaryContextReset(CUdevice device) {
   const bool ours = InPrimaryContext(device);
   const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxReset_v2(device); };
-  if (!ours) return FreeOutside(Thing::kContext, OtherPrimaryContext(device), issue);
+  if (!ours) return EndOtherContext(OtherPrimaryContext(device), issue);
   const CUresult result = issue();
   if (result == CUDA_SUCCESS) EndSession();
   return result;
@@ -323,7 +325,9 @@ CUresult Client::PrimaryContextRelease(CUdevice device) {
   if (result != CUDA_SUCCESS || PrimaryContextActive(device)) return result;
   if (ours) EndSession();
   Holding gone{};
-  if (other != nullptr && Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
+  if (other == nullptr) return result;
+  ForgetContext(other);
+  if (Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
   return result;
 }
 

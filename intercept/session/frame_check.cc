@@ -40,6 +40,9 @@ const char* CheckFrame(Frame& frame, size_t bytes, size_t fds) {
     case FrameType::kCharged:
       wanted = sizeof(protocol::Charged);
       break;
+    case FrameType::kTold:
+      wanted = sizeof(protocol::Told);
+      break;
     case FrameType::kDeny:
       wanted = sizeof(protocol::Deny);
       if (bytes == wanted) frame.deny.text[protocol::kMaxTextBytes - 1] = 0;

@@ -17,6 +17,7 @@ union Frame {
   protocol::Grant grant;
   protocol::Deny deny;
   protocol::Charged charged;
+  protocol::Told told;
   protocol::Notice notice;
   protocol::Close close;
   protocol::Resumed resumed;

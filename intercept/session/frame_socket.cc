@@ -50,13 +50,15 @@ void FrameFds::CloseAll() {
   count = 0;
 }
 
-const char* FrameSocket::Open(const char* path, int* opened) {
+const char FrameSocket::kFull[] = "the daemon does not answer";
+
+const char* FrameSocket::Open(const char* path, bool wait, int* opened) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path[0] == 0) return "SLUICE_SOCKET names no socket; `sluice run` sets it";
   if (strlen(path) >= sizeof(address.sun_path)) return "the path is too long for a socket";
   memcpy(address.sun_path, path, strlen(path) + 1);
-  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0);
   if (fd >= 0 && fd <= STDERR_FILENO) {
     // The program closed a standard file; what it prints there must not go to the daemon.
     const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -76,8 +78,10 @@ const char* FrameSocket::Open(const char* path, int* opened) {
     if (error == ENOENT) return "there is no such socket";
     if (error == ECONNREFUSED) return "nobody listens there";
     if (error == EACCES || error == EPERM) return "permission denied";
-    return error == EAGAIN ? "the daemon does not answer" : "the connection failed";
+    return error == EAGAIN ? kFull : "the connection failed";
   }
+  // Only connecting must not wait.
+  if (!wait) fcntl(fd, F_SETFL, 0);
   *opened = fd;
   return nullptr;
 }
@@ -85,13 +89,19 @@ const char* FrameSocket::Open(const char* path, int* opened) {
 const char* FrameSocket::Connect(const char* path) {
   const ErrnoKeeper keeper;
   hung_up_.store(false, std::memory_order_relaxed);
-  return Open(path, &fd_);
+  return Open(path, true, &fd_);
+}
+
+const char* FrameSocket::ConnectNow(const char* path) {
+  const ErrnoKeeper keeper;
+  hung_up_.store(false, std::memory_order_relaxed);
+  return Open(path, false, &fd_);
 }
 
 const char* FrameSocket::Reconnect(const char* path) {
   const ErrnoKeeper keeper;
   int fd = 0;
-  if (const char* error = Open(path, &fd)) return error;
+  if (const char* error = Open(path, false, &fd)) return error;
   const int64_t replaced = syscall(SYS_dup3, fd, fd_, O_CLOEXEC);
   CloseFd(fd);
   if (replaced < 0) return "no descriptor left";

@@ -28,12 +28,18 @@ struct FrameFds {
 class FrameSocket {
  public:
   static constexpr uint64_t kForever = ~uint64_t{0};
+  /// The error of a listener that is there, and whose queue is full.
+  static const char kFull[];
 
   constexpr FrameSocket() = default;
 
   const char* Connect(const char* path);
+  /// The same without waiting for room in the listener's queue, which nobody empties while there is
+  /// no daemon.
+  const char* ConnectNow(const char* path);
   /// Connects anew under the same descriptor: whoever uses it meanwhile talks to the old peer,
-  /// which is gone, or to the new one. A failure leaves the old one.
+  /// which is gone, or to the new one. A failure leaves the old one. Does not wait for room,
+  /// either.
   const char* Reconnect(const char* path);
   /// `header` is the first member of a frame of header->bytes bytes.
   const char* Send(const protocol::Header* header);
@@ -51,7 +57,7 @@ class FrameSocket {
   bool hung_up() const { return hung_up_; }
 
  private:
-  static const char* Open(const char* path, int* fd);
+  static const char* Open(const char* path, bool wait, int* fd);
 
   std::atomic<bool> hung_up_{false};
   int fd_ = 0;  // 0: none (never a socket of ours: it is duplicated away from the standard files)

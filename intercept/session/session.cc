@@ -42,7 +42,8 @@ void Session::UnmapShared(const void* memory, size_t bytes) {
   if (memory != nullptr) munmap(const_cast<void*>(memory), WholePages(bytes));
 }
 
-bool Session::Open(const DriverTable& driver, const char* path, CUdevice device, Line& why) {
+bool Session::Open(const DriverTable& driver, const char* path, CUdevice device,
+                   protocol::Resume* scratch, Line& why) {
   const ErrnoKeeper keeper;
   device_ = device;
   seq_ = 0;
@@ -57,6 +58,16 @@ bool Session::Open(const DriverTable& driver, const char* path, CUdevice device,
     const char* again = Attempt(driver, path);
     if (socket_.open()) error = again;
   }
+  if (error != nullptr && refusal_[0] != 0 && ended_) {
+    // Our last goodbye may have been in the queue of a daemon that died.
+    Drop(driver);
+    Part(path, scratch);
+    if (AwaitParted(path, scratch, kHandshakeTimeoutMs)) {
+      refusal_[0] = 0;
+      error = Attempt(driver, path);
+    }
+  }
+  ended_ = false;
   if (error == nullptr) return true;
   Drop(driver);
   why.Text("no GPU memory for this process: ");
@@ -278,10 +289,14 @@ void Session::Await(uint32_t seq, Answer* answer) {
   answer->text[sizeof answer->text - 1] = 0;
 }
 
-void Session::Close(const DriverTable& driver) {
+bool Session::Close(const DriverTable& driver, bool clean) {
   protocol::Bye bye{MakeHeader(FrameType::kBye, sizeof bye, 0)};
-  static_cast<void>(Send(&bye.header));
+  const bool said = Send(&bye.header) == nullptr;
+  ended_ = clean && !dismissed_ && daemon_minor_ >= protocol::kResumeMinor;
+  ended_id_ = session_id_;
+  ended_epoch_ = epoch_;
   Drop(driver);
+  return said;
 }
 
 void Session::Drop(const DriverTable& driver) {
@@ -310,6 +325,7 @@ void Session::ForgetInChild() {
   socket_.Close();
   if (mark_fd_ != 0) CloseFd(mark_fd_);
   mark_fd_ = 0;
+  ended_ = false;
 }
 
 }  // namespace sluice

@@ -29,10 +29,12 @@ class Session {
   constexpr Session() = default;
 
   /// Connects and maps everything; the context of `device` is current. On failure nothing is left
-  /// and `why` says what is wrong.
-  bool Open(const DriverTable& driver, const char* path, CUdevice device, Line& why);
-  /// Says goodbye, unmaps everything. The caller has released all units.
-  void Close(const DriverTable& driver);
+  /// and `why` says what is wrong. `scratch` is for a parting that has to be said again.
+  bool Open(const DriverTable& driver, const char* path, CUdevice device, protocol::Resume* scratch,
+            Line& why);
+  /// Says goodbye, unmaps everything. False: the daemon is gone and does not hear it. `clean`: all
+  /// units are released, and no work is left that could touch them.
+  bool Close(const DriverTable& driver, bool clean);
   /// In a forked child: the parent's conversation is none of ours. The liveness pipe stays open, as
   /// its end says that somebody may still hold the memory.
   void ForgetInChild();
@@ -81,6 +83,16 @@ class Session {
   Return AwaitResumed(uint64_t timeout_ms);
   const char* refusal() const { return refusal_; }
 
+  // A session whose goodbye no daemon has heard: the next one takes it for absent, and lets nobody
+  // of this process begin anew.
+  /// After a clean Close: tells the next daemon, whenever it comes, that nothing is left. Does not
+  /// wait.
+  void Part(const char* path, protocol::Resume* scratch);
+  /// It was told, and has not answered.
+  bool parting() const { return units_ == 0 && socket_.open(); }
+  /// Waits for the answer. False: there is no daemon yet.
+  bool AwaitParted(const char* path, protocol::Resume* scratch, uint64_t timeout_ms);
+
   protocol::MarkPage& marks() const { return *marks_; }
   protocol::ClientPage& client_page() const { return *client_; }
   const protocol::DaemonPage& daemon_page() const { return *daemon_; }
@@ -91,6 +103,8 @@ class Session {
   uint64_t unit_bytes() const { return unit_bytes_; }
   uint32_t units() const { return units_; }
   uint64_t pool_bytes() const { return arena_.bytes(); }
+  /// What can be mapped a second time by itself: a driver maps handles from their start only.
+  uint64_t handle_bytes() const { return handle_bytes_; }
   /// What the daemon knows of the protocol (wire.h).
   uint32_t daemon_minor() const { return daemon_minor_; }
   /// Somebody gave the job a limit: it covers memory outside the pool, too.
@@ -136,6 +150,9 @@ class Session {
   uint16_t daemon_minor_ = 0;
   bool dismissed_ = false;  // the daemon ended the session, or it broke the rules
   bool declared_ = false;
+  bool ended_ = false;  // an earlier session of this process, cleanly
+  uint32_t ended_id_ = 0;
+  uint64_t ended_epoch_ = 0;
   std::atomic<bool> given_up_{false};
   uint32_t seq_ = 0;
   uint64_t epoch_ = 0;

@@ -13,7 +13,9 @@ using protocol::FrameType;
 
 const char* Session::Reconnect(const char* path) {
   declared_ = false;
-  if (const char* error = socket_.Reconnect(path)) return error;
+  const char* error = given_up_.load(std::memory_order_acquire) ? "this process is ending"
+                                                                : socket_.Reconnect(path);
+  if (error != nullptr) return error;
   // Whoever gave the conversation up has shut the old socket down, or this one.
   if (given_up_.load(std::memory_order_acquire)) {
     socket_.Shutdown();
@@ -75,6 +77,51 @@ Session::Return Session::AwaitResumed(uint64_t timeout_ms) {
   fds.CloseAll();
   dismissed_ = true;
   return Return::kRefused;
+}
+
+void Session::Part(const char* path, protocol::Resume* scratch) {
+  if (!ended_ || socket_.Connect(path) != nullptr) return;
+  memset(static_cast<void*>(scratch), 0, offsetof(protocol::Resume, extent));
+  scratch->major = protocol::kMajor;
+  scratch->minor = protocol::kMinor;
+  scratch->session = ended_id_;
+  scratch->epoch = ended_epoch_;
+  // Nothing is held and nothing on its way back: what the notebook says otherwise is free.
+  for (const protocol::ResumePart part :
+       {protocol::ResumePart::kHeld, protocol::ResumePart::kReleased,
+        protocol::ResumePart::kFence}) {
+    scratch->part = part;
+    static_cast<void>(SendPart(scratch, part == protocol::ResumePart::kFence));
+  }
+  declared_ = false;
+  protocol::Bye bye{MakeHeader(FrameType::kBye, sizeof bye, 0)};
+  static_cast<void>(Send(&bye.header));
+}
+
+// Heard is heard, whatever the answer: a daemon that knows of no such session needs no goodbye.
+bool Session::AwaitParted(const char* path, protocol::Resume* scratch, uint64_t timeout_ms) {
+  const uint64_t deadline = NowNs() + timeout_ms * 1'000'000;
+  bool heard = false;
+  Backoff backoff;
+  while (socket_.open()) {
+    Frame frame;
+    FrameFds fds;
+    const uint64_t now = NowNs();
+    const uint64_t left_ms = now < deadline ? (deadline - now) / 1'000'000 : 0;
+    if (socket_.Receive(&frame, &fds, left_ms) == nullptr) {
+      const auto type = static_cast<FrameType>(frame.header.type);
+      heard = heard || type == FrameType::kResumed || type == FrameType::kClose;
+      fds.CloseAll();
+      continue;  // until it has hung up: then it has read all of it
+    }
+    if (!socket_.hung_up()) return false;
+    socket_.Close();
+    if (heard) break;
+    // It died in the middle.
+    backoff.Pause();
+    Part(path, scratch);
+  }
+  return true;
 }
 
 // In the place of the old page and in one step: other threads read it all the time.

@@ -74,6 +74,31 @@ class ArenaProperty : public ::testing::TestWithParam<uint32_t> {
     live_[id] = block;
   }
 
+  void AllocateUnit() {
+    const uint32_t id = arena_.AllocateUnit(marks_);
+    if (id == kNoBlock) {
+      for (uint32_t unit = 0; unit < kUnits; ++unit) {
+        const auto from = model_.begin() + unit * kUnitGranules;
+        ASSERT_FALSE(std::all_of(from, from + kUnitGranules,
+                                 [](const Granule& granule) {
+                                   return granule.state == State::kUnused ||
+                                          granule.state == State::kSynced;
+                                 }))
+            << "unit " << unit << " was not found";
+      }
+      return;
+    }
+    const Block block = arena_.block(id);
+    ASSERT_EQ(block.start % kUnitGranules, 0u);
+    ASSERT_EQ(block.size, kUnitGranules);
+    ASSERT_EQ(arena_.FindLive(block.start), id);
+    for (uint32_t g = block.start; g < block.end(); ++g) {
+      ASSERT_TRUE(UsableBy(model_[g], kNoSlot)) << "granule " << g;
+      model_[g] = {State::kLive, 0, 0, id};
+    }
+    live_[id] = block;
+  }
+
   void Free(uint32_t id, uint32_t slot, bool synced) {
     const Block block = live_[id];
     live_.erase(id);
@@ -211,7 +236,10 @@ TEST_P(ArenaProperty, MatchesTheModel) {
   for (int step = 0; step < 3000; ++step) {
     const uint32_t slot = below(kSlots + 1) == 0 ? kNoSlot : below(kSlots);
     if (below(16) == 0) arena_.FillFromHighEnd(below(2) == 0);
-    switch (below(10)) {
+    switch (below(11)) {
+      case 10:
+        AllocateUnit();
+        break;
       case 0: {
         const protocol::Extent extent{below(kUnits), 1 + below(4)};
         bool possible = extent.offset + extent.length <= kUnits;

@@ -25,11 +25,11 @@ class ClientTest : public ::testing::Test {
     }
   }
 
-  void Start(const FakeDaemon::Options& options, bool poison = false) {
+  void Start(const FakeDaemon::Options& options, const Client::Settings& settings = {}) {
     TearDown();
     daemon = std::make_unique<FakeDaemon>(options);
     client = std::make_unique<Client>();
-    client->Configure(&driver.table(), daemon->path().c_str(), poison);
+    client->Configure(&driver.table(), daemon->path().c_str(), settings);
   }
 
   CUdeviceptr AllocAsync(size_t bytes, CUstream stream = FakeDriver::Stream(1)) {

@@ -145,6 +145,43 @@ TEST_F(ClientMemory, ScatteredFreeUnitsAreExchangedForARunThatFits) {
   EXPECT_LE(daemon->held_units(), 16u);
 }
 
+/// Units come and go, and the mapping of the pool stays: no driver call is made for any of it.
+TEST_F(ClientMemory, NothingIsMappedOnceTheSessionIsOpen) {
+  driver.immediate = true;
+  Start({.handles = 4, .units_per_handle = 8, .limit_units = 16});
+  EXPECT_EQ(client->FreeAsync(AllocAsync(512), FakeDriver::Stream(1)), CUDA_SUCCESS);
+  static int calls = 0;
+  calls = 0;
+  driver.table().cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+                               unsigned long long) {  // NOLINT
+    ++calls;
+    return CUDA_SUCCESS;
+  };
+  driver.table().cuMemUnmap = [](CUdeviceptr, size_t) {
+    ++calls;
+    return CUDA_SUCCESS;
+  };
+  driver.table().cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
+    ++calls;
+    return CUDA_SUCCESS;
+  };
+  for (int iteration = 0; iteration < 10; ++iteration) {
+    std::vector<CUdeviceptr> blocks;
+    for (int i = 0; i < 16; ++i) blocks.push_back(AllocAsync(kUnit));
+    for (size_t i = 0; i < 16; i += 2) {
+      EXPECT_EQ(client->FreeAsync(blocks[i], FakeDriver::Stream(1)), CUDA_SUCCESS);
+    }
+    const CUdeviceptr large = AllocAsync(4 * kUnit);
+    EXPECT_EQ(client->FreeAsync(large, FakeDriver::Stream(1)), CUDA_SUCCESS);
+    for (size_t i = 1; i < 16; i += 2) {
+      EXPECT_EQ(client->FreeAsync(blocks[i], FakeDriver::Stream(1)), CUDA_SUCCESS);
+    }
+  }
+  EXPECT_GE(daemon->Count(FrameType::kRelease), 1u);
+  EXPECT_GE(daemon->Count(FrameType::kLease), 17u);
+  EXPECT_EQ(calls, 0);
+}
+
 TEST_F(ClientMemory, RecordsSayWhatHappenedWhere) {
   const CUstream s2 = FakeDriver::Stream(2);
   const CUdeviceptr a = AllocAsync(1000, s2);
@@ -165,7 +202,7 @@ TEST_F(ClientMemory, RecordsSayWhatHappenedWhere) {
 }
 
 TEST_F(ClientMemory, FreedBlocksArePoisonedInStreamOrder) {
-  Start({}, true);
+  Start({}, {.poison = true});
   const CUdeviceptr a = AllocAsync(1000);
   EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(4)), CUDA_SUCCESS);
   ASSERT_EQ(driver.memsets.size(), 1u);
@@ -182,7 +219,7 @@ TEST_F(ClientMemory, WhatIsCapturedIsTheGraphsAndNeverMarked) {
     driver.capturing.insert(s);
     return CUDA_SUCCESS;
   };
-  EXPECT_EQ(client->CaptureBegin(begin), CUDA_SUCCESS);
+  EXPECT_EQ(client->CaptureBegin(s, begin), CUDA_SUCCESS);
   CUdeviceptr graphs = 0;
   EXPECT_EQ(client->AllocAsync(&graphs, 512, s), CUDA_SUCCESS);
   EXPECT_EQ(graphs, FakeDriver::kGraphMemory) << "the driver's";
@@ -213,7 +250,7 @@ TEST_F(ClientMemory, WithoutACaptureTheDriverIsNotAskedForOne) {
   }
   EXPECT_EQ(driver.capture_questions, 0);
   // One that could not be begun leaves nothing behind.
-  EXPECT_EQ(client->CaptureBegin([] { return CUDA_ERROR_INVALID_VALUE; }),
+  EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(1), [] { return CUDA_ERROR_INVALID_VALUE; }),
             CUDA_ERROR_INVALID_VALUE);
   AllocAsync(512);
   EXPECT_EQ(driver.capture_questions, 0);
@@ -223,7 +260,7 @@ TEST_F(ClientMemory, WithoutACaptureTheDriverIsNotAskedForOne) {
     driver.capturing.insert(s);
     return CUDA_SUCCESS;
   };
-  EXPECT_EQ(client->CaptureBegin(begin), CUDA_SUCCESS);
+  EXPECT_EQ(client->CaptureBegin(s, begin), CUDA_SUCCESS);
   EXPECT_EQ(client->CaptureEnd(s, [] { return CUDA_ERROR_INVALID_VALUE; }),
             CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr at = 0;

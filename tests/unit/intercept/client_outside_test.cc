@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <cstring>
+#include <future>
+#include <thread>
+#include <utility>
+
 #include "tests/unit/intercept/client_fixture.h"
 
 namespace sluice::test {
@@ -167,6 +172,103 @@ TEST_F(ClientOutside, FurtherContextsAreChargedWheneverTheyWereMade) {
   EXPECT_EQ(daemon->WaitCharged(Family::kContext, 2), 2u);
   EXPECT_EQ(client->ContextDestroy(early), CUDA_SUCCESS);
   EXPECT_EQ(daemon->WaitCharged(Family::kContext, 1), 1u);
+}
+
+/// Two contexts, each with memory of its own outside the pool, and physical memory of no context's.
+class TwoContexts : public ClientOutside {
+ protected:
+  void SetUp() override {
+    ClientOutside::SetUp();
+    const auto fine = [] { return CUDA_SUCCESS; };
+    AllocAsync(512);  // the session lives in the first one
+    ASSERT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &first_array_, 100, fine),
+              CUDA_SUCCESS);
+    ASSERT_EQ(client->ContextCreate(&second_, fine), CUDA_SUCCESS);
+    first_ = std::exchange(driver.context, second_);
+    ASSERT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &second_array_, 1000, fine),
+              CUDA_SUCCESS);
+    ASSERT_EQ(client->AllocManaged(&managed_, 4000, 1), CUDA_SUCCESS);
+    handle_ = Create(8192);
+    EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1100), 1100u);
+  }
+
+  CUcontext first_ = nullptr;
+  CUcontext second_ = reinterpret_cast<CUcontext>(0xe2);
+  CUarray first_array_ = reinterpret_cast<CUarray>(0x7100);
+  CUarray second_array_ = reinterpret_cast<CUarray>(0x7200);
+  CUdeviceptr managed_ = 0;
+  CUmemGenericAllocationHandle handle_ = 0;
+};
+
+TEST_F(TwoContexts, AFurtherOneEndsWithWhatItHas) {
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  driver.context = first_;
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 100), 100u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 0), 0u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 0), 0u);
+  EXPECT_EQ(Physical(8192), 8192u) << "belongs to no context";
+  // Its handle may still be given up; that is nobody's gain.
+  const auto fine = [] { return CUDA_SUCCESS; };
+  EXPECT_EQ(client->FreeOutside(Thing::kArray, second_array_, fine), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeOutside(Thing::kArray, first_array_, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 0), 0u);
+}
+
+TEST_F(TwoContexts, TheSessionsEndsAndTheOtherKeepsWhatItHas) {
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 0), 0u) << "nothing is left on this account";
+  // The next session is in the second one, and is charged for what lives on.
+  AllocAsync(512);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 4000), 4000u);
+  EXPECT_EQ(Physical(8192), 8192u);
+  const auto fine = [] { return CUDA_SUCCESS; };
+  EXPECT_EQ(client->FreeOutside(Thing::kArray, first_array_, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u);
+  EXPECT_EQ(client->FreeOutside(Thing::kArray, second_array_, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 0), 0u);
+}
+
+/// A daemon that takes nothing for a while is told afterwards, and of each context by itself: what
+/// one costs is the daemon's to know.
+TEST_F(ClientOutside, WhatTheDaemonDidNotTakeIsSaidLater) {
+  const auto fine = [] { return CUDA_SUCCESS; };
+  CUcontext contexts[] = {reinterpret_cast<CUcontext>(0xe1), reinterpret_cast<CUcontext>(0xe2)};
+  AllocAsync(512);
+  for (CUcontext& context : contexts) {
+    EXPECT_EQ(client->ContextCreate(&context, fine), CUDA_SUCCESS);
+  }
+  std::promise<void> asked;
+  std::promise<void> goes_on;
+  bool first = true;
+  daemon->on_request = [&](const protocol::Header& request) {
+    if (std::exchange(first, false)) {
+      asked.set_value();
+      goes_on.get_future().wait();
+    }
+    daemon->AnswerAsUsual(request);
+  };
+  std::thread other([this] { AllocAsync(2 * kUnit); });
+  asked.get_future().wait();
+  // More than any socket takes. None of these calls waits.
+  for (uintptr_t i = 0; i < 3000; ++i) {
+    void* at = reinterpret_cast<void*>(0x100000 + 0x1000 * i);
+    EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &at, 1, fine), CUDA_SUCCESS);
+  }
+  for (CUcontext context : contexts) EXPECT_EQ(client->ContextDestroy(context), CUDA_SUCCESS);
+  goes_on.set_value();
+  other.join();
+  Create(4096);
+  Create(4096);
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 0), 0u);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 3000), 3000u);
+  for (const auto& bytes : daemon->Wait(FrameType::kUncharge, 2)) {
+    protocol::Uncharge frame{};
+    memcpy(&frame, bytes.data(), sizeof frame);
+    EXPECT_EQ(frame.bytes, 1u);
+  }
+  EXPECT_EQ(daemon->Count(FrameType::kUncharge), 2u);
 }
 
 TEST_F(ClientOutside, AContextThatTheReserveHasNoRoomForIsRefused) {

@@ -116,6 +116,52 @@ TEST_F(ClientResume, GoesOnAgainAndAgain) {
   EXPECT_EQ(daemon->held_units(), 6u);
 }
 
+/// The context ends while no daemon is there: nothing is left, and the next daemon is told so
+/// before anything else. Then this process is as good as a new one.
+TEST_F(ClientResume, AContextThatEndsWithoutADaemonIsSaidToTheNextOne) {
+  AllocAsync(2 * kUnit);
+  daemon->HangUp();
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  AllocAsync(4 * kUnit);
+  for (const ResumePart part : {ResumePart::kHeld, ResumePart::kReleased, ResumePart::kFence}) {
+    const auto declared = Declared(part);
+    ASSERT_EQ(declared.size(), 1u);
+    EXPECT_EQ(declared[0].count, 0u);
+    EXPECT_EQ(declared[0].epoch, 1u);
+  }
+  EXPECT_EQ(daemon->Count(FrameType::kBye), 1u);
+  EXPECT_EQ(daemon->Count(FrameType::kHello), 2u);
+  EXPECT_EQ(daemon->held_units(), 4u);
+}
+
+/// The goodbye was in the queue of a daemon that died: its successor refuses a process that it
+/// takes for absent, is told, and takes it.
+TEST_F(ClientResume, AGoodbyeThatWasLostIsSaidAgain) {
+  AllocAsync(2 * kUnit);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  daemon->Wait(FrameType::kBye, 1);
+  daemon->on_hello = [this] { daemon->Close("this process has the memory from before"); };
+  AllocAsync(4 * kUnit);
+  EXPECT_EQ(daemon->Count(FrameType::kResume), 3u);
+  EXPECT_EQ(daemon->Count(FrameType::kBye), 2u);
+  EXPECT_EQ(daemon->Count(FrameType::kHello), 3u);
+}
+
+/// Another refusal stays one, and is what the program is told.
+TEST_F(ClientResume, ARefusalThatStaysIsSaid) {
+  AllocAsync(2 * kUnit);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  const auto refuse = [this] { daemon->Close("the job is over"); };
+  daemon->on_hello = [this, refuse] {
+    refuse();
+    daemon->on_hello = refuse;
+  };
+  testing::internal::CaptureStderr();
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "the job is over"));
+}
+
 // A daemon that ends a session with a reason is not one that died.
 TEST_F(ClientResume, ARefusalIsFinal) {
   AllocAsync(kUnit);

@@ -38,7 +38,7 @@ int OpenFiles() {
 }
 
 TEST_F(ClientSession, WithoutASocketThereIsNoMemory) {
-  client->Configure(&driver.table(), "", false);
+  client->Configure(&driver.table(), "", {});
   ExpectRefusal("SLUICE_SOCKET names no socket");
 }
 
@@ -56,7 +56,7 @@ TEST_F(ClientSession, NothingIsSaidBeforeTheFirstAllocation) {
 }
 
 TEST_F(ClientSession, AnAbsentDaemonIsNeverAnUnlimitedGrant) {
-  client->Configure(&driver.table(), "/nonexistent/sluice.sock", false);
+  client->Configure(&driver.table(), "/nonexistent/sluice.sock", {});
   ExpectRefusal("there is no such socket (/nonexistent/sluice.sock)");
 }
 
@@ -136,6 +136,36 @@ TEST_F(ClientSession, AnAnswerToAnotherRequestAndARepeatedEpochAreIgnored) {
     daemon->Grant(request.seq, {{1, 1}}, protocol::kNoGate, true, 5);
   };
   EXPECT_EQ(AllocAsync(kUnit), a + kUnit);
+}
+
+// A capture goes with its context or its stream, whether or not anybody ended it. Whoever believes
+// in it still synchronises nothing any more.
+TEST_F(ClientSession, ACaptureEndsWithItsContext) {
+  const CUstream s = FakeDriver::Stream(1);
+  AllocAsync(512, s);
+  EXPECT_EQ(client->CaptureBegin(s, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 1u);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 0u);
+  Start({});
+  // Neither without a session, nor in a context that is not the session's.
+  EXPECT_EQ(client->CaptureBegin(s, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 0u);
+  CUdeviceptr at = 0;
+  ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
+  driver.context = reinterpret_cast<CUcontext>(0xc1);
+  EXPECT_EQ(client->CaptureBegin(s, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  driver.context = reinterpret_cast<CUcontext>(0xc0);
+  EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(2), [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextDestroy(reinterpret_cast<CUcontext>(0xc1)), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 1u) << "the other one is in a context that is there";
+  EXPECT_EQ(client->StreamDestroy(FakeDriver::Stream(3)), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 1u) << "it was not begun on that stream";
+  EXPECT_EQ(client->StreamDestroy(FakeDriver::Stream(2)), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 0u);
+  EXPECT_EQ(client->Free(at), CUDA_SUCCESS);
+  EXPECT_EQ(driver.synchronised, 1);
 }
 
 TEST_F(ClientSession, ADaemonThatIsLostLeavesWhatIsHeld) {

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace sluice::test {
 
@@ -167,12 +168,21 @@ void FakeDaemon::Serve() {
       counted_[count.family] = count.bytes;
     }
     if (type == FrameType::kResume) TakeDeclaration(frame);
-    if (type == FrameType::kHello) on_hello ? on_hello() : HandShake();
+    if (type == FrameType::kHello) {
+      // Once: what it does may be to refuse.
+      const auto hello = std::exchange(on_hello, nullptr);
+      hello ? hello() : HandShake();
+    }
     {
       const std::lock_guard lock(mutex_);
       frames_.push_back(frame);
     }
     changed_.notify_all();
+    if (type == FrameType::kBye) {
+      close(socket_);
+      socket_ = -1;
+      continue;
+    }
     if (type == FrameType::kLease || type == FrameType::kGate || type == FrameType::kCharge) {
       std::aligned_storage_t<64, 8> copy;
       memcpy(&copy, frame.data(), std::min<size_t>(frame.size(), sizeof copy));

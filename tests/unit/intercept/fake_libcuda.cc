@@ -36,6 +36,11 @@ CUresult Find(const char* symbol, void** pfn, int version, cuuint64_t flags) {
       }
     }
   }
+  // What a driver of a later release may have.
+  if (strcmp(symbol, "cuMemAllocOfTomorrow") == 0) {
+    *pfn = reinterpret_cast<void*>(&Find);
+    return CUDA_SUCCESS;
+  }
   *pfn = best == nullptr ? nullptr : inner ? best->inner : best->exported;
   return CUDA_SUCCESS;
 }

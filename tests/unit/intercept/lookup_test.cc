@@ -76,6 +76,32 @@ TEST(Lookup, NextStillMeansBehindTheCaller) {
   EXPECT_EQ(check(), 0);
 }
 
+// Loaded there, the driver has no library in front of it.
+TEST(Lookup, ADriverInANamespaceOfItsOwnIsSaidAloud) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's run time does not stand a second C library";
+#endif
+  testing::internal::CaptureStderr();
+  void* base = dlmopen(LM_ID_BASE, "libcuda.so.1", RTLD_NOW);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_NE(base, nullptr) << dlerror();
+  testing::internal::CaptureStderr();
+  void* apart = dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_NE(apart, nullptr) << dlerror();
+  EXPECT_NE(apart, base);
+  EXPECT_NE(said.find("sluice: the program loads libcuda.so.1 into a namespace of its own"),
+            std::string::npos)
+      << said;
+}
+
+TEST(Lookup, DlmopenFailsAsItDoesWithoutTheLibrary) {
+  EXPECT_EQ(dlmopen(LM_ID_BASE, "libno-such-library.so", RTLD_NOW), nullptr);
+  const char* error = dlerror();
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(std::string(error).find("libno-such-library.so"), std::string::npos);
+}
+
 class ProcAddress : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { setenv("FAKE_GPA", GetParam(), 1); }
@@ -105,6 +131,24 @@ TEST_P(ProcAddress, OfItselfGivesTheHookOfTheRightArity) {
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
   EXPECT_EQ(v2("cuMemAllocAsync", &pfn, 12000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(Call(pfn), kHooked);
+}
+
+TEST_P(ProcAddress, WhatTheLibraryDoesNotKnowPassesAndIsNamedOnRequest) {
+  testing::internal::CaptureStderr();
+  EXPECT_NE(Ask("cuMemAllocOfTomorrow", 14000, 0), nullptr);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  setenv("SLUICE_VERBOSE", "1", 1);
+  testing::internal::CaptureStderr();
+  EXPECT_NE(Ask("cuMemAllocOfTomorrow", 14000, 0), nullptr);
+  EXPECT_NE(Ask("cuMemAllocOfTomorrow", 14000, 0), nullptr);
+  EXPECT_NE(Ask("cuCtxGetDevice", 13000, 0), nullptr) << "known, and not hooked";
+  const std::string said = testing::internal::GetCapturedStderr();
+  unsetenv("SLUICE_VERBOSE");
+  // The second parameter of this test runs in the same process, and each name is said once.
+  static const std::string first = said;
+  EXPECT_EQ(first,
+            "sluice: passes through unseen, because it is newer than the library: "
+            "cuMemAllocOfTomorrow\n");
 }
 
 TEST_P(ProcAddress, StreamKindsAreKeptApart) {
