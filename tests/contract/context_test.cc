@@ -22,6 +22,7 @@ namespace {
 constexpr size_t kMiB = 1u << 20;
 
 TEST(Context, CostsMemoryAndGivesItBack) {
+  OnlySimulated("it knows what a context costs; context_bytes_test.cc measures it");
   ASSERT_CU(cuInit(0));
   CUcontext first = nullptr;
   ASSERT_CU(cuDevicePrimaryCtxRetain(&first, 0));
@@ -84,6 +85,7 @@ int LookForChildren() {
 const bool kChildren = AddRole("children", LookForChildren);
 
 TEST(Executor, IsNobodysChildAndHoldsNobodysFiles) {
+  OnlySimulated("there is no executor");
   OtherProcess other("children");
   EXPECT_EQ(other.Read(), 1u);
   EXPECT_EQ(other.Read(), 1u);
@@ -107,6 +109,7 @@ std::vector<pid_t> Executors() {
 }
 
 TEST_F(ContextLife, AnExecutorThatDiesIsALaunchFailureNotAHang) {
+  OnlySimulated("there is no executor");
   const std::vector<pid_t> before = Executors();
   SharedWord word;  // of the context that lives on
   CUcontext other = nullptr;

@@ -34,12 +34,14 @@ const std::string kCtl = SLUICE_SIMGPU_CTL;
 class Control : public ::testing::Test {
  protected:
   void SetUp() override {
+    OnlySimulated("it is about simgpu-ctl");
     char folder[] = "/tmp/sluice-control-XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     folder_ = folder;
     dir_ = folder_ + "/gpu";
   }
   void TearDown() override {
+    if (RealDriver()) return;
     RunCommand(kCtl + " down " + dir_);
     RunCommand("rm -r " + folder_);
   }
@@ -64,8 +66,8 @@ TEST_F(Control, GoesUpAndDown) {
 
 TEST_F(Control, NamesWhatIsWrong) {
   Expect("", 2, "simgpu-ctl up DIR");
-  Expect("fly " + dir_, 2, "allowed are up, stats, xid, down, run");
-  Expect("up " + dir_, 2, "--memory");
+  Expect("fly " + dir_, 2, "allowed are up, stats, xid, inject, machine, down, run");
+  Expect("up " + dir_, 2, "--memory is missing");
   Expect("up " + dir_ + " --memory", 2, "needs a value");
   Expect("up " + dir_ + " --memory lots", 2, "--memory");
   Expect("up " + dir_ + " --memory 8MiB --colour red", 2, "--colour");
@@ -77,6 +79,20 @@ TEST_F(Control, NamesWhatIsWrong) {
   std::ofstream(folder_ + "/machine") << "launch_queue = 0\n";
   Expect("up " + dir_ + " --memory 8MiB --machine " + folder_ + "/machine", 1, "1 to 65536");
   Expect("up " + dir_ + " --memory 8MiB --machine /no/such/file", 1, "/no/such/file");
+}
+
+TEST_F(Control, KnowsGpusByName) {
+  Expect("machine v100-32", 0, "sm_count = 80 | datasheet");
+  Expect("machine p100-16", 0, "memory = 17179869184 | datasheet");
+  Expect("machine h200", 0, "compute_capability = 9.0");
+  Expect("machine v101", 1, "h200, p100-16, v100-32");
+  Expect("machine", 2, "FILE");
+  std::ofstream(folder_ + "/machine") << "sources = required\nsm_count = 80\n";
+  Expect("machine " + folder_ + "/machine", 1, "machine:2: 'sm_count = 80': allowed: after");
+  std::ofstream(folder_ + "/machine") << "sm_count = 80\n";
+  Expect("up " + dir_ + " --machine " + folder_ + "/machine", 2, "does not say it");
+  Expect("up " + dir_ + " --machine v100-32 --memory 8MiB", 0, "");
+  Expect("stats " + dir_ + " --json", 0, "\"memory_total\": 8388608");
 }
 
 /// Prints what cuInit answers.

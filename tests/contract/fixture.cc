@@ -27,6 +27,9 @@ constexpr int kPatienceMs = 10'000;
 constexpr int kRoleIn = 11;
 constexpr int kRoleOut = 12;
 
+/// Of the simulated GPU.
+const char* g_memory = "64MiB";
+
 std::map<std::string, int (*)()>& Roles() {
   static auto* roles = new std::map<std::string, int (*)()>;
   return *roles;
@@ -41,10 +44,21 @@ std::string ReadFile(const char* path) {
 
 }  // namespace
 
+__attribute__((weak)) const char* MachineFile() { return SLUICE_CONTRACT_MACHINE; }
+
 const std::string& KernelImage() {
+  const char* compiled = getenv("SLUICE_CONTRACT_IMAGE");
   static const auto* image =
-      new std::string(simgpu::EncodeImage(ReadFile(SLUICE_CONTRACT_KERNELS)));
+      new std::string(compiled != nullptr ? ReadFile(compiled)
+                                          : simgpu::EncodeImage(ReadFile(SLUICE_CONTRACT_KERNELS)));
   return *image;
+}
+
+bool OwnKernels() { return getenv("SLUICE_CONTRACT_IMAGE") == nullptr; }
+
+bool NeedGpuMemory(const char* size) {
+  g_memory = size;
+  return true;
 }
 
 void ContextTest::SetUp() {
@@ -52,6 +66,15 @@ void ContextTest::SetUp() {
   ASSERT_CU(cuDevicePrimaryCtxRetain(&context_, 0));
   ASSERT_CU(cuCtxSetCurrent(context_));
   ASSERT_CU(cuModuleLoadData(&module_, KernelImage().c_str()));
+  if (RealDriver()) {
+    // What it allocates for itself at the first use shall not look like a test's memory.
+    ASSERT_CU(Launch("nothing", {}));
+    const CUdeviceptr memory = Alloc(4096);
+    ASSERT_CU(cuMemsetD8_v2(memory, 0, 4096));
+    Read32(memory);
+    ASSERT_CU(cuMemFree_v2(memory));
+    ASSERT_CU(cuCtxSynchronize());
+  }
 }
 
 void ContextTest::TearDown() {
@@ -198,6 +221,7 @@ bool AddRole(const char* role, int (*function)()) {
 namespace {
 
 std::string StatsText() {
+  OnlySimulated("it reads the counters of simgpu-ctl");
   const std::string command =
       std::string(SLUICE_SIMGPU_CTL) + " stats " + getenv("SLUICE_SIMGPU") + " --json";
   FILE* pipe = popen(command.c_str(), "r");
@@ -244,14 +268,14 @@ bool Eventually(bool (*done)(void*), void* argument) {
 
 }  // namespace sluice::contract
 
-/// Without a GPU in the environment the program starts itself again under `simgpu-ctl run`, which
-/// also cleans up when a test crashes.
+/// Without a GPU in the environment, real or simulated, the program starts itself again under
+/// `simgpu-ctl run`, which also cleans up when a test crashes.
 int main(int argc, char** argv) {
   using namespace sluice::contract;
-  if (getenv("SLUICE_SIMGPU") == nullptr) {
+  if (!RealDriver() && getenv("SLUICE_SIMGPU") == nullptr) {
     std::vector<char*> command;
-    for (const char* word : {SLUICE_SIMGPU_CTL, "run", "--memory", "64MiB", "--machine",
-                             SLUICE_CONTRACT_MACHINE, "--"}) {
+    for (const char* word :
+         {SLUICE_SIMGPU_CTL, "run", "--memory", g_memory, "--machine", MachineFile(), "--"}) {
       command.push_back(const_cast<char*>(word));
     }
     command.insert(command.end(), argv, argv + argc);

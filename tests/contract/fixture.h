@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "common/cuda/driver_api.h"
+#include "tests/contract/answers.h"
 
-/// What the contract tests share. They use the driver API alone; each test program runs on a
+/// What the contract tests share. They use the driver API alone. Each test program runs on a
 /// simulated GPU of its own, made by main() in fixture.cc (DIR of the GPU: environment
-/// SLUICE_SIMGPU).
+/// SLUICE_SIMGPU), or on the machine's driver (answers.h).
 namespace sluice::contract {
 
 #define ASSERT_CU(call) ASSERT_EQ((call), CUDA_SUCCESS)
@@ -34,8 +35,15 @@ class ContextTest : public ::testing::Test {
   CUmodule module_ = nullptr;
 };
 
-/// The image of kernels.cc.
+/// The machine file of the GPU that the tests run on. A test program that wants another one defines
+/// this function itself.
+const char* MachineFile();
+
+/// The image of kernels.cc, or the file that SLUICE_CONTRACT_IMAGE names (of kernels.cu).
 const std::string& KernelImage();
+/// Whether it is that of kernels.cc, which has a kernel that cannot be loaded and sees the bytes of
+/// shared memory of its launch.
+bool OwnKernels();
 
 /// Properties of exportable memory of device 0.
 CUmemAllocationProp DeviceMemory();
@@ -84,7 +92,10 @@ inline constexpr int kPassedFd = 10;
 /// Registers a role: `const bool kX = AddRole("name", [] { ...; return 0; });`
 bool AddRole(const char* role, int (*function)());
 
-/// The numbers of `simgpu-ctl stats --json`.
+/// `const bool kX = NeedGpuMemory("192MiB");`: the size of the simulated GPU, if not 64 MiB.
+bool NeedGpuMemory(const char* size);
+
+/// The numbers of `simgpu-ctl stats --json`. On a real driver they end the test as skipped.
 uint64_t Stat(const std::string& key);
 
 /// What simgpu-ctl counts for this process (or another) and one family of memory.

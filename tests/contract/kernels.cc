@@ -60,6 +60,19 @@ void Shape(const void* const* params, const unsigned* grid, const unsigned* bloc
 
 void Nothing(const void* const*, const unsigned*, const unsigned*, unsigned) {}
 
+/// count_up(uint64_t* counter, const uint64_t* stop, uint64_t limit): shows each number up to it
+void CountUp(const void* const* params, const unsigned*, const unsigned*, unsigned) {
+  auto* counter = Param<uint64_t*>(params, 0);
+  const auto* stop = Param<const uint64_t*>(params, 1);
+  const timespec pause{0, 1'000};
+  for (uint64_t i = 1; i <= Param<uint64_t>(params, 2); ++i) {
+    if (__atomic_load_n(stop, __ATOMIC_ACQUIRE) != 0) return;
+    __atomic_store_n(counter, i, __ATOMIC_RELEASE);
+    nanosleep(&pause, nullptr);
+  }
+}
+constexpr uint32_t kCountUpSizes[] = {8, 8, 8};
+
 /// trap(): an instruction that faults
 void Trap(const void* const*, const unsigned*, const unsigned*, unsigned) { __builtin_trap(); }
 
@@ -68,7 +81,7 @@ void Trap(const void* const*, const unsigned*, const unsigned*, unsigned) { __bu
 extern "C" {
 extern const SimgpuKernel simgpu_kernel_fill, simgpu_kernel_append, simgpu_kernel_wait_flag,
     simgpu_kernel_big, simgpu_kernel_shape, simgpu_kernel_nothing, simgpu_kernel_slow,
-    simgpu_kernel_trap, simgpu_kernel_other_abi;
+    simgpu_kernel_trap, simgpu_kernel_count_up, simgpu_kernel_other_abi;
 const SimgpuKernel simgpu_kernel_fill = {SIMGPU_KERNEL_ABI, 3, kFillSizes, Fill};
 const SimgpuKernel simgpu_kernel_append = {SIMGPU_KERNEL_ABI, 2, kAppendSizes, Append};
 const SimgpuKernel simgpu_kernel_wait_flag = {SIMGPU_KERNEL_ABI, 1, kWaitFlagSizes, WaitFlag};
@@ -77,5 +90,6 @@ const SimgpuKernel simgpu_kernel_shape = {SIMGPU_KERNEL_ABI, 1, kWaitFlagSizes, 
 const SimgpuKernel simgpu_kernel_nothing = {SIMGPU_KERNEL_ABI, 0, nullptr, Nothing};
 const SimgpuKernel simgpu_kernel_slow = {SIMGPU_KERNEL_ABI, 0, nullptr, Nothing};
 const SimgpuKernel simgpu_kernel_trap = {SIMGPU_KERNEL_ABI, 0, nullptr, Trap};
+const SimgpuKernel simgpu_kernel_count_up = {SIMGPU_KERNEL_ABI, 3, kCountUpSizes, CountUp};
 const SimgpuKernel simgpu_kernel_other_abi = {SIMGPU_KERNEL_ABI + 1, 0, nullptr, Nothing};
 }

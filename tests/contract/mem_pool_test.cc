@@ -167,6 +167,7 @@ TEST_F(MemPool, AttributesHaveTheHeadersRules) {
 }
 
 TEST_F(MemPool, MaximumSizeAndCapacityAreRefusals) {
+  OnlySimulated("it fills a GPU whose size it knows");
   const CUmemoryPool small = Create(Props(CU_MEM_HANDLE_TYPE_NONE, 2 * kMiB));
   const CUdeviceptr a = AllocFrom(small, kMiB);
   CUdeviceptr b = 0;

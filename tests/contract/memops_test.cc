@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstring>
 
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
@@ -18,25 +18,6 @@ class MemOps : public ContextTest {
     ASSERT_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
   }
   CUstream stream_ = nullptr;
-};
-
-/// Shared memory as two processes have it: a sealed file that both map.
-struct SharedFile {
-  explicit SharedFile(int existing = -1) : fd(existing) {
-    if (fd < 0) {
-      fd = memfd_create("contract", MFD_ALLOW_SEALING);
-      if (ftruncate(fd, 4096) != 0) abort();
-    }
-    void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    words = static_cast<std::atomic<uint64_t>*>(at);
-  }
-  ~SharedFile() {
-    munmap(words, 4096);
-    close(fd);
-  }
-  CUdeviceptr address(int i) const { return reinterpret_cast<CUdeviceptr>(words + i); }
-  int fd;
-  std::atomic<uint64_t>* words;
 };
 
 TEST_F(MemOps, WritesBehindTheWorkOfItsStream) {

@@ -2,23 +2,15 @@
 // SPDX-FileCopyrightText: The Sluice authors
 //
 // NVML beyond the list of processes (sharing_test.cc): errors as events, and what is empty here.
-#include <dlfcn.h>
+#include "tests/contract/nvml.h"
 
 #include <cstdlib>
 #include <future>
 
-#include "simgpu/nvml/nvml_api.h"
 #include "tests/contract/fixture.h"
 
 namespace sluice::contract {
 namespace {
-
-template <typename F>
-F Find(F, const char* name) {
-  static void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-  return reinterpret_cast<F>(dlsym(library, name));
-}
-#define NVML(name) Find(&name, #name)
 
 class NvmlEvents : public ContextTest {
  protected:
@@ -34,6 +26,7 @@ class NvmlEvents : public ContextTest {
     ContextTest::TearDown();
   }
   static int Report(const char* code) {
+    OnlySimulated("it injects an error with simgpu-ctl");
     const std::string command =
         std::string(SLUICE_SIMGPU_CTL) + " xid " + getenv("SLUICE_SIMGPU") + " " + code;
     return system((command + " 2>/dev/null").c_str());
@@ -82,6 +75,7 @@ TEST_F(NvmlEvents, BadInputIsRefused) {
 }
 
 TEST_F(NvmlEvents, NothingDrawsAndNothingIsMappedOverTheBus) {
+  OnlySimulated("it knows what else the machine does");
   nvmlProcessInfo_v2_t infos[4];
   for (const auto list : {NVML(nvmlDeviceGetGraphicsRunningProcesses_v3),
                           NVML(nvmlDeviceGetMPSComputeRunningProcesses_v3),

@@ -69,6 +69,7 @@ TEST(ProcAddress, SaysWhatIsMissing) {
 }
 
 TEST(ProcAddress, ThereAreNoPrivateTables) {
+  OnlySimulated("a real driver has them");
   const void* table = nullptr;
   const CUuuid id{};
   EXPECT_EQ(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
@@ -91,15 +92,17 @@ TEST(Init, DescribesTheDevice) {
   int count = 0;
   CUdevice device = -1;
   ASSERT_CU(cuDeviceGetCount(&count));
-  EXPECT_EQ(count, 1);
+  EXPECT_GE(count, 1);
   ASSERT_CU(cuDeviceGet(&device, 0));
-  EXPECT_EQ(cuDeviceGet(&device, 1), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuDeviceGet(&device, count), CUDA_ERROR_INVALID_DEVICE);
   char name[64];
   ASSERT_CU(cuDeviceGetName(name, sizeof name, 0));
   EXPECT_NE(name[0], 0);
   size_t bytes = 0;
   ASSERT_CU(cuDeviceTotalMem_v2(&bytes, 0));
-  EXPECT_EQ(bytes, size_t{64} << 20);
+  if (!RealDriver()) {
+    EXPECT_EQ(bytes, size_t{64} << 20);
+  }
   int value = 0;
   ASSERT_CU(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0));
   EXPECT_EQ(value, 1);
@@ -110,6 +113,16 @@ TEST(Init, DescribesTheDevice) {
   const char* text = nullptr;
   ASSERT_CU(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text));
   EXPECT_STREQ(text, "CUDA_ERROR_OUT_OF_MEMORY");
+  for (const CUresult result :
+       {CUDA_ERROR_LOSSY_QUERY, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, CUDA_ERROR_STREAM_CAPTURE_MERGE,
+        CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+        CUDA_ERROR_STREAM_CAPTURE_ISOLATION, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+        CUDA_ERROR_CAPTURED_EVENT, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+        CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE}) {
+    EXPECT_CU(cuGetErrorName(result, &text)) << result;
+    EXPECT_CU(cuGetErrorString(result, &text)) << result;
+  }
   EXPECT_EQ(cuGetErrorString(static_cast<CUresult>(998), &text), CUDA_ERROR_INVALID_VALUE);
 }
 

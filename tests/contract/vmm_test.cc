@@ -54,7 +54,9 @@ TEST_F(Vmm, EnforcesTheHeadersRules) {
   const CUmemAllocationProp prop = DeviceMemory();
   CUmemGenericAllocationHandle h = 0;
   EXPECT_EQ(cuMemCreate(&h, unit_ + 1, &prop, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemCreate(&h, 1024 * unit_, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  size_t total = 0;
+  ASSERT_CU(cuDeviceTotalMem_v2(&total, 0));
+  EXPECT_EQ(cuMemCreate(&h, 2 * total / unit_ * unit_, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
   h = Create(2 * unit_);
   EXPECT_EQ(cuMemMap(range_, 2 * unit_, unit_, h, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemMap(range_, unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);

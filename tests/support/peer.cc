@@ -14,7 +14,9 @@ using scheduler::Record;
 
 namespace {
 constexpr int kWaitMs = 30'000;
-}
+/// It does at a stretch what the job did beside hundreds of kills.
+constexpr int kAloneMs = 600'000;
+}  // namespace
 
 std::vector<std::string> Peer::Command(const std::vector<std::string>& extra) {
   std::vector<std::string> command = {Program("WORKLOAD"),
@@ -70,7 +72,8 @@ void Peer::FinishAndCompare() {
   const cli::JobProcess alone =
       bed_.Run({.label = "peer alone",
                 .command = Command({"--iterations", Value(process_.out(), "iterations")}),
-                .under_sluice = false});
+                .under_sluice = false},
+               kAloneMs);
   EXPECT_TRUE(alone.status().ok()) << Describe(alone);
   EXPECT_EQ(Value(process_.out(), "digest"), Value(alone.out(), "digest"));
 }

@@ -53,6 +53,9 @@ TestBed::TestBed(const BedOptions& options)
       Must(cli::SimulatedGpu::Up(layout_, work_.File("gpu"), memory, machine), "simulated GPU"));
   const ::sluice::Status made = cli::MakeRuntimeDir(runtime_dir());
   if (!made.ok()) throw std::runtime_error(made.message());
+  if (!options.keeper_dies.empty()) {
+    std::ofstream(runtime_dir() + "/keeper-dies") << options.keeper_dies;
+  }
   options_ = options;
   if (options.start_noded) StartDaemon();
 }
@@ -70,7 +73,10 @@ void TestBed::StartDaemon() {
   // A bed that is torn down kills its daemon; what a keeper holds then would outlive the bed.
   if (options_.keeper) {
     daemon.flags.insert(daemon.flags.end(),
-                        {"--keeper", layout_.Program("sluice-keeper"), "--keeper-linger", "2"});
+                        {"--keeper",
+                         options_.keeper_program.empty() ? layout_.Program("sluice-keeper")
+                                                         : options_.keeper_program,
+                         "--keeper-linger", "2"});
   } else {
     daemon.flags.insert(daemon.flags.end(), {"--keeper", "off"});
   }

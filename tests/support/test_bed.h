@@ -32,8 +32,10 @@ struct BedOptions {
   std::vector<std::string> noded_flags;  // beyond pool, lease unit, handle, event log, oracle
   std::string noded;                     // another program in the place of sluice-noded
   bool start_noded = true;
-  bool keeper = false;  // what a killed daemon leaves outlives it (RestartDaemon)
-  bool oracle = true;   // and poison
+  bool keeper = false;         // what a killed daemon leaves outlives it (RestartDaemon)
+  std::string keeper_program;  // another one in the place of sluice-keeper
+  std::string keeper_dies;     // when, if that is the mortal one; empty: never
+  bool oracle = true;          // and poison
 };
 
 struct JobSpec {
@@ -64,6 +66,8 @@ class TestBed {
   void KillDaemon();
   /// Starts another one in its place, with a log of its own, which is log() from then on.
   void StartDaemon();
+  /// Of daemons that are started from here on, in the place of BedOptions::noded_flags.
+  void SetFlags(std::vector<std::string> flags) { options_.noded_flags = std::move(flags); }
   void RestartDaemon() {
     KillDaemon();
     StartDaemon();

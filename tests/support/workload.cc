@@ -57,6 +57,9 @@ class Workload {
     for (CUstream& stream : streams_) {
       SLUICE_CU(driver_, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     }
+    if (options.capture) {
+      SLUICE_CU(driver_, cuStreamCreate, &capture_stream_, CU_STREAM_NON_BLOCKING);
+    }
     for (CUevent& event : marks_) SLUICE_CU(driver_, cuEventCreate, &event, CU_EVENT_DEFAULT);
   }
 
@@ -193,6 +196,11 @@ class Workload {
   void Cycle() {
     constexpr uint64_t kBase = ~uint64_t{0} >> 16;
     Block base = Allocate(options_.base_bytes, Seed(0, kBase, 0), streams_.front());
+    if (options_.compile) {
+      Touch(base, Seed(0, kBase, 1));
+      Say("compiling");
+      InputEnded(-1);
+    }
     uint64_t iteration = 0;
     // Timed over the second half, when whoever watches has learned the cycle.
     const uint64_t first_timed = options_.iterations / 2;
@@ -201,7 +209,11 @@ class Workload {
       if (iteration == first_timed) Mark(0);
       launches_per_iteration_ = launches_;
       Touch(base, Seed(iteration + 1, kBase, 0));
-      Triangle(iteration);
+      if (options_.capture) {
+        TriangleBesideACapture(iteration, &base, Seed(iteration + 1, kBase, 1));
+      } else {
+        Triangle(iteration);
+      }
       launches_per_iteration_ = launches_ - launches_per_iteration_;
       if (iteration + 1 == options_.iterations) Mark(1);
       if (options_.sync_iteration) {
@@ -236,6 +248,24 @@ class Workload {
     }
   }
 
+  void TriangleBesideACapture(uint64_t iteration, Block* base, uint64_t seed) {
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    SLUICE_CU(driver_, cuStreamBeginCapture_v2, capture_stream_, CU_STREAM_CAPTURE_MODE_RELAXED);
+    const uint64_t before = driver_.operations();
+    kernels_.front().Touch(base->address, base->bytes, base->seed, seed, capture_stream_);
+    Triangle(iteration);
+    captured_operations_ += driver_.operations() - before;
+    SLUICE_CU(driver_, cuStreamEndCapture, capture_stream_, &graph);
+    SLUICE_CU(driver_, cuGraphInstantiateWithFlags, &exec, graph, 0ULL);
+    SLUICE_CU(driver_, cuStreamSynchronize, base->stream);
+    SLUICE_CU(driver_, cuGraphLaunch, exec, capture_stream_);
+    SLUICE_CU(driver_, cuStreamSynchronize, capture_stream_);
+    SLUICE_CU(driver_, cuGraphExecDestroy, exec);
+    SLUICE_CU(driver_, cuGraphDestroy, graph);
+    base->seed = seed;
+  }
+
   CUstream StreamOf(uint64_t block) const { return streams_[block % streams_.size()]; }
 
   void Mark(size_t index) { SLUICE_CU(driver_, cuEventRecord, marks_[index], streams_.front()); }
@@ -255,6 +285,9 @@ class Workload {
     Say("launches=" + std::to_string(launches_));
     Say("launches_per_iteration=" + std::to_string(launches_per_iteration_));
     Say("operations=" + std::to_string(driver_.operations()));
+    if (options_.capture) {
+      Say("operations_beside_a_capture=" + std::to_string(captured_operations_));
+    }
     Say("words=" + std::to_string(counts.words));
     Say("mismatches=" + std::to_string(counts.mismatches));
     char digest[32];
@@ -267,6 +300,8 @@ class Workload {
   Driver driver_;
   std::vector<PatternKernels> kernels_;
   std::vector<CUstream> streams_;
+  CUstream capture_stream_ = nullptr;
+  uint64_t captured_operations_ = 0;
   CUevent marks_[2] = {};
   uint64_t launches_ = 0;
   uint64_t launches_per_iteration_ = 0;
@@ -291,7 +326,10 @@ int Main(const std::vector<std::string>& arguments) {
     for (uint64_t life = 0; life < options->lives && code == kWell; ++life) {
       Workload workload(*options);
       code = workload.Run();
-      if (options->lives > 1) workload.ReleaseContext();
+      if (options->lives > 1) {
+        workload.ReleaseContext();
+        Say("lives=" + std::to_string(life + 1));
+      }
     }
     return code;
   } catch (const DriverError& error) {

@@ -52,6 +52,10 @@ constexpr NumberFlag kNumbers[] = {
 constexpr SwitchFlag kSwitches[] = {
     {"--one-shot", &O::one_shot, "one allocation of --block-bytes: use, free, end"},
     {"--hold", &O::hold, "before freeing, print 'holding' and wait until standard input ends"},
+    {"--compile", &O::compile,
+     "with little allocated, print 'compiling' and do nothing until standard input ends"},
+    {"--capture", &O::capture,
+     "run each iteration beside an open capture on another stream, and then what was captured"},
     {"--until-eof", &O::until_eof, "after --iterations go on until standard input ends"},
     {"--progress", &O::progress, "print 'iteration I' at the start of each"},
     {"--sync-alloc", &O::sync_alloc, "cuMemAlloc and cuMemFree instead of stream-ordered calls"},

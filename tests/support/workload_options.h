@@ -32,6 +32,8 @@ struct WorkloadOptions {
   uint64_t lives = 1;  // contexts, one after the other
   bool one_shot = false;
   bool hold = false;
+  bool compile = false;
+  bool capture = false;
   bool until_eof = false;
   bool progress = false;
   bool use_after_free = false;

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+//
+// Names of older headers that a driver on 64 bits keeps, limits of a context, and what a single
+// device says about peers and multicast.
+#include <cstring>
+
+#include "tests/contract/fixture.h"
+
+namespace sluice::contract {
+namespace {
+
+constexpr size_t kMiB = 1u << 20;
+
+class Names : public ContextTest {};
+
+TEST_F(Names, OldNamesOfContextsWork) {
+  const size_t before = FreeBytes();
+  CUcontext context = nullptr;
+  ASSERT_CU(cuCtxCreate(&context, 0, 0));
+  CUcontext current = nullptr;
+  ASSERT_CU(cuCtxGetCurrent(&current));
+  EXPECT_EQ(current, context);
+  EXPECT_LT(FreeBytes(), before);
+  CUcontext popped = nullptr;
+  ASSERT_CU(cuCtxPopCurrent(&popped));
+  EXPECT_EQ(popped, context);
+  ASSERT_CU(cuCtxPushCurrent(context));
+  ASSERT_CU(cuCtxDestroy(context));
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
+  EXPECT_EQ(cuCtxDestroy(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+TEST_F(Names, OldNamesOfStreamsAndEventsWork) {
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_CU(cuEventCreate(&event, CU_EVENT_DEFAULT));
+  ASSERT_CU(cuEventRecord(event, stream));
+  EXPECT_CU(cuEventDestroy(event));
+  EXPECT_EQ(cuEventDestroy(event), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_CU(cuStreamDestroy(stream));
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(Names, OldNamesOfThePrimaryContextWork) {
+  CUcontext again = nullptr;
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&again, 0));
+  EXPECT_EQ(again, context_);
+  EXPECT_CU(cuDevicePrimaryCtxRelease(0));
+  EXPECT_CU(cuCtxSynchronize());
+  EXPECT_CU(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO));
+  EXPECT_CU(cuDevicePrimaryCtxReset(0));
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&context_, 0));
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_F(Names, ALargerHeapOfKernelsIsTakenFromTheGpu) {
+  CUcontext context = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&context, 0, 0));
+  size_t heap = 0;
+  ASSERT_CU(cuCtxGetLimit(&heap, CU_LIMIT_MALLOC_HEAP_SIZE));
+  EXPECT_EQ(heap, 8 * kMiB);
+  const size_t before = FreeBytes();
+  const Counted counted = CountedBytes("context");
+  ASSERT_CU(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 12 * kMiB));
+  ASSERT_CU(cuCtxGetLimit(&heap, CU_LIMIT_MALLOC_HEAP_SIZE));
+  EXPECT_EQ(heap, 12 * kMiB);
+  EXPECT_EQ(before - FreeBytes(), 4 * kMiB);
+  EXPECT_EQ(CountedBytes("context").held, counted.held + 4 * kMiB);
+  ASSERT_CU(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 2 * kMiB));
+  EXPECT_EQ(before - FreeBytes(), 5 * kMiB);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, size_t{1} << 40), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 63 * kMiB + 8 * kMiB),
+            CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_CU(cuCtxGetLimit(&heap, CU_LIMIT_MALLOC_HEAP_SIZE));
+  EXPECT_EQ(heap, 12 * kMiB);
+  EXPECT_EQ(before - FreeBytes(), 5 * kMiB);
+  ASSERT_CU(cuCtxDestroy_v2(context));
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() > before; }));
+  EXPECT_EQ(CountedBytes("context").held, counted.held - kMiB);
+}
+
+TEST_F(Names, OtherLimitsAreRememberedOrRefused) {
+  size_t value = 0;
+  ASSERT_CU(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));
+  ASSERT_CU(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+  EXPECT_EQ(value, 2048u);
+  ASSERT_CU(cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 128));
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 256), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuCtxGetLimit(&value, CU_LIMIT_MAX_L2_FETCH_GRANULARITY));
+  EXPECT_EQ(value, 128u);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  EXPECT_EQ(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  EXPECT_EQ(cuCtxGetLimit(nullptr, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuCtxSetLimit(static_cast<CUlimit>(7), 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Names, ADeviceIsNotItsOwnPeer) {
+  int can = 7;
+  ASSERT_CU(cuDeviceCanAccessPeer(&can, 0, 0));
+  EXPECT_EQ(can, 0);
+  int value = 7;
+  EXPECT_EQ(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0),
+            CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuCtxEnablePeerAccess(context_, 0), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxEnablePeerAccess(nullptr, 0), CUDA_ERROR_INVALID_CONTEXT);
+  CUcontext other = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
+  EXPECT_EQ(cuCtxEnablePeerAccess(context_, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+  EXPECT_EQ(cuCtxDisablePeerAccess(context_), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+  ASSERT_CU(cuCtxDestroy_v2(other));
+}
+
+TEST_F(Names, APeerCopyWithinOneContextIsACopy) {
+  const CUdeviceptr from = Alloc(4096);
+  const CUdeviceptr to = Alloc(4096);
+  ASSERT_CU(cuMemsetD32_v2(from, 0x5eed, 1024));
+  ASSERT_CU(cuMemcpyPeer(to, context_, from, context_, 4096));
+  EXPECT_EQ(Read32(to + 4092), 0x5eedu);
+  ASSERT_CU(cuMemsetD32_v2(from, 0xfeed, 1024));
+  ASSERT_CU(cuMemcpyPeerAsync(to, context_, from, context_, 8, nullptr));
+  EXPECT_EQ(Read32(to + 4), 0xfeedu);
+  EXPECT_EQ(Read32(to + 8), 0x5eedu);
+  CUDA_MEMCPY3D_PEER box{};
+  box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = from;
+  box.dstDevice = to;
+  box.srcContext = box.dstContext = context_;
+  box.srcPitch = box.dstPitch = 64;
+  box.WidthInBytes = 4;
+  box.Height = 2;
+  box.Depth = 1;
+  ASSERT_CU(cuMemsetD32_v2(from, 0xb0c5, 1024));
+  ASSERT_CU(cuMemcpy3DPeer(&box));
+  EXPECT_EQ(Read32(to), 0xb0c5u);
+  EXPECT_EQ(Read32(to + 4), 0xfeedu);
+  EXPECT_EQ(Read32(to + 64), 0xb0c5u);
+  EXPECT_EQ(cuMemcpyPeer(to, nullptr, from, context_, 4), CUDA_ERROR_INVALID_CONTEXT);
+  ASSERT_CU(cuMemFree_v2(from));
+  ASSERT_CU(cuMemFree_v2(to));
+}
+
+TEST_F(Names, TheBusFindsTheDevice) {
+  char id[16] = {};
+  ASSERT_CU(cuDeviceGetPCIBusId(id, sizeof id, 0));
+  EXPECT_EQ(strlen(id), 12u);
+  CUdevice device = 7;
+  ASSERT_CU(cuDeviceGetByPCIBusId(&device, id));
+  EXPECT_EQ(device, 0);
+  EXPECT_EQ(cuDeviceGetByPCIBusId(&device, "0000:fe:00.0"), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuDeviceGetByPCIBusId(&device, "a bus"), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Names, MulticastIsNotSupportedAndTheAttributeSaysSo) {
+  int supported = 7;
+  ASSERT_CU(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0));
+  EXPECT_EQ(supported, 0);
+  CUmulticastObjectProp prop{};
+  prop.numDevices = 1;
+  prop.size = 2 * kMiB;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(cuMulticastCreate(&handle, &prop), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMulticastCreate(nullptr, &prop), CUDA_ERROR_INVALID_VALUE);
+  size_t granularity = 0;
+  EXPECT_EQ(cuMulticastGetGranularity(&granularity, &prop, CU_MULTICAST_GRANULARITY_MINIMUM),
+            CUDA_ERROR_NOT_SUPPORTED);
+}
+
+}  // namespace
+}  // namespace sluice::contract

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The Sluice authors
+"""PyTorch on a real GPU, for parts.py: its ways to allocate, and two trainings that do not fit together."""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import machine
+from cases import Failure
+
+HANDLE = 32 * machine.MIB
+ASYNC = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync", "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"}
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+# cuBLAS computes the same bits only with a workspace of its own choice.
+SAME_BITS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+# Name, environment, flags of torch_job.py.
+WAYS = (("native allocator", {}, ()), ("cudaMallocAsync", ASYNC, ()), ("expandable segments", EXPANDABLE, ()),
+        ("CUDA graph", {}, ("--way", "graph")), ("torch.compile, reduce-overhead", {}, ("--way", "compile")))
+WAY_LIMIT_S = 100
+
+
+def require_torch(context, skip):
+    if context.simulator:
+        raise skip("PyTorch needs a real driver: NVIDIA's runtime library refuses the simulated one")
+    done = subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"], env=context.torch_environment,
+                          capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise skip("no PyTorch in " + sys.executable)
+
+
+class Job:
+    """One torch_job.py under way."""
+
+    def __init__(self, here, command, environment):
+        self._began = time.monotonic()
+        # Files, not pipes: both are read when both are over.
+        self._out = open(here.scratch / f"job-{time.monotonic_ns()}.out", "w+")
+        self._err = open(self._out.name.replace(".out", ".err"), "w+")
+        self._process = subprocess.Popen([str(word) for word in command], env={**here.environment, **environment},
+                                         stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err)
+
+    def finish(self, limit_s):
+        """What it printed and "wall_s", or "failed": its last words."""
+        try:
+            code = self._process.wait(timeout=max(1, limit_s))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return {"failed": f"not over after {limit_s:.0f} s"}
+        wall = time.monotonic() - self._began
+        self._out.seek(0)
+        self._err.seek(0)
+        if code != 0:
+            said = [line for line in self._err.read().splitlines() if line.strip()]
+            return {"failed": (said[-1] if said else f"exit {code}")[:400]}
+        return {**json.loads(self._out.read().splitlines()[-1]), "wall_s": round(wall, 3)}
+
+
+def job_command(seed, flags):
+    return [sys.executable, machine.HERE / "torch_job.py", "--seed", seed, *flags]
+
+
+def run_ways(context, section, save):
+    """Each way alone and as the one job of a pool, which must not change a bit."""
+    failed = []
+    with machine.Machine(context.folder, context.scratch, context.torch_environment) as here:
+        for name, environment, flags in WAYS:
+            if context.left() < 30:
+                section.append({"way": name, "not_run": "no time left"})
+                continue
+            command = job_command(1, ["--batch", "32", "--iterations", "8", *flags])
+            row = {"way": name}
+            row["alone"] = Job(here, command, {**SAME_BITS, **environment}).finish(min(WAY_LIMIT_S, context.left()))
+            with here.daemon(16 << 30, ["--lend", "eager"]) as folder:
+                row["under_sluice"] = Job(here, here.job(folder, command), {**SAME_BITS, **environment}).finish(
+                    min(WAY_LIMIT_S, context.left()))
+                row["leases"] = granted(folder / "events.jsonl")
+            row["same_bits"] = "losses" in row["alone"] and \
+                row["alone"].get("losses") == row["under_sluice"].get("losses")
+            for outcome in (row["alone"], row["under_sluice"]):
+                outcome.pop("losses", None)
+            section.append(row)
+            save()
+            # What PyTorch cannot do alone it need not do here.
+            if "failed" not in row["alone"] and not row["same_bits"]:
+                failed.append(f"{name}: {row['under_sluice'].get('failed', 'other losses')}")
+    if failed:
+        raise Failure("; ".join(failed))
+
+
+def granted(log):
+    """How many leases a daemon's log shows."""
+    with open(log) as file:
+        return sum(1 for line in file if '"event":"grant"' in line.replace(" ", ""))
+
+
+@contextlib.contextmanager
+def mps_server(context):
+    """The environment of clients of an MPS server of its own; None where none starts."""
+    folder = context.scratch / "mps"
+    for name in ("pipe", "log"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        # Clients of other users open the pipes as well.
+        os.chmod(folder / name, 0o777)
+    os.chmod(context.scratch, 0o755)
+    environment = {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe"), "CUDA_MPS_LOG_DIRECTORY": str(folder / "log")}
+    everything = {**context.environment, **environment}
+    control = shutil.which("nvidia-cuda-mps-control")
+    started = None
+    if control is not None:
+        try:
+            # Not over pipes: the server, which goes on, would hold them open.
+            started = subprocess.run([control, "-d"], env=everything, stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=30)
+        except subprocess.TimeoutExpired:
+            pass
+    if started is None or started.returncode != 0:
+        yield None
+        return
+    try:
+        yield environment
+    finally:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run([control], env=everything, input="quit -t 1\n", text=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, timeout=30)
+
+
+def run(context, section, save):
+    """All ways to run two trainings. `section` says for each how long both took and what became of them."""
+    flags = [["--model", "resnet50", "--batch", "128", "--iterations", "40"],
+             ["--model", "resnet50", "--batch", "96", "--iterations", "40"]]
+    jobs = [(seed, job_flags) for seed, job_flags in zip((1, 2), flags)]
+    section["jobs"] = [" ".join(job_flags) for job_flags in flags]
+    async_bits = {**SAME_BITS, **ASYNC}
+    with machine.Machine(context.folder, context.scratch, context.torch_environment) as here:
+        solo = [Job(here, job_command(*job), async_bits).finish(context.left()) for job in jobs]
+        section["solo"] = [without_losses(outcome) for outcome in solo]
+        save()
+        if any("failed" in outcome for outcome in solo):
+            raise Failure(f"a job alone fails: {[outcome.get('failed') for outcome in solo]}")
+        section["one_after_the_other_s"] = sum(outcome["iterations_s"] for outcome in solo)
+        peaks = [outcome["peak_reserved_bytes"] for outcome in solo]
+        pool = sum(peaks) * 64 // 100 // HANDLE * HANDLE
+        section["pool_bytes"] = pool = max(pool, (max(peaks) + 2 * HANDLE) // HANDLE * HANDLE)
+        section["pool_over_sum_of_peaks"] = round(pool / sum(peaks), 3)
+
+        with here.daemon(pool, ["--lend", "eager"]) as folder:
+            section["sluice"] = both(here, [here.job(folder, job_command(*job)) for job in jobs], async_bits,
+                                     context, solo)
+        save()
+        # Side by side without Sluice, first with all of the GPU, then with the memory of the pool (and two contexts).
+        section["time_slicing"] = both(here, [job_command(*job) for job in jobs], async_bits, context, solo)
+        save()
+        with here.ballast() as ballast:
+            ballast.leave(pool + (2 << 30))
+            section["time_slicing_in_the_pools_memory"] = both(here, [job_command(*job) for job in jobs], async_bits,
+                                                               context, solo)
+        save()
+        with mps_server(context) as environment:
+            if environment is None:
+                section["mps"] = {"not_run": "no MPS server starts here"}
+            else:
+                section["mps"] = both(here, [job_command(*job) for job in jobs], {**async_bits, **environment}, context,
+                                      solo)
+        save()
+    shared = section["sluice"]
+    if not shared["all_finished"] or not shared["same_bits"]:
+        raise Failure(f"under Sluice: {json.dumps(shared)}")
+
+
+def both(here, commands, environment, context, solo):
+    """Both at once; how long from the first start to the last end, less the slower start alone."""
+    if context.left() < 20:
+        return {"not_run": "no time left", "all_finished": False, "same_bits": False}
+    began = time.monotonic()
+    running = [Job(here, command, environment) for command in commands]
+    ended = [job.finish(context.left()) for job in running]
+    wall = time.monotonic() - began
+    starts = max(outcome["wall_s"] - outcome["iterations_s"] for outcome in solo)
+    return {"wall_s": round(wall, 3), "without_starts_s": round(wall - starts, 3),
+            "all_finished": all("failed" not in outcome for outcome in ended),
+            "same_bits": all(a.get("losses") == b["losses"] for a, b in zip(ended, solo)),
+            "jobs": [without_losses(outcome) for outcome in ended]}
+
+
+def without_losses(outcome):
+    return {key: value for key, value in outcome.items() if key != "losses"}
