@@ -38,21 +38,17 @@ std::string Clang();
 /// A file of the repository.
 std::string SourceFile(const std::string& path);
 
-/// What the program prints on a large simulated GPU without Sluice. Fails the test when it fails.
+/// What each program prints without Sluice, each on a large simulated GPU of its own, side by side.
+/// A program that was run before under the same label is not run again. Fails the test when one
+/// fails.
+std::vector<Lines> RunUnhooked(const std::vector<ClientRun>& runs);
 Lines RunUnhooked(const ClientRun& run);
 
-struct SharedPool {
-  uint64_t bytes = 0;
-  /// Each program starts when the one before has printed so many lines. Who waits to begin gives a
-  /// program 5 s for its next launch (docs/design/runtime.md); one that still compiles may need
-  /// more.
-  size_t lines_before_next = 0;
-};
-
-/// The programs under Sluice, in one pool: each prints what `expected` says for it, no
-/// kernel touches what its program does not hold, and the event log stands up to the audit.
+/// The programs under Sluice, in one pool, started at once, so that the first one compiles while
+/// the second waits to begin: each prints what `expected` says for it, no kernel touches what its
+/// program does not hold, and the event log stands up to the audit.
 scheduler::AuditReport RunHooked(const std::vector<ClientRun>& runs,
-                                 const std::vector<Lines>& expected, const SharedPool& pool);
+                                 const std::vector<Lines>& expected, uint64_t pool_bytes);
 
 /// Fails the test unless the peaks of the log's programs do not fit together into its pool.
 void ExpectPeaksDoNotFit(const scheduler::AuditReport& report);

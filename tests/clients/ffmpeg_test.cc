@@ -28,13 +28,12 @@ class FfmpegFrames : public ClientTest {
 TEST_F(FfmpegFrames, ComeBackAsTheyWent) {
   const Lines expected = RunUnhooked(OnTheCpu());
   EXPECT_EQ(RunUnhooked(OnTheGpu()), expected);
-  RunHooked({OnTheGpu()}, {expected}, {.bytes = 32 * kMiB});
+  RunHooked({OnTheGpu()}, {expected}, 32 * kMiB);
 }
 
 TEST_F(FfmpegFrames, TwoShareAPoolThatDoesNotHoldBoth) {
   const Lines expected = RunUnhooked(OnTheCpu());
-  ExpectPeaksDoNotFit(
-      RunHooked({OnTheGpu(), OnTheGpu()}, {expected, expected}, {.bytes = 2 * kMiB}));
+  ExpectPeaksDoNotFit(RunHooked({OnTheGpu(), OnTheGpu()}, {expected, expected}, 2 * kMiB));
 }
 
 }  // namespace

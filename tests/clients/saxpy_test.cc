@@ -19,12 +19,12 @@ class Saxpy : public ClientTest, public ::testing::WithParamInterface<const char
 };
 
 TEST_P(Saxpy, AloneUnderSluiceItComputesTheSame) {
-  RunHooked({Run()}, {RunUnhooked(Run())}, {.bytes = 32 * kMiB});
+  RunHooked({Run()}, {RunUnhooked(Run())}, 32 * kMiB);
 }
 
 TEST_P(Saxpy, TwoShareAPoolThatDoesNotHoldBoth) {
   const Lines expected = RunUnhooked(Run());
-  ExpectPeaksDoNotFit(RunHooked({Run(), Run()}, {expected, expected}, {.bytes = 8 * kMiB}));
+  ExpectPeaksDoNotFit(RunHooked({Run(), Run()}, {expected, expected}, 8 * kMiB));
 }
 
 INSTANTIATE_TEST_SUITE_P(

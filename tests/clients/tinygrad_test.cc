@@ -41,26 +41,25 @@ std::vector<double> Losses(const Lines& lines) {
 
 class Tinygrad : public ClientTest {
  protected:
-  /// The line that names the device and the first steps, in which everything is compiled.
-  static constexpr size_t kCompiled = 5;
-
   // Peaks of 2.5 MiB each; half of an iteration it holds much less.
-  static ClientRun MicroBatches(int seed) {
-    return WithoutCache(Train({"--batch", "128", "--micro-batches", "2", "--steps", "40"}, seed));
+  static ClientRun MicroBatches(int seed, const char* steps = "32") {
+    return WithoutCache(Train({"--batch", "128", "--micro-batches", "2", "--steps", steps}, seed));
   }
   static ClientRun Jit(int seed) {
-    return Train({"--batch", "128", "--jit", "--steps", "12"}, seed);
+    return Train({"--batch", "128", "--jit", "--steps", "8"}, seed);
   }
 };
 
 TEST_F(Tinygrad, TwoRunsAreEqualAndLikeTheCpu) {
   const std::vector<std::string> arguments = {"--model", "mlp", "--batch", "64", "--steps", "8"};
-  const Lines gpu = RunUnhooked(Train(arguments));
-  EXPECT_EQ(RunUnhooked(Train(arguments)), gpu);
+  ClientRun again = Train(arguments);
+  again.label += " again";
   ClientRun on_cpu = Train(arguments);
   on_cpu.environment = {{"DEV", "CPU"}, {"CC", Clang()}};
-  const std::vector<double> losses = Losses(gpu);
-  const std::vector<double> reference = Losses(RunUnhooked(on_cpu));
+  const std::vector<Lines> printed = RunUnhooked({Train(arguments), again, on_cpu});
+  EXPECT_EQ(printed[1], printed[0]);
+  const std::vector<double> losses = Losses(printed[0]);
+  const std::vector<double> reference = Losses(printed[2]);
   ASSERT_EQ(losses.size(), 8u);
   ASSERT_EQ(reference.size(), 8u);
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], reference[i], 5e-6) << i;
@@ -69,35 +68,36 @@ TEST_F(Tinygrad, TwoRunsAreEqualAndLikeTheCpu) {
 
 TEST_F(Tinygrad, TwoTrainingsLendWithinIterations) {
   const std::vector<ClientRun> runs = {MicroBatches(1), MicroBatches(2)};
-  const std::vector<Lines> expected = {RunUnhooked(runs[0]), RunUnhooked(runs[1])};
-  EXPECT_EQ(Losses(expected[0]).size(), 40u);
+  const std::vector<Lines> expected = RunUnhooked(runs);
+  EXPECT_EQ(Losses(expected[0]).size(), 32u);
   EXPECT_NE(expected[0], expected[1]);
-  const scheduler::AuditReport report =
-      RunHooked(runs, expected, {.bytes = 4 * kMiB, .lines_before_next = kCompiled});
+  const scheduler::AuditReport report = RunHooked(runs, expected, 4 * kMiB);
   ExpectPeaksDoNotFit(report);
   EXPECT_GT(report.lent_bytes_within_iterations, 0u);
 }
 
 TEST_F(Tinygrad, AloneUnderSluiceItComputesTheSame) {
-  const ClientRun run = WithoutCache(Train({"--batch", "128", "--steps", "6"}));
-  RunHooked({run}, {RunUnhooked(run)}, {.bytes = 32 * kMiB});
+  const std::vector<ClientRun> runs = {WithoutCache(Train({"--batch", "128", "--steps", "5"})),
+                                       MicroBatches(1, "5")};
+  const std::vector<Lines> expected = RunUnhooked(runs);
+  RunHooked({runs[0]}, {expected[0]}, 32 * kMiB);
+  RunHooked({runs[1]}, {expected[1]}, 32 * kMiB);
 }
 
 TEST_F(Tinygrad, ReplaysItsGraphs) {
   ClientRun without_graphs = Jit(1);
   std::erase(without_graphs.command, "--jit");
-  const std::vector<Lines> expected = {RunUnhooked(Jit(1)), RunUnhooked(Jit(2))};
-  EXPECT_EQ(expected[0], RunUnhooked(without_graphs));
-  RunHooked({Jit(1)}, {expected[0]}, {.bytes = 64 * kMiB});
-  ExpectPeaksDoNotFit(
-      RunHooked({Jit(1), Jit(2)}, expected, {.bytes = 12 * kMiB, .lines_before_next = kCompiled}));
+  const std::vector<Lines> expected = RunUnhooked({Jit(1), Jit(2), without_graphs});
+  EXPECT_EQ(expected[0], expected[2]);
+  RunHooked({Jit(1)}, {expected[0]}, 64 * kMiB);
+  ExpectPeaksDoNotFit(RunHooked({Jit(1), Jit(2)}, {expected[0], expected[1]}, 12 * kMiB));
 }
 
 TEST_F(Tinygrad, StaysBelowItsLimit) {
   ClientRun run = WithoutCache(Train({"--model", "mlp", "--batch", "64", "--steps", "4"}));
   const Lines expected = RunUnhooked(run);
   run.run_flags = {"--limit", "4MiB"};
-  const scheduler::AuditReport report = RunHooked({run}, {expected}, {.bytes = 32 * kMiB});
+  const scheduler::AuditReport report = RunHooked({run}, {expected}, 32 * kMiB);
   EXPECT_LE(report.jobs.begin()->second.peak_units * report.unit_bytes, 4 * kMiB);
 }
 

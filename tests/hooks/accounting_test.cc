@@ -3,41 +3,118 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "tests/hooks/hook_fixture.h"
 #include "tests/support/test_bed.h"
 
 namespace sluice::testing {
 namespace {
 
-/// Two jobs that call everything at random (churn.cc), each checking itself at its quiet points;
-/// here that limits hold at every moment, and that nothing is left.
-TEST(Accounting, LedgerProgramAndDeviceAgree) {
-  const char* calls = ::getenv("SLUICE_CALLS");
-  BedOptions options;
-  options.gpu_memory = "128MiB";
-  options.pool = "48MiB";
-  options.noded_flags = {"--context", std::to_string(hooks::kContext)};
-  TestBed bed(options);
+/// Of each job; the soak asks for 500 000.
+uint64_t Calls() {
+  const char* text = ::getenv("SLUICE_CALLS");
+  return text == nullptr ? 10'000 : std::stoull(text);
+}
+
+/// Quiet points that a job has been through.
+uint64_t QuietPoints(const cli::JobProcess& job) {
+  const auto& out = job.out();
+  return static_cast<uint64_t>(std::count_if(
+      out.begin(), out.end(), [](const std::string& line) { return line.starts_with("quiet="); }));
+}
+
+/// Two jobs that call everything at random and send each other memory (churn.cc). Each checks
+/// itself at its quiet points: program, daemon and device agree, and no limit is exceeded. Here:
+/// that this was so often enough, that limits held between two quiet points as well, by every line
+/// of the ledger's log, that no kernel touched what its job did not hold, and that nothing is left.
+struct Churn {
+  explicit Churn(bool keeper) : bed(Options(keeper)) {
+    const std::string own = bed.work().File("exchange-");
+    for (const std::string seed : {"1", "2"}) {
+      const std::string peer = seed == "1" ? "2" : "1";
+      jobs.Add(bed.Start({.label = "churn " + seed,
+                          .command = {Program("HOOKS"), "--gtest_filter=Churn.Accounting"},
+                          .run_flags = {"--limit", "24MiB", "--request", "24MiB"},
+                          .environment = {{"SLUICE_TEST_SEED", seed},
+                                          {"SLUICE_TEST_CALLS", std::to_string(Calls())},
+                                          {"SLUICE_TEST_OWN_SOCKET", own + seed},
+                                          {"SLUICE_TEST_PEER_SOCKET", own + peer}}}));
+    }
+  }
+  static BedOptions Options(bool keeper) {
+    BedOptions options;
+    options.gpu_memory = "128MiB";
+    options.pool = "48MiB";
+    // The first one waits for the second, and shows no sign of life meanwhile.
+    options.noded_flags = Flags(hooks::kContext);
+    options.keeper = keeper;
+    return options;
+  }
+  static std::vector<std::string> Flags(uint64_t context) {
+    return {"--context", std::to_string(context), "--patience", "1"};
+  }
+  void Run(const cli::JobGroup::Observer& observer = nullptr) {
+    Finish(jobs, Calls() > 10'000 ? 3'000'000 : 300'000, observer);
+  }
+  void ExpectAllWell() {
+    uint64_t imports = 0;
+    for (const cli::JobProcess& job : jobs.jobs()) {
+      ASSERT_TRUE(job.status().ok()) << Describe(job);
+      std::printf("%s: %llu calls, %llu quiet points, %llu refused, %llu graphs, %llu imports\n",
+                  job.label().c_str(), Figure(job, "calls"),
+                  static_cast<unsigned long long>(QuietPoints(job)),  // NOLINT: printf
+                  Figure(job, "refused"), Figure(job, "graphs"), Figure(job, "imports"));
+      EXPECT_GE(Number(job.out(), "calls"), Calls());
+      // One after each thousand calls of all threads together; one step is at most a few calls.
+      EXPECT_GE(QuietPoints(job), Calls() / 1100);
+      EXPECT_GT(Number(job.out(), "refused"), 0u) << "no limit was ever reached";
+      EXPECT_GT(Number(job.out(), "graphs"), 0u);
+      imports += Number(job.out(), "imports");
+    }
+    EXPECT_GT(imports, 0u) << "nothing went from one job to the other";
+    EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
+    const nlohmann::json status = bed.Status();
+    EXPECT_EQ(status.at("outside_bytes"), 0);
+    EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
+    for (const auto& log : bed.logs()) {
+      const scheduler::AuditReport report = log->Audit();
+      EXPECT_TRUE(report.ok()) << log->path() << "\n" << Violations(report);
+      EXPECT_EQ(report.over_limit_moments, 0u) << log->path();
+    }
+  }
+  static unsigned long long Figure(const cli::JobProcess& job, const char* key) {  // NOLINT: printf
+    return Number(job.out(), key);
+  }
+
+  TestBed bed;
   cli::JobGroup jobs;
-  for (const char* seed : {"1", "2"}) {
-    jobs.Add(
-        bed.Start({.label = std::string("churn ") + seed,
-                   .command = {Program("HOOKS"), "--gtest_filter=Churn.Accounting"},
-                   .run_flags = {"--limit", "24MiB", "--request", "24MiB"},
-                   .environment = {{"SLUICE_TEST_SEED", seed},
-                                   {"SLUICE_TEST_CALLS", calls == nullptr ? "10000" : calls}}}));
-  }
-  Finish(jobs, calls == nullptr ? 300'000 : 3'000'000);
-  for (const cli::JobProcess& job : jobs.jobs()) {
-    EXPECT_TRUE(job.status().ok()) << Describe(job);
-    EXPECT_GT(Number(job.out(), "refused"), 0u) << "no limit was ever reached";
-  }
-  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
-  const scheduler::AuditReport report = bed.log().Audit();
-  EXPECT_TRUE(report.ok()) << Violations(report);
-  const nlohmann::json status = bed.Status();
-  EXPECT_EQ(status.at("outside_bytes"), 0);
-  EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
+};
+
+TEST(Accounting, LedgerProgramAndDeviceAgree) {
+  Churn churn(/*keeper=*/false);
+  churn.Run();
+  churn.ExpectAllWell();
+}
+
+// The daemon is killed in the middle, three times: what it did not read is said to the next one,
+// and what that one thinks is right again at the next quiet point.
+TEST(Accounting, TheyAgreeBehindARestart) {
+  Churn churn(/*keeper=*/true);
+  constexpr uint64_t kRestarts = 3;
+  uint64_t restarts = 0;
+  churn.Run([&](cli::JobGroup& running) {
+    const uint64_t quiet = QuietPoints(running.jobs().front());
+    const uint64_t due = (restarts + 1) * (Calls() / 1000) / (kRestarts + 1);
+    if (restarts == kRestarts || quiet < std::max<uint64_t>(due, 1)) return;
+    ++restarts;
+    // What was charged for a context stays, whatever the next daemon is told that one costs.
+    churn.bed.SetFlags(Churn::Flags(restarts == 2 ? 3 * hooks::kContext : hooks::kContext));
+    churn.bed.RestartDaemon();
+  });
+  EXPECT_EQ(restarts, kRestarts);
+  churn.ExpectAllWell();
 }
 
 }  // namespace

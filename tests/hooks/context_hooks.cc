@@ -28,6 +28,12 @@ class ContextHook : public Hook {
   CUcontext own_ = nullptr;
 };
 
+// The names without a suffix are those of the oldest interfaces; a driver still has them.
+TEST_F(ContextHook, cuCtxCreate) {
+  ASSERT_CU(cuCtxCreate(&own_, 0, 0));
+  ExpectContexts(2);
+}
+
 TEST_F(ContextHook, cuCtxCreate_v2) {
   ASSERT_CU(cuCtxCreate_v2(&own_, 0, 0));
   ExpectContexts(2);
@@ -43,6 +49,12 @@ TEST_F(ContextHook, cuCtxCreate_v4) {
   ExpectContexts(2);
 }
 
+TEST_F(ContextHook, cuCtxDestroy) {
+  ASSERT_CU(cuCtxCreate_v2(&own_, 0, 0));
+  ASSERT_CU(cuCtxDestroy(own_));
+  ExpectContexts(1);
+}
+
 TEST_F(ContextHook, cuCtxDestroy_v2) {
   ASSERT_CU(cuCtxCreate_v2(&own_, 0, 0));
   ASSERT_CU(cuCtxDestroy_v2(own_));
@@ -55,10 +67,26 @@ TEST_F(ContextHook, cuDevicePrimaryCtxRetain) {
   ExpectContexts(2);
 }
 
+TEST_F(ContextHook, cuDevicePrimaryCtxRelease) {
+  MoveToOwnContext();
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&context_, 0));
+  ASSERT_CU(cuDevicePrimaryCtxRelease(0));
+  context_ = nullptr;
+  ExpectContexts(1);
+}
+
 TEST_F(ContextHook, cuDevicePrimaryCtxRelease_v2) {
   MoveToOwnContext();
   ASSERT_CU(cuDevicePrimaryCtxRetain(&context_, 0));
   ASSERT_CU(cuDevicePrimaryCtxRelease_v2(0));
+  context_ = nullptr;
+  ExpectContexts(1);
+}
+
+TEST_F(ContextHook, cuDevicePrimaryCtxReset) {
+  MoveToOwnContext();
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&context_, 0));
+  ASSERT_CU(cuDevicePrimaryCtxReset(0));
   context_ = nullptr;
   ExpectContexts(1);
 }

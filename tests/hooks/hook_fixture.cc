@@ -22,9 +22,17 @@ int PatienceMs() {
 
 nlohmann::json Hook::Job() {
   const std::string socket = std::string(getenv("SLUICE_RUNTIME_DIR")) + "/noded.sock";
-  auto client = cli::DaemonClient::Connect(socket);
-  if (!client.ok()) throw std::runtime_error(client.status().message());
-  auto text = client->FetchStatus();
+  const auto fetch = [&socket]() -> Result<std::string> {
+    auto client = cli::DaemonClient::Connect(socket);
+    if (!client.ok()) return client.status();
+    return client->FetchStatus();
+  };
+  auto text = fetch();
+  // It may just be replaced (accounting_test).
+  for (int waited = 0; waited < PatienceMs() && !text.ok(); waited += 5) {
+    poll(nullptr, 0, 5);
+    text = fetch();
+  }
   if (!text.ok()) throw std::runtime_error(text.status().message());
   const auto status = nlohmann::json::parse(*text);
   for (const auto& job : status.at("jobs")) {

@@ -21,7 +21,7 @@ inline constexpr size_t kMiB = 1 << 20;
 inline constexpr size_t kLimit = 24 * kMiB;
 inline constexpr size_t kMoreThanLimit = 30 * kMiB;
 inline constexpr size_t kContext = 1 * kMiB;
-inline constexpr size_t kUnit = 256 * 1024;
+inline constexpr size_t kUnit = 2 * kMiB;
 
 class Hook : public contract::ContextTest {
  protected:

@@ -14,6 +14,9 @@ constexpr const char* kHooks[] = {
 #define SLUICE_HOOK(symbol, what, params, names, policy) #symbol,
 #include "intercept/hooks/hooks.def"
 #undef SLUICE_HOOK
+#define SLUICE_NVML_HOOK(symbol, params, names, policy) #symbol,
+#include "intercept/nvml/nvml_hooks.def"
+#undef SLUICE_NVML_HOOK
 };
 
 /// Every hook has a test, which passes with it and fails without it.
@@ -23,6 +26,7 @@ class Hooks : public ::testing::TestWithParam<const char*> {
     BedOptions options;
     options.gpu_memory = "96MiB";
     options.pool = "48MiB";
+    options.unit = options.handle;  // physical memory can be leased
     options.noded_flags = {"--context", std::to_string(hooks::kContext)};
     bed_ = std::make_unique<TestBed>(options);
   }

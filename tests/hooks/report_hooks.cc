@@ -43,7 +43,7 @@ HOOK_TEST(cuMemPoolGetAttribute) {
   ASSERT_CU(cuMemAllocAsync(&at, kMiB, nullptr));
   EXPECT_EQ(pool.Get(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), kMiB);
   EXPECT_EQ(pool.Get(CU_MEMPOOL_ATTR_USED_MEM_HIGH), kMiB);
-  EXPECT_EQ(pool.Get(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), kMiB);
+  EXPECT_EQ(pool.Get(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), kUnit);
 }
 
 HOOK_TEST(cuMemPoolSetAttribute) {

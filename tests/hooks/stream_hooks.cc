@@ -25,6 +25,24 @@ class StreamHook : public Hook {
     ASSERT_CU(cuMemAllocAsync(&at, 3 * kMiB, NewStream()));
     EXPECT_EQ(Says("leases"), leases);
   }
+  /// A block that is freed on a stream with work still queued is nobody's before that work is done,
+  /// also when the stream is gone and its handle comes back for another one.
+  void DestroyWithWorkQueued(CUresult (*destroy)(CUstream)) {
+    const SharedWord word;
+    const CUstream old = NewStream();
+    CUdeviceptr at = 0;
+    ASSERT_CU(cuMemAllocAsync(&at, kMiB, old));
+    Block(old, word);
+    ASSERT_CU(cuMemFreeAsync(at, old));
+    ASSERT_CU(destroy(old));
+    CUstream fresh = NewStream();
+    for (int i = 0; i < 1000 && fresh != old; ++i) fresh = NewStream();
+    ASSERT_EQ(fresh, old);
+    CUdeviceptr other = 0;
+    ASSERT_CU(cuMemAllocAsync(&other, kMiB, fresh));
+    EXPECT_NE(other, at);
+    word.host()[0] = 1;
+  }
 };
 
 TEST_F(StreamHook, cuStreamSynchronize) {
@@ -44,23 +62,9 @@ TEST_F(StreamHook, cuCtxSynchronize_v2) {
   ExpectCollected(NewStream(), [this] { return cuCtxSynchronize_v2(context_); });
 }
 
-TEST_F(StreamHook, cuStreamDestroy_v2) {
-  const SharedWord word;
-  const CUstream old = NewStream();
-  CUdeviceptr at = 0;
-  ASSERT_CU(cuMemAllocAsync(&at, kMiB, old));
-  Block(old, word);
-  ASSERT_CU(cuMemFreeAsync(at, old));
-  ASSERT_CU(cuStreamDestroy_v2(old));
-  // The handle comes back for another stream; what was freed on the old one is still in use.
-  CUstream fresh = NewStream();
-  for (int i = 0; i < 1000 && fresh != old; ++i) fresh = NewStream();
-  ASSERT_EQ(fresh, old);
-  CUdeviceptr other = 0;
-  ASSERT_CU(cuMemAllocAsync(&other, kMiB, fresh));
-  EXPECT_NE(other, at);
-  word.host()[0] = 1;
-}
+TEST_F(StreamHook, cuStreamDestroy) { DestroyWithWorkQueued(cuStreamDestroy); }
+
+TEST_F(StreamHook, cuStreamDestroy_v2) { DestroyWithWorkQueued(cuStreamDestroy_v2); }
 
 TEST_F(StreamHook, cuModuleUnload) {
   Begin();

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/hooks/hook_fixture.h"
+
+namespace sluice::hooks {
+
+/// Bytes by what the daemon calls them.
+struct Tally {
+  uint64_t array = 0;
+  uint64_t physical = 0;
+  uint64_t managed = 0;
+  uint64_t imported = 0;
+  uint64_t host_pinned = 0;
+  uint64_t host_registered = 0;
+
+  Tally& operator+=(const Tally& other) {
+    array += other.array;
+    physical += other.physical;
+    managed += other.managed;
+    imported += other.imported;
+    host_pinned += other.host_pinned;
+    host_registered += other.host_registered;
+    return *this;
+  }
+};
+
+/// Where jobs send each other memory: a datagram socket for each in one folder. Nobody waits: what
+/// the other does not take is not sent.
+class Exchange {
+ public:
+  /// `own` and `peer` are paths; an empty one: there is nobody.
+  Exchange(const std::string& own, std::string peer);
+  ~Exchange();
+  /// Until the other one has its socket, so that both run side by side: one that was let in first
+  /// may be done before the daemon lets the second in. Bounded.
+  void AwaitPeer() const;
+  /// The descriptor stays the caller's.
+  bool Send(int fd) const;
+  /// -1: nothing came.
+  int Receive() const;
+
+ private:
+  int socket_ = -1;
+  std::string own_;
+  std::string peer_;
+};
+
+/// What one thread has, and does next. Everything it holds is its own. A call that the job's limit
+/// has no room for is counted as refused; any other failure fails the test.
+class Worker {
+ public:
+  struct Shared {
+    CUcontext context = nullptr;
+    CUfunction fill = nullptr;
+    CUmemoryPool pools[2] = {};  // an ordinary and an exportable one
+    const Exchange* exchange = nullptr;
+  };
+  Worker(const Shared& shared, uint64_t seed);
+
+  void Run(uint64_t calls);
+  /// Gives everything back.
+  void Clear();
+  const Tally& tally() const { return tally_; }
+  uint64_t refused() const { return refused_; }
+  /// Of the driver, as random ones go (not those that set one up).
+  uint64_t calls() const { return calls_; }
+  uint64_t imports() const { return imports_; }
+  uint64_t graphs() const { return graphs_made_; }
+
+ private:
+  static constexpr size_t kPhysical = 2 * kMiB;
+  static constexpr size_t kRangeSlots = 4;
+
+  struct BlockOf {
+    CUdeviceptr at;
+    size_t bytes;
+    CUstream stream;  // null: cuMemAlloc
+  };
+  struct ArrayOf {
+    CUarray array;
+    CUmipmappedArray mipmapped;
+    uint64_t bytes;
+  };
+  struct PhysicalOf {
+    CUmemGenericAllocationHandle handle;
+    int slot;  // where it is mapped; -1: nowhere
+    bool imported;
+  };
+  struct ManagedOf {
+    CUdeviceptr at;
+    uint64_t bytes;
+  };
+
+  size_t Pick(size_t count) { return random_() % count; }
+  template <typename T>
+  static T TakeAt(std::vector<T>* all, size_t at) {
+    std::swap((*all)[at], all->back());
+    T taken = all->back();
+    all->pop_back();
+    return taken;
+  }
+  bool Served(CUresult result);
+  void Step();
+
+  // churn_worker.cc
+  void AllocBlock();
+  void FreeBlock();
+  void Use();
+  void Synchronize();
+  void CreateArray();
+  void DestroyArray();
+  void AllocPinned();
+  void FreePinned();
+  void RegisterHost();
+  void UnregisterHost();
+  // churn_families.cc
+  void AllocManaged();
+  void FreeManaged();
+  void CreatePhysical();
+  void ReleasePhysical();
+  bool MapAnywhere(PhysicalOf* memory);
+  void ExportPhysical();
+  void ImportPhysical();
+  void ShareBlock();
+  void CaptureGraph();
+  void BuildGraph();
+  void KeepGraph(CUgraph graph);
+  void LaunchGraph();
+  void DestroyGraph() { DestroyGraph(Pick(graphs_.size())); }
+  void DestroyGraph(size_t which);
+
+  Shared shared_;
+  std::mt19937_64 random_;
+  CUstream streams_[2] = {};
+  CUevent event_ = nullptr;
+  CUdeviceptr range_ = 0;
+  bool mapped_[kRangeSlots] = {};
+  std::vector<BlockOf> blocks_;
+  std::vector<ArrayOf> arrays_;
+  std::vector<PhysicalOf> physical_;
+  std::vector<ManagedOf> managed_;
+  std::vector<void*> pinned_;
+  std::vector<void*> registered_;
+  std::vector<CUgraphExec> graphs_;
+  Tally tally_;
+  uint64_t refused_ = 0;
+  uint64_t calls_ = 0;
+  uint64_t imports_ = 0;
+  uint64_t graphs_made_ = 0;
+};
+
+}  // namespace sluice::hooks
