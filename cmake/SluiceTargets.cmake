@@ -22,6 +22,9 @@ target_compile_options(sluice_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
 
+# Where programs that tests/gpu/run carries to another machine find the libraries that came with them.
+set(SLUICE_CARRIED_LIBRARIES "$ORIGIN/../deps")
+
 # Sanitizers are separate: the simulated driver and the interception library are loaded into programs
 # that are not instrumented.
 add_library(sluice_sanitized INTERFACE)
@@ -45,6 +48,7 @@ function(sluice_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE sluice_options sluice_sanitized ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES BUILD_RPATH "${SLUICE_CARRIED_LIBRARIES}")
 endfunction()
 
 # sluice_test(SOURCES x_test.cc ... LINK t ... [TIMEOUT s] [ENVIRONMENT K=V ...] [NAME n] [SERIAL]
@@ -63,7 +67,8 @@ function(sluice_test)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
-  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+    BUILD_RPATH "${SLUICE_CARRIED_LIBRARIES}")
   target_link_libraries(${ARG_NAME} PRIVATE sluice_options sluice_sanitized ${ARG_LINK}
     GTest::gtest GTest::gtest_main)
   if(ARG_DEPENDS)

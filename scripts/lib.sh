@@ -24,7 +24,7 @@ cpu_count() { nproc; }
 # Seconds of work done, for people.
 elapsed() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
 
-presets() { printf '%s\n' dev release asan tsan; }
+presets() { printf '%s\n' dev release asan tsan fuzz; }
 
 check_preset() {
   presets | grep -qxF -- "$1" || bad_usage "no preset '$1'; there are: $(presets | paste -sd' ')"
@@ -61,7 +61,8 @@ count_results() {
     xml=$results/$name.xml
     if [[ -s $xml ]]; then
       read -r tests failures disabled errors < <(sed -nE \
-        's/.*<testsuites tests="([0-9]+)" failures="([0-9]+)" disabled="([0-9]+)" errors="([0-9]+)".*/\1 \2 \3 \4/p' "$xml")
+        's/.*<testsuites tests="([0-9]+)" failures="([0-9]+)" disabled="([0-9]+)" errors="([0-9]+)".*/\1 \2 \3 \4/p' "$xml") ||
+        die "$xml says nothing of how its tests ended"
       skips=$(grep -c '<skipped' "$xml" || true)
       failures=$((failures + errors))
       # All cases passed, yet the program failed: it crashed or leaked afterwards.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noderuntime/daemon/daemon.h"
+#include "tests/fuzz/fuzz_client.h"
+
+namespace sluice::fuzz {
+
+/// Memory without a GPU. Its only user is this process, which lives as long as the world does.
+class FuzzDevice : public gpu::Device {
+ public:
+  FuzzDevice();
+  const gpu::DeviceInfo& info() const override { return info_; }
+  Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
+  void AdoptHandles(const std::vector<int>&, uint64_t) override {}
+  Status Poison(uint64_t, uint64_t) override { return {}; }
+  bool IsUsedBy(pid_t) override { return true; }
+
+ private:
+  gpu::DeviceInfo info_;
+};
+
+/// The whole daemon in this process, under a clock that only Pass moves: its sockets, its parsing,
+/// its flow, its ledger. One job of it is honest and must never notice the others; those are for
+/// the fuzzer to play. Whatever is wrong is said by violation().
+class DaemonWorld {
+ public:
+  static constexpr uint64_t kUnit = 4096;
+  static constexpr scheduler::Units kPoolUnits = 32;
+  static constexpr flow::JobId kHonest = 1;
+  static constexpr scheduler::Units kHonestLimit = 8;
+  static constexpr size_t kMaxJobs = 5;      // as many as the audit's brute force covers
+  static constexpr size_t kMaxClients = 12;  // connections of the fuzzer's at a time
+
+  /// `dir` is emptied. `faults`: defects that have to show.
+  DaemonWorld(const std::string& dir, const flow::FaultPlan& faults);
+  ~DaemonWorld();
+
+  /// One turn of the daemon's loop, and a look at everything that must hold.
+  void Turn();
+  void Turns(int count) {
+    for (int i = 0; i < count; ++i) Turn();
+  }
+  void Pass(uint64_t ns);
+  /// The honest job gives a unit back behind a fence, or raises the mark and asks for it again.
+  void HonestStep();
+  /// Everybody leaves; the event log is audited.
+  void End();
+
+  /// Registers one more job of the fuzzer's, if the daemon lets it. Its launcher stays.
+  void Register(uint64_t limit_bytes, uint64_t request_bytes, uint32_t gpu);
+  void Connect(size_t job);
+  /// A connection that has shaken hands.
+  void Open(size_t job);
+  void HangUp(size_t client);
+  void ConnectControl();
+  size_t jobs() const { return paths_.size(); }
+  std::vector<FuzzClient>& clients() { return clients_; }
+  FuzzClient* client(size_t at) {
+    return clients_.empty() ? nullptr : &clients_[at % clients_.size()];
+  }
+  /// What the ledger thinks that the fuzzer's jobs hold, for releases that are not refused.
+  scheduler::Extents HeldByOthers() const;
+  const std::array<uint8_t, 16>& device() const { return device_.info().uuid; }
+
+  const std::optional<std::string>& violation() const { return violation_; }
+
+ private:
+  void Violate(const std::string& text);
+  std::string RegisterAt(FuzzClient* launcher, uint64_t limit_bytes, uint64_t request_bytes,
+                         uint32_t gpu);
+  bool Handshake(FuzzClient* client);
+  void HonestLease(scheduler::Units units);
+  void Check();
+  void CheckHonest();
+  void CheckTheDead();
+
+  std::string dir_;
+  FuzzDevice device_;
+  std::unique_ptr<noded::Daemon> daemon_;
+  std::optional<std::string> violation_;
+
+  std::optional<FuzzClient> honest_launcher_;
+  std::optional<FuzzClient> honest_;
+  scheduler::Extents book_;  // what the honest job was granted and has not released
+  std::optional<scheduler::Extent> released_;  // behind a fence that is not reached
+  uint64_t honest_mark_ = 0;
+  uint32_t seq_ = 0;
+
+  std::vector<FuzzClient> launchers_;
+  std::vector<std::string> paths_;
+  std::vector<FuzzClient> clients_;
+  std::map<flow::JobId, scheduler::Extents> leased_;  // at the last look
+  scheduler::Extents dead_;                           // leased by somebody when his session ended
+};
+
+}  // namespace sluice::fuzz
