@@ -81,7 +81,9 @@ TEST(Limits, AJobThatExceedsItsLimitInItsCycleIsToldSo) {
 // Who holds memory is asked for patience, not for an excuse: the second job goes on as soon as the
 // first one ends, and says meanwhile whom it waits for.
 TEST(Limits, WhatIsLentOutIsWaitedForAndSaidAloud) {
-  TestBed bed(SmallPool());
+  BedOptions options = SmallPool();
+  options.noded_flags = {"--patience", "5"};
+  TestBed bed(options);
   InputPipe input = MakeInputPipe();
   cli::JobGroup group;
   group.Add(bed.Start({.label = "holder",

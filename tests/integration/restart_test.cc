@@ -3,17 +3,18 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <random>
+#include <utility>
 
 #include "common/bytes.h"
 #include "noderuntime/cli/trainer_output.h"
+#include "tests/support/restart_bed.h"
 #include "tests/support/trainer.h"
 
 namespace sluice::testing {
@@ -24,7 +25,7 @@ using scheduler::Record;
 
 constexpr uint64_t kContext = 4 * kMiB;  // of the simulated GPU's default machine
 constexpr uint64_t kHandle = 2 * kMiB;
-constexpr int kWaitMs = 120'000;
+constexpr int kWaitMs = kRestartWaitMs;
 constexpr uint64_t kSeed = 20261121;
 /// Lines of the log: less than an iteration's while memory is lent, some iterations' while it is
 /// not.
@@ -59,16 +60,6 @@ size_t Losses(cli::JobGroup& group) {
   return most;
 }
 
-/// Until `done` holds for the daemon's answer; the answers are round trips through its loop.
-template <typename Done>
-nlohmann::json AwaitStatus(TestBed& bed, Done done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kWaitMs);
-  nlohmann::json status = bed.Status();
-  while (!done(status) && std::chrono::steady_clock::now() < deadline) status = bed.Status();
-  EXPECT_TRUE(done(status)) << status.dump(1);
-  return status;
-}
-
 /// Two trainers, and a daemon that is killed `kills` times while they compute and lend.
 void RunAndKill(const std::vector<TrainerRun>& runs, const std::vector<TrainerResult>& solo,
                 unsigned kills, std::mt19937_64& random) {
@@ -98,8 +89,7 @@ void RunAndKill(const std::vector<TrainerRun>& runs, const std::vector<TrainerRe
   for (size_t i = 0; i < runs.size(); ++i) ExpectSameLosses(solo[i], group.jobs()[i]);
 
   // Nothing is lost: after the last job's end the whole pool is free.
-  const nlohmann::json status =
-      AwaitStatus(bed, [](const nlohmann::json& now) { return now.at("jobs").empty(); });
+  const nlohmann::json status = AwaitStatus(bed, NoJobs);
   EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes")) << status.dump(1);
   bed.StopDaemon();
   // The keeper and the daemon's executor are on their way out.
@@ -143,60 +133,18 @@ TEST(Restart, AKilledDaemonCostsNobodyAnything) {
   }
 }
 
-/// A job that holds `bytes` until its input ends, and has a forked child that lives until then.
-cli::JobProcess StartHolding(TestBed& bed, InputPipe& input, std::vector<std::string> extra = {}) {
-  std::vector<std::string> command = {Program("WORKLOAD"), "--one-shot", "--block-bytes", "6MiB",
-                                      "--hold"};
-  command.insert(command.end(), extra.begin(), extra.end());
-  cli::JobProcess job = bed.Start({.label = "holder",
-                                   .command = command,
-                                   .run_flags = {"--limit", "8MiB", "--request", "2MiB"},
-                                   .input = input.read_end.get()});
-  input.read_end.reset();
-  EXPECT_TRUE(bed.log().Await(
-      [](const std::vector<Record>& records) {
-        return std::any_of(records.begin(), records.end(), [](const Record& record) {
-          return record.event == EventKind::kGrant || !record.extents.empty();
-        });
-      },
-      kWaitMs));
-  return job;
-}
-
-BedOptions SmallBed() {
-  BedOptions options;
-  options.gpu_memory = "64MiB";
-  options.pool = "16MiB";
-  options.keeper = true;
-  return options;
-}
-
 // The process died before its daemon did: the next one still waits for the child.
 TEST(Restart, ADeadJobsMemoryStaysInQuarantineOverARestart) {
   TestBed bed(SmallBed());
   InputPipe input = MakeInputPipe();
-  cli::JobProcess job = StartHolding(bed, input, {"--fork-at-launch", "1"});
-  cli::JobGroup group;
-  group.Add(std::move(job));
-  Finish(group, 60'000, [](cli::JobGroup& running) {
-    const cli::JobProcess& victim = running.jobs().front();
-    const auto& out = victim.out();
-    if (std::find(out.begin(), out.end(), "holding") != out.end() && !victim.ended()) {
-      victim.Signal(SIGKILL);
-    }
-  });
-  const auto quarantined = [](const nlohmann::json& status) {
-    const auto& jobs = status.at("jobs");
-    return jobs.size() == 1 && jobs[0].at("phase") == "dying" &&
-           jobs[0].at("held_bytes").get<uint64_t>() >= 6 * kMiB;
-  };
-  AwaitStatus(bed, quarantined);
+  RunUntilHoldingAndKill(bed, input);
+  AwaitStatus(bed, Quarantined);
   for (int i = 0; i < 2; ++i) {
     bed.RestartDaemon();
-    EXPECT_TRUE(quarantined(bed.Status())) << bed.Status().dump(1);
+    EXPECT_TRUE(Quarantined(bed.Status())) << bed.Status().dump(1);
   }
   input.write_end.reset();
-  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  AwaitStatus(bed, NoJobs);
   EXPECT_EQ(bed.Status().at("free_bytes"), bed.Status().at("pool_bytes"));
   bed.StopDaemon();
   for (const auto& log : bed.logs()) EXPECT_TRUE(log->Audit().ok()) << Violations(log->Audit());
@@ -211,10 +159,40 @@ TEST(Restart, AJobThatEndsWithoutADaemonIsFoundOut) {
   job.Signal(SIGKILL);
   Finish(job);
   bed.StartDaemon();
-  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  AwaitStatus(bed, NoJobs);
   EXPECT_EQ(bed.Status().at("free_bytes"), bed.Status().at("pool_bytes"));
   bed.StopDaemon();
   EXPECT_TRUE(bed.log().Audit().ok()) << Violations(bed.log().Audit());
+}
+
+// Its context ends while there is no daemon, and it begins anew in another one. What the first one
+// held is free then, and the second life is served like any.
+TEST(Restart, AContextMayEndWithoutADaemon) {
+  TestBed bed(SmallBed());
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup group;
+  group.Add(StartHolding(bed, input, {"--lives", "2"}));
+  bool killed = false;
+  bool restarted = false;
+  Finish(group, kWaitMs, [&](cli::JobGroup& running) {
+    const auto& out = running.jobs().front().out();
+    const auto said = [&out](const char* line) {
+      return std::find(out.begin(), out.end(), line) != out.end();
+    };
+    if (said("holding") && !std::exchange(killed, true)) {
+      bed.KillDaemon();
+      input.write_end.reset();
+    }
+    if (said("lives=1") && !std::exchange(restarted, true)) bed.StartDaemon();
+  });
+  EXPECT_TRUE(restarted);
+  const cli::JobProcess& job = group.jobs().front();
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  const nlohmann::json last = AwaitStatus(bed, NoJobs);
+  EXPECT_EQ(last.at("free_bytes"), last.at("pool_bytes"));
+  bed.StopDaemon();
+  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
+  for (const auto& log : bed.logs()) EXPECT_TRUE(log->Audit().ok()) << Violations(log->Audit());
 }
 
 // A daemon that is told to end while jobs live leaves them to the next one.
@@ -229,7 +207,7 @@ TEST(Restart, AnOrderlyStopIsNoEndForTheJobs) {
   input.write_end.reset();
   Finish(job);
   EXPECT_TRUE(job.status().ok()) << Describe(job);
-  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  AwaitStatus(bed, NoJobs);
   bed.StopDaemon();
 }
 
@@ -252,12 +230,19 @@ TEST(Restart, AStartThatFailsLeavesTheJobsToTheNextOne) {
                   "2MiB",
                   "--keeper",
                   Program("BIN") + "/sluice-keeper",
+                  "--idle-exit",
+                  "1",
                   "--event-log",
                   "/nonexistent/x"};
   failing.environment = bed.environment();
-  const Result<cli::CommandOutput> failed = cli::RunCommand(std::move(failing));
-  ASSERT_TRUE(failed.ok());
-  EXPECT_FALSE(failed->status.ok());
+  for (const bool busy : {false, true}) {
+    // A keeper that is somebody else's just now is no reason to begin anew, either.
+    const UniqueFd daemon = busy ? ConnectToKeeper(bed) : UniqueFd();
+    if (busy) failing.argv.resize(failing.argv.size() - 2);
+    const Result<cli::CommandOutput> failed = cli::RunCommand(failing);
+    ASSERT_TRUE(failed.ok());
+    EXPECT_FALSE(failed->status.ok());
+  }
   bed.StartDaemon();
   const nlohmann::json status = bed.Status();
   ASSERT_EQ(status.at("jobs").size(), 1u) << status.dump(1);
@@ -287,20 +272,6 @@ TEST(Restart, AnOrderlyStopKeepsJobsThatHaveNotBegun) {
   bed.StopDaemon();
 }
 
-/// The keeper of this folder; 0: none listens there.
-pid_t KeeperOf(const TestBed& bed) {
-  const std::string path = bed.runtime_dir() + "/keeper.sock";
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return 0;
-  ucred credentials = {};
-  socklen_t length = sizeof credentials;
-  EXPECT_EQ(::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length), 0);
-  return credentials.pid;
-}
-
 // The daemon hands everything to another keeper; then it may die itself.
 TEST(Restart, AKeeperThatDiesIsReplaced) {
   TestBed bed(SmallBed());
@@ -308,9 +279,16 @@ TEST(Restart, AKeeperThatDiesIsReplaced) {
   cli::JobProcess job = StartHolding(bed, input);
   const pid_t first = KeeperOf(bed);
   ASSERT_GT(first, 0);
+  // Its successor's socket is a new file. Whoever connected to it first would be its daemon.
+  const auto made = [&bed] {
+    struct stat info = {};
+    ::stat((bed.runtime_dir() + "/keeper.sock").c_str(), &info);
+    return std::pair(info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+  };
+  const auto before = made();
   ASSERT_EQ(::kill(first, SIGKILL), 0);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kWaitMs);
-  for (pid_t now = 0; now == 0 || now == first; now = KeeperOf(bed)) {
+  for (auto now = before; now == before || now.first == 0; now = made()) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
   }
   bed.Status();  // it has done with the turn in which it handed everything over
@@ -319,7 +297,7 @@ TEST(Restart, AKeeperThatDiesIsReplaced) {
   input.write_end.reset();
   Finish(job);
   EXPECT_TRUE(job.status().ok()) << Describe(job);
-  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+  AwaitStatus(bed, NoJobs);
   bed.StopDaemon();
 }
 
@@ -331,8 +309,8 @@ TEST(Restart, TheNextRunTakesOver) {
   InputPipe input = MakeInputPipe();
   cli::JobProcess job = StartHolding(bed, input);
   bed.KillDaemon();
-  const cli::JobProcess next =
-      bed.Run({.label = "next", .command = {Program("WORKLOAD"), "--one-shot"}});
+  // It needs no memory: nobody would wait less than two minutes for the measurement of the holder.
+  const cli::JobProcess next = bed.Run({.label = "next", .command = {Program("BASH"), "-c", ":"}});
   EXPECT_TRUE(next.status().ok()) << Describe(next);
   const nlohmann::json status = bed.Status();
   EXPECT_EQ(status.at("pool_bytes"), 16 * kMiB) << "as the first daemon made it";
