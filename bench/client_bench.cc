@@ -8,6 +8,7 @@
 
 #include "bench/bed.h"
 #include "bench/null_driver.h"
+#include "bench/report.h"
 #include "bench/sequence.h"
 #include "intercept/session/client.h"
 
@@ -46,7 +47,7 @@ const std::string& ConnectOnce() {
     Result<Job> registered = bed->Register("bench");
     if (!registered.ok()) return registered.status().message();
     job = std::move(*registered);
-    g_client.Configure(&NullDriver(*uuid), job.socket.c_str(), false);
+    g_client.Configure(&NullDriver(*uuid), job.socket.c_str(), {});
     return {};
   }();
   return error;
@@ -87,8 +88,50 @@ void Blocks(benchmark::State& state, const BlockSequence& sequence, Streams (*st
   if (!ok) state.SkipWithError("the pool is too small for the sequence");
   // The next benchmark starts with nothing leased, whatever this one has left behind.
   static_cast<void>(g_client.ContextDestroy(kNullContext));
-  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * sequence.blocks));
+  const auto pairs = static_cast<int64_t>(state.iterations() * sequence.blocks);
+  state.SetItemsProcessed(pairs);
+  state.counters[kPairCounter] = benchmark::Counter(
+      static_cast<double>(pairs) * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
+
+/// The launch hook below its first line: records, marks, credit, the profile that is followed. As
+/// many launches as a launch-bound job has (kLaunchBound), in an order without a period of its own.
+/// The driver does nothing, so that all of it is the library's. CPU time is counted: the one answer
+/// of an iteration that is waited for, at its gate, costs a lease's round trip.
+void Launches(benchmark::State& state) {
+  if (const std::string& error = ConnectOnce(); !error.empty()) {
+    state.SkipWithError(error.c_str());
+    return;
+  }
+  std::vector<CUfunction> functions;
+  uint32_t random = 1;
+  for (uint32_t i = 0; i < kLaunchBound.launches; ++i) {
+    random = random * 1664525u + 1013904223u;
+    functions.push_back(reinterpret_cast<CUfunction>(uintptr_t{0x10000} + 64 * (random >> 26)));
+  }
+  bool ok = true;
+  const auto iterate = [&] {
+    CUdeviceptr block = 0;
+    ok = ok && g_client.AllocAsync(&block, 1 << 20, Stream(0)) == CUDA_SUCCESS;
+    for (const CUfunction function : functions) {
+      static_cast<void>(g_client.Launch(function, Stream(0), [] { return CUDA_SUCCESS; }));
+    }
+    ok = ok && g_client.FreeAsync(block, Stream(0)) == CUDA_SUCCESS;
+  };
+  // Until the cycle is known and followed.
+  for (int i = 0; i < 12; ++i) iterate();
+  uint64_t launched = 0;
+  for (auto _ : state) {
+    iterate();
+    launched += functions.size();
+  }
+  if (!ok) state.SkipWithError("no memory for a block");
+  static_cast<void>(g_client.ContextDestroy(kNullContext));
+  state.counters[kLaunchCounter] =
+      benchmark::Counter(static_cast<double>(launched) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(Launches)->Name("hooks/launches");
 
 const int kRegistered = [] {
   for (const char* name : {"resnet50", "bert-base"}) {

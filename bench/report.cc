@@ -64,13 +64,28 @@ Outcome Evaluate(const Comparison& comparison, const CollectingReporter& reporte
     case Compare::kValueNs:
       outcome.result = *outcome.measured_ns;
       break;
+    case Compare::kOverhead:
+    case Compare::kOverheadOfLaunches: {
+      double ns = kLaunchBound.launches * *outcome.measured_ns;
+      if (comparison.how == Compare::kOverhead) ns += kLaunchBound.blocks * *outcome.baseline_ns;
+      outcome.result = 100 * ns / kLaunchBound.iteration_ns;
+      break;
+    }
   }
   if (comparison.goal) outcome.verdict = *outcome.result <= *comparison.goal ? "ok" : "missed";
   return outcome;
 }
 
 std::string Unit(const Comparison& comparison) {
-  return comparison.how == Compare::kRatio ? "x" : " ns";
+  switch (comparison.how) {
+    case Compare::kRatio:
+      return "x";
+    case Compare::kOverhead:
+    case Compare::kOverheadOfLaunches:
+      return " %";
+    default:
+      return " ns";
+  }
 }
 
 std::string CpuModel() {
@@ -115,6 +130,16 @@ const std::vector<Comparison>& Comparisons() {
       {"the daemon's own share of a lease, one core", Compare::kValueNs, "round_trip:daemon_ns", "",
        3000.0},
       {"launch hook", Compare::kDifferenceNs, "launch/with_sluice", "launch/without", std::nullopt},
+      {"launch through the whole client", Compare::kValueNs,
+       std::string("hooks/launches:") + kLaunchCounter, "", std::nullopt},
+      {"block through the whole client", Compare::kValueNs,
+       std::string("blocks/client/bert-base:") + kPairCounter, "", std::nullopt},
+      {"overhead alone, launch-bound job: all its launches", Compare::kOverheadOfLaunches,
+       std::string("hooks/launches:") + kLaunchCounter,
+       std::string("blocks/client/bert-base:") + kPairCounter, 1.0},
+      {"  and each of its blocks asked of the driver", Compare::kOverhead,
+       std::string("hooks/launches:") + kLaunchCounter,
+       std::string("blocks/client/bert-base:") + kPairCounter, 1.0},
   };
   return comparisons;
 }
@@ -174,12 +199,12 @@ std::string RatioTable(const CollectingReporter& reporter) {
        << ", " << machine["kernel"].get<std::string>() << ", "
        << machine["compiler"].get<std::string>() << ", " << machine["build"].get<std::string>()
        << "\n\n"
-       << std::left << std::setw(48) << "" << std::right << std::setw(13) << "measured ns"
+       << std::left << std::setw(52) << "" << std::right << std::setw(13) << "measured ns"
        << std::setw(13) << "baseline ns" << std::setw(12) << "result" << std::setw(12) << "goal"
        << "\n";
   for (const Comparison& comparison : Comparisons()) {
     const Outcome outcome = Evaluate(comparison, reporter);
-    text << std::left << std::setw(48) << comparison.name << std::right;
+    text << std::left << std::setw(52) << comparison.name << std::right;
     text << std::setw(13) << (outcome.measured_ns ? Rounded(*outcome.measured_ns) : "-");
     text << std::setw(13) << (outcome.baseline_ns ? Rounded(*outcome.baseline_ns) : "-");
     text << std::setw(12) << (outcome.result ? Rounded(*outcome.result) + Unit(comparison) : "-");
@@ -198,7 +223,7 @@ nlohmann::json RatioJson(const CollectingReporter& reporter) {
   for (const Comparison& comparison : Comparisons()) {
     const Outcome outcome = Evaluate(comparison, reporter);
     comparisons.push_back({{"name", comparison.name},
-                           {"unit", comparison.how == Compare::kRatio ? "ratio" : "ns"},
+                           {"unit", Unit(comparison)},
                            {"measured_ns", OrNull(outcome.measured_ns)},
                            {"baseline_ns", OrNull(outcome.baseline_ns)},
                            {"result", OrNull(outcome.result)},

@@ -16,7 +16,23 @@ namespace sluice::bench {
 /// per iteration counts.
 inline constexpr const char* kMedianCounter = "p50_ns";
 
-enum class Compare { kRatio, kDifferenceNs, kValueNs };
+/// Nanoseconds of one launch, and of one block allocated and freed, through the whole client.
+inline constexpr const char* kLaunchCounter = "launch_ns";
+inline constexpr const char* kPairCounter = "pair_ns";
+
+/// What one iteration of a launch-bound job asks of the driver, as it was recorded (bench/data),
+/// and how long it takes by the model of a GPU on which no operator is faster than 5 us.
+struct LaunchBound {
+  const char* name;
+  uint32_t launches;
+  uint32_t blocks;
+  double iteration_ns;
+};
+inline constexpr LaunchBound kLaunchBound = {"tacotron2", 9344, 7872, 96.6e6};
+
+/// kOverhead: (launches * measured + blocks * baseline) of kLaunchBound, in percent of its
+/// iteration.
+enum class Compare { kRatio, kDifferenceNs, kValueNs, kOverhead, kOverheadOfLaunches };
 
 /// One line of the table: what, measured how, against which goal.
 struct Comparison {
