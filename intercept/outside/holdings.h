@@ -55,6 +55,9 @@ struct Holding {
   uint64_t context = 0;  // with whose end the driver takes it back; 0: with none's
 };
 
+/// A context that ends goes by its handle and this bit: handles are addresses, and come again.
+inline constexpr uint64_t kEnding = uint64_t{1} << 63;
+
 /// Pools and physical memory outlive every context; so do a pool's blocks, which have a `link`.
 inline bool EndsWithContext(const Holding& holding) {
   return holding.thing == Thing::kArray || holding.thing == Thing::kGraphExec ||

@@ -180,9 +180,9 @@ void Client::EndSession() {
 void Client::EndSessionLocked(bool away) {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady && state != State::kAway && state != State::kLost) return;
-  const bool unmapped = EndLeased();
-  const bool clean = unmapped && !many_contexts_;
-  ForgetContext(context_);
+  const bool idle = OthersAreDone();
+  const bool unmapped = EndLeased(idle);
+  const bool clean = unmapped && idle;
   if (state == State::kReady && clean) {
     {
       const LockGuard inner(state_lock_);

@@ -176,9 +176,19 @@ class Client {
     return result;
   }
   template <class Issue>
+  CUresult EndOwnContext(Issue issue) {
+    const uint64_t ending = BeginContextEnd(context_);
+    const CUresult result = issue();
+    FinishContextEnd(ending, result == CUDA_SUCCESS);
+    if (result == CUDA_SUCCESS) EndSession();
+    return result;
+  }
+  template <class Issue>
   CUresult EndOtherContext(CUcontext context, Issue issue) {
+    if (context == nullptr) return issue();
+    const uint64_t ending = BeginContextEnd(context);
     const CUresult result = FreeOutside(Thing::kContext, context, issue);
-    if (result == CUDA_SUCCESS && context != nullptr) ForgetContext(context);
+    FinishContextEnd(ending, result == CUDA_SUCCESS);
     return result;
   }
   CUresult PrimaryContextRetain(CUcontext* out, CUdevice device);
@@ -352,7 +362,9 @@ class Client {
   void Count(protocol::Family family, int64_t change);
   void SendUnsent(bool wait = false);
   CUresult DeclareOutside();
-  void ForgetContext(CUcontext context);
+  uint64_t BeginContextEnd(CUcontext context);
+  void NameContext(uint64_t from, uint64_t to);
+  void FinishContextEnd(uint64_t ending, bool ended);
   void UnchargeAll();
   uint64_t OutsideInLimit() const;
   void KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, protocol::Family family);
@@ -370,7 +382,7 @@ class Client {
   bool IsLeasedMapping(const Holding& mapping);
   bool TouchesLeased(CUdeviceptr address, size_t bytes);
   CUresult UnmapOneByOne(CUdeviceptr address, size_t bytes);
-  bool EndLeased();
+  bool EndLeased(bool idle);
 
   // client_streams.cc
   CUresult SlotOf(CUstream stream, uint32_t* slot);
@@ -382,6 +394,7 @@ class Client {
   bool Mark(uint32_t slot, bool required);
   bool Drain();
   bool WaitForMarks(const uint64_t* targets, uint32_t slots);
+  bool OthersAreDone();
   void CollectContext(CUcontext context, uint64_t free_seq);
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 

@@ -218,12 +218,12 @@ CUresult Client::UnmapOneByOne(CUdeviceptr address, size_t bytes) {
 
 // The session ends with its context, and its units go back to the pool. What is still mapped of
 // them is unmapped, so that work in a later context finds nothing there rather than somebody else's
-// data. Handles and ranges stay the program's to give up. With another context alive, the units
-// stay with the process until that ends, and so do the mappings. False: something could not be
-// unmapped, and nothing may go back.
-bool Client::EndLeased() {
+// data. Handles and ranges stay the program's to give up. `idle`: no context is at work; else the
+// units stay with the process until that ends, and so do the mappings. False: something could not
+// be unmapped, and nothing may go back.
+bool Client::EndLeased(bool idle) {
   bool all = true;
-  while (!many_contexts_.load()) {
+  while (idle) {
     Holding mapping{};
     {
       const LockGuard guard(outside_lock_);

@@ -184,6 +184,7 @@ CUresult Client::DeclareOutside() {
         holding.family = static_cast<uint32_t>(Family::kContext);
         holding.bytes = 1;
         ++contexts;
+        many_contexts_ = true;
       } else if (holding.family < kFirstCounted) {
         bytes[holding.family] += holding.bytes;
       }
@@ -215,16 +216,33 @@ CUresult Client::DeclareOutside() {
   return CUDA_SUCCESS;
 }
 
+// A context ends: what belongs to it gets another name before the driver is asked. A moment after
+// the driver's answer the handle may be a new context's, whose things are none of it.
+uint64_t Client::BeginContextEnd(CUcontext context) {
+  const uint64_t ending = KeyOf(context) | kEnding;
+  NameContext(KeyOf(context), ending);
+  return ending;
+}
+
+void Client::NameContext(uint64_t from, uint64_t to) {
+  captures_.NameContext(from, to);
+  const LockGuard guard(outside_lock_);
+  holdings_.ForEach([&](Holding& holding) {
+    if (holding.context == from) holding.context = to;
+  });
+}
+
 // A context is gone, and with it all that belonged to it, whether there is a session or not. What
-// other contexts have stays theirs.
-void Client::ForgetContext(CUcontext context) {
-  captures_.ContextGone(context);
+// other contexts have stays theirs. `ended`: false, the driver has refused and it lives.
+void Client::FinishContextEnd(uint64_t ending, bool ended) {
+  if (!ended) return NameContext(ending, ending & ~kEnding);
+  captures_.ContextGone(ending);
   uint64_t charged[kFirstCounted] = {};
   uint64_t imported = 0;
   {
     const LockGuard guard(outside_lock_);
     holdings_.ForEach([&](Holding& holding) {
-      if (holding.context != KeyOf(context) || !EndsWithContext(holding)) return;
+      if (holding.context != ending || !EndsWithContext(holding)) return;
       if (holding.family == static_cast<uint32_t>(Family::kImported)) imported += holding.bytes;
       if (holding.family < kFirstCounted) charged[holding.family] += holding.bytes;
       holding.family = 0;  // its handle may still come to be given up
@@ -265,6 +283,9 @@ void Client::KeepContext(CUcontext context, bool charged) {
   if (holdings_.Find(Thing::kContext, holding.key) == nullptr) {
     static_cast<void>(holdings_.Insert(holding));
   }
+  // Its streams may work on what the session has, through calls that nobody sees (a session that is
+  // being opened just now finds the context among what there is).
+  many_contexts_ = true;
 }
 
 }  // namespace sluice

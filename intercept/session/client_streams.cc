@@ -53,7 +53,7 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
   const LockGuard guard(state_lock_);
   *slot = streams_.Find(id);
   if (*slot == kNoSlot) {
-    if (context != context_) many_contexts_ = true;
+    if (context != context_ && context != nullptr) KeepContext(context, false);
     const uint32_t pinned =
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
     *slot =
@@ -203,6 +203,34 @@ void Client::CollectContext(CUcontext context, uint64_t free_seq) {
   if (!many_contexts_) arena_.CollectThrough(kNoSlot, free_seq);
 }
 
+// Whether no context works on what the session has, the session's own being gone: each other one
+// that is known is waited for.
+bool Client::OthersAreDone() {
+  if (!many_contexts_) return true;
+  // Synchronising a context breaks every capture in it.
+  if (captures_.load() > 0) return false;
+  for (uint64_t last = 0;;) {
+    uint64_t next = ~uint64_t{0};
+    {
+      const LockGuard guard(outside_lock_);
+      holdings_.ForEach([&](const Holding& holding) {
+        if (holding.thing == Thing::kContext && holding.key > last && holding.key < next) {
+          next = holding.key;
+        }
+      });
+    }
+    if (next == ~uint64_t{0}) return true;
+    last = next;
+    CUcontext none = nullptr;
+    if (driver_->cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(next)) != CUDA_SUCCESS) {
+      return false;
+    }
+    const CUresult result = driver_->cuCtxSynchronize();
+    static_cast<void>(driver_->cuCtxPopCurrent_v2(&none));
+    if (result != CUDA_SUCCESS) return false;
+  }
+}
+
 CUresult Client::StreamDestroy(CUstream stream) {
   uint32_t slot = kNoSlot;
   if (has_session() && stream != nullptr && !IsDefault(stream) &&
@@ -266,9 +294,7 @@ CUresult Client::ContextSynchronize(CUcontext which) {
 CUresult Client::ContextDestroy(CUcontext context) {
   const auto issue = [=, this] { return driver_->cuCtxDestroy_v2(context); };
   if (!has_session() || context != context_) return EndOtherContext(context, issue);
-  const CUresult result = issue();
-  if (result == CUDA_SUCCESS) EndSession();
-  return result;
+  return EndOwnContext(issue);
 }
 
 CUresult Client::PrimaryContextRetain(CUcontext* out, CUdevice device) {
@@ -311,23 +337,23 @@ bool Client::InPrimaryContext(CUdevice device) const {
 CUresult Client::PrimaryContextReset(CUdevice device) {
   const bool ours = InPrimaryContext(device);
   const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxReset_v2(device); };
-  if (!ours) return EndOtherContext(OtherPrimaryContext(device), issue);
-  const CUresult result = issue();
-  if (result == CUDA_SUCCESS) EndSession();
-  return result;
+  return ours ? EndOwnContext(issue) : EndOtherContext(OtherPrimaryContext(device), issue);
 }
 
 CUresult Client::PrimaryContextRelease(CUdevice device) {
   const bool ours = InPrimaryContext(device);
   const CUcontext other = OtherPrimaryContext(device);
+  const CUcontext primary = ours ? context_ : other;
+  if (primary == nullptr) return driver_->cuDevicePrimaryCtxRelease_v2(device);
+  const uint64_t ending = BeginContextEnd(primary);
   const CUresult result = driver_->cuDevicePrimaryCtxRelease_v2(device);
   // Others may have retained it, too.
-  if (result != CUDA_SUCCESS || PrimaryContextActive(device)) return result;
+  const bool ended = result == CUDA_SUCCESS && !PrimaryContextActive(device);
+  FinishContextEnd(ending, ended);
+  if (!ended) return result;
   if (ours) EndSession();
   Holding gone{};
-  if (other == nullptr) return result;
-  ForgetContext(other);
-  if (Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
+  if (other != nullptr && Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
   return result;
 }
 

@@ -26,7 +26,7 @@ class OpenCaptures {
     for (Origin& origin : origins_) {
       CUstream none = nullptr;
       if (!origin.stream.compare_exchange_strong(none, stream)) continue;
-      origin.context.store(context);
+      origin.context.store(reinterpret_cast<uint64_t>(context));
       return;
     }
     // Of more than there is room for, only the ordinary end is noticed.
@@ -44,7 +44,14 @@ class OpenCaptures {
   void StreamGone(CUstream stream, CUcontext context) {
     if (Take(stream, context)) Remove();
   }
-  void ContextGone(CUcontext context) {
+  /// From now on the context goes by another name: it ends, or is found not to.
+  void NameContext(uint64_t from, uint64_t to) {
+    for (Origin& origin : origins_) {
+      uint64_t name = from;
+      if (origin.stream.load() != nullptr) origin.context.compare_exchange_strong(name, to);
+    }
+  }
+  void ContextGone(uint64_t context) {
     for (Origin& origin : origins_) {
       CUstream stream = origin.stream.load();
       if (stream != nullptr && origin.context.load() == context &&
@@ -57,14 +64,17 @@ class OpenCaptures {
  private:
   struct Origin {
     std::atomic<CUstream> stream{nullptr};
-    std::atomic<CUcontext> context{nullptr};
+    std::atomic<uint64_t> context{0};  // as a number: one that ends has none of its own
   };
   static constexpr uint32_t kOrigins = 64;
 
   /// One of them, if the same handle stands for several (the per-thread default stream).
   bool Take(CUstream stream, CUcontext context) {
     for (Origin& origin : origins_) {
-      if (stream == CU_STREAM_PER_THREAD && origin.context.load() != context) continue;
+      if (stream == CU_STREAM_PER_THREAD &&
+          origin.context.load() != reinterpret_cast<uint64_t>(context)) {
+        continue;
+      }
       CUstream known = stream;
       if (origin.stream.compare_exchange_strong(known, nullptr)) return true;
     }

@@ -230,6 +230,44 @@ TEST_F(TwoContexts, TheSessionsEndsAndTheOtherKeepsWhatItHas) {
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 0), 0u);
 }
 
+// Handles are addresses: another thread may get this one for a new context before the thread that
+// destroyed the old one has come back from the driver.
+TEST_F(TwoContexts, ANewOneWithTheSameHandleKeepsWhatItHas) {
+  const auto fine = [] { return CUDA_SUCCESS; };
+  auto* array = reinterpret_cast<CUarray>(0x7300);
+  driver.on_destroyed = [&] {
+    EXPECT_EQ(client->ContextCreate(&second_, fine), CUDA_SUCCESS);
+    EXPECT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &array, 50, fine), CUDA_SUCCESS);
+    EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(1), fine), CUDA_SUCCESS);
+  };
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 150), 150u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 1), 1u);
+  EXPECT_EQ(client->open_captures(), 1u);
+  EXPECT_EQ(client->FreeOutside(Thing::kArray, array, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 100), 100u);
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 0u);
+  driver.context = first_;
+}
+
+TEST_F(TwoContexts, OneThatTheDriverDoesNotDestroyKeepsWhatItHas) {
+  const auto fine = [] { return CUDA_SUCCESS; };
+  EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(1), fine), CUDA_SUCCESS);
+  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(client->ContextDestroy(nullptr), CUDA_ERROR_INVALID_CONTEXT);
+  driver.destroy_result = CUDA_SUCCESS;
+  EXPECT_TRUE(client->has_session());
+  EXPECT_EQ(client->open_captures(), 1u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1100), 1100u);
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  driver.context = first_;
+  EXPECT_EQ(client->open_captures(), 0u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 100), 100u);
+}
+
 /// A daemon that takes nothing for a while is told afterwards, and of each context by itself: what
 /// one costs is the daemon's to know.
 TEST_F(ClientOutside, WhatTheDaemonDidNotTakeIsSaidLater) {

@@ -223,6 +223,24 @@ TEST_F(ClientSession, AContextThatGoesGivesEverythingBack) {
   EXPECT_TRUE(daemon->LivenessHungUp());
 }
 
+// Another context may be at work on what the session has. What cannot be known to be idle stays
+// with the process.
+TEST_F(ClientSession, AContextThatGoesWaitsForTheOthers) {
+  auto* second = reinterpret_cast<CUcontext>(0xe2);
+  for (const bool idle : {true, false}) {
+    Start({});
+    AllocAsync(3 * kUnit);
+    ASSERT_EQ(client->ContextCreate(&second, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+    driver.synchronised = 0;
+    driver.synchronise_result = idle ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+    EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+    daemon->Wait(FrameType::kBye, 1);
+    EXPECT_EQ(driver.synchronised, 1);
+    EXPECT_EQ(daemon->held_units(), idle ? 0u : 3u);
+    driver.synchronise_result = CUDA_SUCCESS;
+  }
+}
+
 // A program that exits does not wait for a thread of its own that waits for memory.
 TEST_F(ClientSession, AContextThatGoesEndsTheWaitOfAnotherThread) {
   AllocAsync(kUnit);

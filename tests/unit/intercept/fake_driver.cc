@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 namespace sluice::test {
 namespace {
@@ -165,9 +166,21 @@ FakeDriver::FakeDriver() {
     if (Get().synchronise_result == CUDA_SUCCESS) Get().RunAll();
     return Get().synchronise_result;
   };
+  table_.cuCtxPushCurrent_v2 = [](CUcontext pushed) {
+    const std::lock_guard lock(Get().mutex);
+    Get().pushed.push_back(std::exchange(Get().context, pushed));
+    return CUDA_SUCCESS;
+  };
+  table_.cuCtxPopCurrent_v2 = [](CUcontext* out) {
+    const std::lock_guard lock(Get().mutex);
+    *out = std::exchange(Get().context, Get().pushed.back());
+    Get().pushed.pop_back();
+    return CUDA_SUCCESS;
+  };
   table_.cuCtxDestroy_v2 = [](CUcontext) {
     Get().RunAll();
-    return CUDA_SUCCESS;
+    if (Get().on_destroyed) std::exchange(Get().on_destroyed, nullptr)();
+    return Get().destroy_result;
   };
   table_.cuEventCreate = [](CUevent* event, unsigned) {
     const std::lock_guard lock(Get().mutex);

@@ -42,6 +42,7 @@ class FakeDriver {
   std::mutex mutex;
   bool immediate = false;
   CUcontext context = reinterpret_cast<CUcontext>(0xc0);
+  std::vector<CUcontext> pushed;  // below the current one
   CUdevice device = 0;
   std::set<CUstream> capturing;
   std::map<CUstream, uint64_t> reused_ids;  // a handle that stands for a new stream
@@ -49,6 +50,8 @@ class FakeDriver {
   CUresult synchronise_result = CUDA_SUCCESS;
   CUresult import_result = CUDA_SUCCESS;
   CUresult register_result = CUDA_SUCCESS;
+  CUresult destroy_result = CUDA_SUCCESS;
+  std::function<void()> on_destroyed;  // the context is gone, and nobody has heard of it yet
   int marks = 0;
   std::atomic<int> capture_questions{0};
   static constexpr CUdeviceptr kGraphMemory = 0x77000;  // what the driver itself allocates
