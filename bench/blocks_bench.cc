@@ -47,14 +47,14 @@ bool RunIteration(const BlockSequence& sequence, uint32_t slot, Books& books,
                   std::vector<uint32_t>& address) {
   Arena& arena = books.arena;
   for (const BlockStep& step : sequence.steps) {
-    if (step.alloc) {
+    if (step.kind == BlockStep::kAlloc) {
       const auto granules = static_cast<uint32_t>((step.bytes + kGranuleBytes - 1) / kGranuleBytes);
       const uint32_t id = books.Allocate(granules, slot);
       if (id == kNoBlock) return false;
-      address[step.block] = arena.block(id).start;
+      address[step.number] = arena.block(id).start;
     } else {
       // The program frees by address.
-      const uint32_t id = arena.FindLive(address[step.block]);
+      const uint32_t id = arena.FindLive(address[step.number]);
       arena.FreeOnStream(id, slot, 1);
     }
   }
@@ -79,11 +79,11 @@ void BlocksMimalloc(benchmark::State& state, const BlockSequence& sequence) {
   std::vector<void*> address(sequence.blocks);
   for (auto _ : state) {
     for (const BlockStep& step : sequence.steps) {
-      if (step.alloc) {
-        address[step.block] = mi_malloc(step.bytes / kScale + 1);
-        benchmark::DoNotOptimize(address[step.block]);
+      if (step.kind == BlockStep::kAlloc) {
+        address[step.number] = mi_malloc(step.bytes / kScale + 1);
+        benchmark::DoNotOptimize(address[step.number]);
       } else {
-        mi_free(address[step.block]);
+        mi_free(address[step.number]);
       }
     }
   }

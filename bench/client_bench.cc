@@ -26,6 +26,8 @@ constexpr uint64_t kUnitBytes = 8ull << 20;
 constexpr uint64_t kHandleBytes = 64ull << 20;
 
 constexpr int kWarmUp = 4;
+// Until the daemon knows the cycle and the client follows it.
+constexpr int kUntilFollowed = 12;
 
 constinit Client g_client;
 
@@ -53,6 +55,10 @@ const std::string& ConnectOnce() {
   return error;
 }
 
+CUfunction FunctionOf(uint32_t number) {
+  return reinterpret_cast<CUfunction>(uintptr_t{0x10000} + uintptr_t{64} * number);
+}
+
 // Which streams an iteration works on, by its number.
 struct Streams {
   CUstream allocates;
@@ -65,9 +71,19 @@ Streams FreedElsewhere(uintptr_t) { return {Stream(0), Stream(1)}; }
 // One iteration; false when there is no memory for a block.
 bool Run(const BlockSequence& sequence, Streams streams, std::vector<CUdeviceptr>& address) {
   for (const BlockStep& step : sequence.steps) {
-    const CUresult result =
-        step.alloc ? g_client.AllocAsync(&address[step.block], step.bytes, streams.allocates)
-                   : g_client.FreeAsync(address[step.block], streams.frees);
+    CUresult result = CUDA_SUCCESS;
+    switch (step.kind) {
+      case BlockStep::kAlloc:
+        result = g_client.AllocAsync(&address[step.number], step.bytes, streams.allocates);
+        break;
+      case BlockStep::kFree:
+        result = g_client.FreeAsync(address[step.number], streams.frees);
+        break;
+      case BlockStep::kLaunch:
+        result = g_client.Launch(FunctionOf(step.number), streams.allocates,
+                                 [] { return CUDA_SUCCESS; });
+        break;
+    }
     if (result != CUDA_SUCCESS) return false;
   }
   return true;
@@ -107,7 +123,7 @@ void Launches(benchmark::State& state) {
   uint32_t random = 1;
   for (uint32_t i = 0; i < kLaunchBound.launches; ++i) {
     random = random * 1664525u + 1013904223u;
-    functions.push_back(reinterpret_cast<CUfunction>(uintptr_t{0x10000} + 64 * (random >> 26)));
+    functions.push_back(FunctionOf(random >> 26));
   }
   bool ok = true;
   const auto iterate = [&] {
@@ -118,8 +134,7 @@ void Launches(benchmark::State& state) {
     }
     ok = ok && g_client.FreeAsync(block, Stream(0)) == CUDA_SUCCESS;
   };
-  // Until the cycle is known and followed.
-  for (int i = 0; i < 12; ++i) iterate();
+  for (int i = 0; i < kUntilFollowed; ++i) iterate();
   uint64_t launched = 0;
   for (auto _ : state) {
     iterate();
@@ -132,6 +147,27 @@ void Launches(benchmark::State& state) {
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(Launches)->Name("hooks/launches");
+
+/// The launch-bound job's iteration as it was recorded: blocks and launches in their order. CPU
+/// time as above; `iteration_ns` is all that Sluice adds to it.
+void Iteration(benchmark::State& state) {
+  if (const std::string& error = ConnectOnce(); !error.empty()) {
+    state.SkipWithError(error.c_str());
+    return;
+  }
+  const BlockSequence sequence = ReadSequence(kLaunchBound.name);
+  if (sequence.launches != kLaunchBound.launches || sequence.blocks != kLaunchBound.blocks) {
+    state.SkipWithError("bench/data has another job than bench/report.h");
+    return;
+  }
+  std::vector<CUdeviceptr> address(sequence.blocks);
+  bool ok = true;
+  for (int i = 0; i < kUntilFollowed; ++i) ok = ok && Run(sequence, One(0), address);
+  for (auto _ : state) ok = ok && Run(sequence, One(0), address);
+  if (!ok) state.SkipWithError("the pool is too small for the sequence");
+  static_cast<void>(g_client.ContextDestroy(kNullContext));
+}
+BENCHMARK(Iteration)->Name("iteration/launch_bound");
 
 const int kRegistered = [] {
   for (const char* name : {"resnet50", "bert-base"}) {

@@ -30,8 +30,8 @@ struct LaunchBound {
 };
 inline constexpr LaunchBound kLaunchBound = {"tacotron2", 9344, 7872, 96.6e6};
 
-/// kOverhead: (launches * measured + blocks * baseline) of kLaunchBound, in percent of its
-/// iteration.
+/// In percent of kLaunchBound's iteration: kOverhead what is measured, kOverheadOfLaunches its
+/// launches times that.
 enum class Compare { kRatio, kDifferenceNs, kValueNs, kOverhead, kOverheadOfLaunches };
 
 /// One line of the table: what, measured how, against which goal.
@@ -39,7 +39,7 @@ struct Comparison {
   std::string name;
   Compare how;
   std::string measured;        // a benchmark, or benchmark:counter
-  std::string baseline;        // empty with kValueNs
+  std::string baseline;        // empty where nothing is compared
   std::optional<double> goal;  // at most; absent: only reported
 };
 

@@ -29,11 +29,14 @@ BlockSequence ReadSequence(const std::string& name) {
     std::istringstream words(line);
     char kind = 0;
     BlockStep step{};
-    words >> kind >> step.block;
-    step.alloc = kind == 'a';
-    if (step.alloc) words >> step.bytes;
-    if (!words || (kind != 'a' && kind != 'f')) Fail(path, line);
-    if (step.alloc) ++sequence.blocks;
+    words >> kind >> step.number;
+    step.kind = kind == 'a'   ? BlockStep::kAlloc
+                : kind == 'f' ? BlockStep::kFree
+                              : BlockStep::kLaunch;
+    if (step.kind == BlockStep::kAlloc) words >> step.bytes;
+    if (!words || (step.kind == BlockStep::kLaunch && kind != 'l')) Fail(path, line);
+    if (step.kind == BlockStep::kAlloc) ++sequence.blocks;
+    if (step.kind == BlockStep::kLaunch) ++sequence.launches;
     sequence.steps.push_back(step);
   }
   if (sequence.steps.empty()) Fail(path, "");
