@@ -30,26 +30,36 @@ uint64_t QuietPoints(const cli::JobProcess& job) {
 /// that this was so often enough, that limits held between two quiet points as well, by every line
 /// of the ledger's log, that no kernel touched what its job did not hold, and that nothing is left.
 struct Churn {
-  explicit Churn(bool keeper) : bed(Options(keeper)) {
+  struct How {
+    bool keeper = false;
+    /// Physical memory is made of the pool's units: the first job's unless it could be exported,
+    /// the second one's in any case.
+    bool leases = false;
+  };
+  explicit Churn(const How& wanted) : how(wanted), bed(Options(wanted)) {
     const std::string own = bed.work().File("exchange-");
     for (const std::string seed : {"1", "2"}) {
       const std::string peer = seed == "1" ? "2" : "1";
-      jobs.Add(bed.Start({.label = "churn " + seed,
-                          .command = {Program("HOOKS"), "--gtest_filter=Churn.Accounting"},
-                          .run_flags = {"--limit", "24MiB", "--request", "24MiB"},
-                          .environment = {{"SLUICE_TEST_SEED", seed},
-                                          {"SLUICE_TEST_CALLS", std::to_string(Calls())},
-                                          {"SLUICE_TEST_OWN_SOCKET", own + seed},
-                                          {"SLUICE_TEST_PEER_SOCKET", own + peer}}}));
+      JobSpec spec{.label = "churn " + seed,
+                   .command = {Program("HOOKS"), "--gtest_filter=Churn.Accounting"},
+                   .run_flags = {"--limit", "24MiB", "--request", "24MiB"},
+                   .environment = {{"SLUICE_TEST_SEED", seed},
+                                   {"SLUICE_TEST_CALLS", std::to_string(Calls())},
+                                   {"SLUICE_TEST_OWN_SOCKET", own + seed},
+                                   {"SLUICE_TEST_PEER_SOCKET", own + peer}}};
+      if (how.leases) spec.environment.emplace_back("SLUICE_TEST_LEASES", "1");
+      if (how.leases && seed == "2") spec.environment.emplace_back("SLUICE_PHYSICAL", "lease");
+      jobs.Add(bed.Start(spec));
     }
   }
-  static BedOptions Options(bool keeper) {
+  static BedOptions Options(const How& how) {
     BedOptions options;
+    if (how.leases) options.unit = options.handle;
     options.gpu_memory = "128MiB";
     options.pool = "48MiB";
     // The first one waits for the second, and shows no sign of life meanwhile.
     options.noded_flags = Flags(hooks::kContext);
-    options.keeper = keeper;
+    options.keeper = how.keeper;
     return options;
   }
   static std::vector<std::string> Flags(uint64_t context) {
@@ -72,8 +82,15 @@ struct Churn {
       EXPECT_GT(Number(job.out(), "refused"), 0u) << "no limit was ever reached";
       EXPECT_GT(Number(job.out(), "graphs"), 0u);
       imports += Number(job.out(), "imports");
+      if (!how.leases) continue;
+      std::printf("  %llu times physical memory of the pool, %llu reads through another mapping\n",
+                  Figure(job, "leased"), Figure(job, "compared"));
+      EXPECT_GT(Number(job.out(), "leased"), 0u);
+      EXPECT_GT(Number(job.out(), "compared"), 0u);
+      EXPECT_GT(Number(job.out(), "kept"), 0u) << "nobody tried to export what is lent";
     }
-    EXPECT_GT(imports, 0u) << "nothing went from one job to the other";
+    // Beside leased memory, little else has room.
+    if (!how.leases) EXPECT_GT(imports, 0u) << "nothing went from one job to the other";
     EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
     const nlohmann::json status = bed.Status();
     EXPECT_EQ(status.at("outside_bytes"), 0);
@@ -88,20 +105,29 @@ struct Churn {
     return Number(job.out(), key);
   }
 
+  How how;
   TestBed bed;
   cli::JobGroup jobs;
 };
 
 TEST(Accounting, LedgerProgramAndDeviceAgree) {
-  Churn churn(/*keeper=*/false);
+  Churn churn({});
+  churn.Run();
+  churn.ExpectAllWell();
+}
+
+// The same where a unit of the pool is a handle of its own: physical memory of the programs' own is
+// lent, too, and is charged only where it has to be the driver's.
+TEST(Accounting, TheyAgreeOnLeasedPhysicalMemory) {
+  Churn churn({.leases = true});
   churn.Run();
   churn.ExpectAllWell();
 }
 
 // The daemon is killed in the middle, three times: what it did not read is said to the next one,
 // and what that one thinks is right again at the next quiet point.
-TEST(Accounting, TheyAgreeBehindARestart) {
-  Churn churn(/*keeper=*/true);
+void ExpectAgreementBehindRestarts(const Churn::How& how) {
+  Churn churn(how);
   constexpr uint64_t kRestarts = 3;
   uint64_t restarts = 0;
   churn.Run([&](cli::JobGroup& running) {
@@ -115,6 +141,12 @@ TEST(Accounting, TheyAgreeBehindARestart) {
   });
   EXPECT_EQ(restarts, kRestarts);
   churn.ExpectAllWell();
+}
+
+TEST(Accounting, TheyAgreeBehindARestart) { ExpectAgreementBehindRestarts({.keeper = true}); }
+
+TEST(Accounting, TheyAgreeOnLeasedPhysicalMemoryBehindARestart) {
+  ExpectAgreementBehindRestarts({.keeper = true, .leases = true});
 }
 
 }  // namespace

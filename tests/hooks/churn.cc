@@ -89,7 +89,8 @@ class Churn : public Hook {
       SCOPED_TRACE(family);
       ExpectSoon([this, family] { return Asked(family); }, expected);
     };
-    // Between the program and the daemon.
+    // Between the program and the daemon. What is leased as physical memory is the arena's, too.
+    ExpectSoon([this] { return Says("live_bytes"); }, tally.live);
     agree("array", tally.array);
     agree("physical", tally.physical);
     agree("managed", tally.managed);
@@ -138,7 +139,13 @@ TEST_F(Churn, Accounting) {
   const Exchange exchange(FromEnvironment("SLUICE_TEST_OWN_SOCKET"),
                           FromEnvironment("SLUICE_TEST_PEER_SOCKET"));
   exchange.AwaitPeer();
-  const Worker::Shared shared = {context_, Kernel("fill"), {ordinary_, exportable_}, &exchange};
+  const std::string physical = FromEnvironment("SLUICE_PHYSICAL");
+  const Worker::Shared shared = {context_,
+                                 Kernel("fill"),
+                                 {ordinary_, exportable_},
+                                 &exchange,
+                                 FromEnvironment("SLUICE_TEST_LEASES", 0) != 0,
+                                 physical == "lease"};
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint64_t i = 0; i < kThreads; ++i) {
     workers.push_back(
@@ -173,6 +180,9 @@ TEST_F(Churn, Accounting) {
   say("refused", &Worker::refused);
   say("imports", &Worker::imports);
   say("graphs", &Worker::graphs);
+  say("leased", &Worker::leased);
+  say("compared", &Worker::compared);
+  say("kept", &Worker::kept);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ void Worker::FreeManaged() {
 void Worker::CreatePhysical() {
   const CUmemAllocationProp prop = DeviceMemory();
   PhysicalOf made{0, -1, false};
+  if (shared_.leases_exportable) return;  // churn_leased.cc has those
   if (!Served(cuMemCreate(&made.handle, kPhysical, &prop, 0))) return;
   // The mapping alone holds it from here on, as allocators do it.
   if (Pick(4) > 0 && MapAnywhere(&made) && Pick(2) == 0) {
@@ -159,7 +160,11 @@ void Worker::CaptureGraph() {
   void* params[] = {&at, &value, &count};
   EXPECT_CU(cuLaunchKernel(shared_.fill, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
   BlockOf beside{0, 1 + Pick(20'000), streams_[1 - on]};
-  if (Served(cuMemAllocAsync(&beside.at, beside.bytes, beside.stream))) blocks_.push_back(beside);
+  beside.live = Granules(beside.bytes);
+  if (Served(cuMemAllocAsync(&beside.at, beside.bytes, beside.stream))) {
+    blocks_.push_back(beside);
+    tally_.live += beside.live;
+  }
   EXPECT_CU(cuMemFreeAsync(at, stream));
   CUgraph graph = nullptr;
   EXPECT_CU(cuStreamEndCapture(stream, &graph));

@@ -12,6 +12,7 @@ Worker::Worker(const Shared& shared, uint64_t seed) : shared_(shared), random_(s
   for (CUstream& stream : streams_) EXPECT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   EXPECT_CU(cuEventCreate(&event_, 0));
   EXPECT_CU(cuMemAddressReserve(&range_, kRangeSlots * kPhysical, 0, 0, 0));
+  EXPECT_CU(cuMemAddressReserve(&leased_range_, kLeasedSlots * kLeasedSlot, 0, 0, 0));
 }
 
 void Worker::Run(uint64_t calls) {
@@ -26,6 +27,7 @@ void Worker::Clear() {
   while (!blocks_.empty()) FreeBlock();
   while (!arrays_.empty()) DestroyArray();
   while (!physical_.empty()) ReleasePhysical();
+  ClearLeased();
   while (!managed_.empty()) FreeManaged();
   while (!pinned_.empty()) FreePinned();
   while (!registered_.empty()) UnregisterHost();
@@ -57,6 +59,13 @@ void Worker::Step() {
       {8, &Worker::ExportPhysical, !physical_.empty()},
       {8, &Worker::ImportPhysical, true},
       {4, &Worker::ShareBlock, !blocks_.empty()},
+      {24, &Worker::CreateLeased, shared_.leases},
+      {36, &Worker::MapLeased, !leased_.empty()},
+      {60, &Worker::UseLeased, !leased_.empty()},
+      {30, &Worker::UnmapLeased, !leased_.empty()},
+      {24, &Worker::ReleaseLeased, !leased_.empty()},
+      {10, &Worker::RetainLeased, !leased_.empty()},
+      {4, &Worker::ExportLeased, !leased_.empty()},
       {10, &Worker::AllocManaged, true},
       {10, &Worker::FreeManaged, !managed_.empty()},
       {10, &Worker::AllocPinned, true},
@@ -82,22 +91,27 @@ void Worker::AllocBlock() {
   BlockOf block{0, 1 + Pick(Pick(8) == 0 ? 600'000 : 20'000), nullptr};
   const size_t how = Pick(10);
   CUresult result = CUDA_SUCCESS;
+  block.live = how == 9 ? 0 : Granules(block.bytes);
   if (how == 0) {
     result = cuMemAlloc_v2(&block.at, block.bytes);
   } else if (how == 1) {
     size_t pitch = 0;
     result = cuMemAllocPitch_v2(&block.at, &pitch, 1 + block.bytes / 16, 16, 4);
+    block.live = 16 * pitch;
   } else {
     block.stream = streams_[Pick(2)];
     result = how < 8 ? cuMemAllocAsync(&block.at, block.bytes, block.stream)
                      : cuMemAllocFromPoolAsync(&block.at, block.bytes, shared_.pools[how - 8],
                                                block.stream);
   }
-  if (Served(result)) blocks_.push_back(block);
+  if (!Served(result)) return;
+  blocks_.push_back(block);
+  tally_.live += block.live;
 }
 
 void Worker::FreeBlock() {
   const BlockOf block = TakeAt(&blocks_, Pick(blocks_.size()));
+  tally_.live -= block.live;
   if (block.stream == nullptr) {
     EXPECT_CU(cuMemFree_v2(block.at));
     ++calls_;

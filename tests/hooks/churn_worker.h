@@ -11,8 +11,12 @@
 
 namespace sluice::hooks {
 
+/// What a block takes of the arena.
+inline uint64_t Granules(uint64_t bytes) { return (bytes + 511) / 512 * 512; }
+
 /// Bytes by what the daemon calls them.
 struct Tally {
+  uint64_t live = 0;  // in the arena, in whole granules: blocks and leased physical memory
   uint64_t array = 0;
   uint64_t physical = 0;
   uint64_t managed = 0;
@@ -21,6 +25,7 @@ struct Tally {
   uint64_t host_registered = 0;
 
   Tally& operator+=(const Tally& other) {
+    live += other.live;
     array += other.array;
     physical += other.physical;
     managed += other.managed;
@@ -61,6 +66,10 @@ class Worker {
     CUfunction fill = nullptr;
     CUmemoryPool pools[2] = {};  // an ordinary and an exportable one
     const Exchange* exchange = nullptr;
+    /// Physical memory that nobody else may have is made of the pool's units; and also what could
+    /// be exported, which it cannot be then.
+    bool leases = false;
+    bool leases_exportable = false;
   };
   Worker(const Shared& shared, uint64_t seed);
 
@@ -73,15 +82,24 @@ class Worker {
   uint64_t calls() const { return calls_; }
   uint64_t imports() const { return imports_; }
   uint64_t graphs() const { return graphs_made_; }
+  /// Leased physical memory: how often it was made, read back after a kernel wrote it through
+  /// another mapping, and refused to be exported.
+  uint64_t leased() const { return leased_made_; }
+  uint64_t compared() const { return compared_; }
+  uint64_t kept() const { return kept_; }
 
  private:
   static constexpr size_t kPhysical = 2 * kMiB;
   static constexpr size_t kRangeSlots = 4;
+  static constexpr size_t kMostUnits = 3;
+  static constexpr size_t kLeasedSlots = 6;
+  static constexpr size_t kLeasedSlot = kMostUnits * kUnit;
 
   struct BlockOf {
     CUdeviceptr at;
     size_t bytes;
-    CUstream stream;  // null: cuMemAlloc
+    CUstream stream;    // null: cuMemAlloc
+    uint64_t live = 0;  // of the arena
   };
   struct ArrayOf {
     CUarray array;
@@ -92,6 +110,16 @@ class Worker {
     CUmemGenericAllocationHandle handle;
     int slot;  // where it is mapped; -1: nowhere
     bool imported;
+  };
+  /// Made of the pool's units. One stream writes it, so that what was written last is known.
+  struct LeasedOf {
+    CUmemGenericAllocationHandle handle;
+    uint32_t handles;  // how often it was given out and not released
+    size_t units;
+    CUstream stream;
+    std::vector<size_t> slots;  // where it is mapped
+    uint32_t written[kMostUnits];
+    bool exportable;
   };
   struct ManagedOf {
     CUdeviceptr at;
@@ -135,6 +163,20 @@ class Worker {
   void LaunchGraph();
   void DestroyGraph() { DestroyGraph(Pick(graphs_.size())); }
   void DestroyGraph(size_t which);
+  // churn_leased.cc
+  void CreateLeased();
+  void MapLeased();
+  void UseLeased();
+  void UnmapLeased();
+  void ReleaseLeased();
+  void RetainLeased();
+  void ExportLeased();
+  void ClearLeased();
+  CUdeviceptr LeasedAt(size_t slot) const { return leased_range_ + slot * kLeasedSlot; }
+  uint32_t ReadWord(const LeasedOf& memory, size_t slot, size_t unit);
+  void UnmapSlot(LeasedOf* memory, size_t which);
+  void UnmapTwo(LeasedOf* memory, size_t which);
+  void ForgetGone();
 
   Shared shared_;
   std::mt19937_64 random_;
@@ -142,9 +184,12 @@ class Worker {
   CUevent event_ = nullptr;
   CUdeviceptr range_ = 0;
   bool mapped_[kRangeSlots] = {};
+  CUdeviceptr leased_range_ = 0;
+  bool leased_mapped_[kLeasedSlots] = {};
   std::vector<BlockOf> blocks_;
   std::vector<ArrayOf> arrays_;
   std::vector<PhysicalOf> physical_;
+  std::vector<LeasedOf> leased_;
   std::vector<ManagedOf> managed_;
   std::vector<void*> pinned_;
   std::vector<void*> registered_;
@@ -154,6 +199,9 @@ class Worker {
   uint64_t calls_ = 0;
   uint64_t imports_ = 0;
   uint64_t graphs_made_ = 0;
+  uint64_t leased_made_ = 0;
+  uint64_t compared_ = 0;
+  uint64_t kept_ = 0;
 };
 
 }  // namespace sluice::hooks
