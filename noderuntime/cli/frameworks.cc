@@ -3,6 +3,9 @@
 #include "noderuntime/cli/frameworks.h"
 
 #include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "common/bytes.h"
 
 namespace sluice::cli {
 namespace {
@@ -29,6 +32,10 @@ constexpr Variable kVariables[] = {
     {"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async", "cuda_async"},
     {"XLA_PYTHON_CLIENT_PREALLOCATE", "false", "false"},
 };
+
+// PyTorch's expandable segments grow by 2 MiB (small blocks) and by 20 MiB, and what is leased is
+// whole units of the pool, each a handle of its own.
+constexpr uint64_t kSegmentBytes = 2 * kMiB;
 
 }  // namespace
 
@@ -57,6 +64,25 @@ std::vector<std::string> SteerFrameworks(Frameworks how, Environment* environmen
     }
   }
   return said;
+}
+
+std::vector<std::string> FrameworksDaemonFlags(Frameworks how) {
+  if (how != Frameworks::kExpandable) return {};
+  const std::string bytes = std::to_string(kSegmentBytes);
+  return {"--lease-unit", bytes, "--handle", bytes};
+}
+
+std::string WhyNotLent(Frameworks how, const std::string& status_json) {
+  using nlohmann::json;
+  const json status = json::parse(status_json, nullptr, /*allow_exceptions=*/false);
+  if (how != Frameworks::kExpandable || !status.is_object()) return "";
+  const uint64_t unit = status.value("unit_bytes", json(0)).get<uint64_t>();
+  const uint64_t handle = status.value("handle_bytes", json(0)).get<uint64_t>();
+  if (unit == 0 || handle == 0 || (unit == handle && kSegmentBytes % unit == 0)) return "";
+  return "--frameworks expandable: the daemon that runs has a lease unit of " + FormatBytes(unit) +
+         " and handles of " + FormatBytes(handle) +
+         ", so expandable segments are charged outside its pool and not lent; for that end it and "
+         "let sluice run start one, or give it --lease-unit 2MiB --handle 2MiB";
 }
 
 }  // namespace sluice::cli

@@ -26,4 +26,11 @@ std::optional<Frameworks> FrameworksNamed(std::string_view name);
 /// set, or why not.
 std::vector<std::string> SteerFrameworks(Frameworks how, Environment* environment);
 
+/// What a daemon that is started for such a job has to be told, beyond what anybody else tells it.
+std::vector<std::string> FrameworksDaemonFlags(Frameworks how);
+
+/// One line when the daemon that runs already has a pool which this way of allocating takes nothing
+/// from; "" when all is well, or when it does not say. `status_json` is what it says of itself.
+std::string WhyNotLent(Frameworks how, const std::string& status_json);
+
 }  // namespace sluice::cli

@@ -99,6 +99,8 @@ int RunJob(const RunOptions& options, const Layout& layout) {
   request.name = JobName(program, {options.command.begin() + 1, options.command.end()});
   std::vector<std::string> flags = {"--gpu", std::to_string(options.gpu)};
   flags.insert(flags.end(), options.daemon_flags.begin(), options.daemon_flags.end());
+  const std::vector<std::string> wanted = FrameworksDaemonFlags(options.frameworks);
+  flags.insert(flags.end(), wanted.begin(), wanted.end());
   Result<DaemonClient> client = ConnectOrStart(layout, options.runtime_dir, flags, own);
   if (!client.ok()) return Complain(kExitRefused, client.status().message());
   Result<JobGrant> grant = client->Register(request);
@@ -107,6 +109,11 @@ int RunJob(const RunOptions& options, const Layout& layout) {
     client = ConnectOrStart(layout, options.runtime_dir, flags, own);
     if (!client.ok()) return Complain(kExitRefused, client.status().message());
     grant = client->Register(request);
+  }
+  if (grant.ok() && !wanted.empty()) {
+    const Result<std::string> status = client->FetchStatus();
+    const std::string line = status.ok() ? WhyNotLent(options.frameworks, *status) : "";
+    if (!line.empty()) Complain(0, line);
   }
   if (!grant.ok()) {
     const bool refused = grant.status().code() == StatusCode::kResourceExhausted;

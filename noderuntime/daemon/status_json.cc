@@ -91,8 +91,8 @@ uint64_t ServiceTimes::median_ns() const {
 }
 
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
-                       const gpu::DeviceInfo& device, uint32_t gpu, const ServiceTimes& service,
-                       uint64_t now_ns) {
+                       const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
+                       const ServiceTimes& service, uint64_t now_ns) {
   const uint64_t unit = flow.options().unit_bytes;
   const scheduler::Ledger& ledger = flow.ledger();
   Json json;
@@ -103,6 +103,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["gpu_bytes"] = device.total_bytes;
   json["pool_bytes"] = ledger.pool_units() * unit;
   json["unit_bytes"] = unit;
+  json["handle_bytes"] = handle_bytes;
   json["policy"] = flow.options().policy.policy;
   json["free_bytes"] = ledger.free() * unit;
   json["outside_reserve_bytes"] = flow.outside().reserve();

@@ -45,7 +45,7 @@ struct JobFacts {
 
 /// The answer to Status: one JSON object, amounts in bytes.
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
-                       const gpu::DeviceInfo& device, uint32_t gpu, const ServiceTimes& service,
-                       uint64_t now_ns);
+                       const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
+                       const ServiceTimes& service, uint64_t now_ns);
 
 }  // namespace sluice::noded

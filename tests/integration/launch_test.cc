@@ -52,6 +52,31 @@ TEST_F(Launch, OrAsTheUserWants) {
   EXPECT_TRUE(Says(job.err(), "sluice: kept TF_GPU_ALLOCATOR=mine, which was set already"));
 }
 
+// The daemon of this test lends less than a handle.
+TEST_F(Launch, ExpandableSegmentsThatTheDaemonDoesNotLendAreTold) {
+  const cli::JobProcess job = Run({"--frameworks", "expandable"}, Show());
+  ASSERT_EQ(job.err().size(), 1u) << Describe(job);
+  EXPECT_TRUE(Says(job.err(), "lease unit of 256.0 KiB and handles of 2.0 MiB")) << Describe(job);
+  EXPECT_TRUE(Says(job.err(), "--lease-unit 2MiB --handle 2MiB")) << Describe(job);
+}
+
+// One that `sluice run` starts for such a job does.
+TEST(LaunchAlone, ADaemonForExpandableSegmentsLendsThem) {
+  BedOptions options;
+  options.start_noded = false;
+  const TestBed bed(options);
+  const cli::JobProcess job =
+      bed.Run({.label = "job",
+               .command = {Program("BIN") + "/sluice", "status", "--json", "--runtime-dir",
+                           bed.runtime_dir()},
+               .run_flags = {"--frameworks", "expandable", "--pool", "16MiB"}});
+  ASSERT_TRUE(job.status().ok()) << Describe(job);
+  EXPECT_TRUE(job.err().empty()) << Describe(job);
+  const auto status = nlohmann::json::parse(job.out().at(0));
+  EXPECT_EQ(status.at("unit_bytes"), 2 << 20);
+  EXPECT_EQ(status.at("handle_bytes"), 2 << 20);
+}
+
 TEST_F(Launch, AProgramThatCannotBeSeenIsNamed) {
   const cli::JobProcess job = Run({}, {Program("STATIC")});
   ASSERT_EQ(job.err().size(), 1u) << Describe(job);

@@ -61,6 +61,31 @@ TEST(Frameworks, PyTorchsTwoNamesAreOneSetting) {
   }
 }
 
+TEST(Frameworks, ExpandableSegmentsNeedUnitsThatAreHandles) {
+  EXPECT_TRUE(FrameworksDaemonFlags(Frameworks::kAsync).empty());
+  EXPECT_TRUE(FrameworksDaemonFlags(Frameworks::kNone).empty());
+  EXPECT_EQ(FrameworksDaemonFlags(Frameworks::kExpandable),
+            (Lines{"--lease-unit", "2097152", "--handle", "2097152"}));
+}
+
+TEST(Frameworks, ADaemonThatLendsNoneOfThemIsToldOf) {
+  const auto why = [](Frameworks how, const char* status) { return WhyNotLent(how, status); };
+  const char* const usual = R"({"unit_bytes": 8388608, "handle_bytes": 33554432})";
+  const std::string line = why(Frameworks::kExpandable, usual);
+  EXPECT_NE(line.find("a lease unit of 8.0 MiB and handles of 32.0 MiB"), std::string::npos)
+      << line;
+  EXPECT_NE(line.find("--lease-unit 2MiB --handle 2MiB"), std::string::npos) << line;
+  EXPECT_EQ(why(Frameworks::kAsync, usual), "");
+  EXPECT_EQ(why(Frameworks::kExpandable, R"({"unit_bytes": 2097152, "handle_bytes": 2097152})"),
+            "");
+  EXPECT_NE(why(Frameworks::kExpandable, R"({"unit_bytes": 4194304, "handle_bytes": 4194304})"), "")
+      << "the small segments stay outside";
+  EXPECT_NE(why(Frameworks::kExpandable, R"({"unit_bytes": 2097152, "handle_bytes": 33554432})"),
+            "");
+  EXPECT_EQ(why(Frameworks::kExpandable, R"({"unit_bytes": 8388608})"), "") << "an older daemon";
+  EXPECT_EQ(why(Frameworks::kExpandable, "not json"), "");
+}
+
 TEST(Frameworks, NamesAreThoseOfTheCommandLine) {
   EXPECT_EQ(FrameworksNamed("async"), Frameworks::kAsync);
   EXPECT_EQ(FrameworksNamed("expandable"), Frameworks::kExpandable);

@@ -42,7 +42,7 @@ class StatusJsonTest : public flow::FlowTest {
                                             {{1, {"one", 11, true, 0, 0}},
                                              {2, {"two", 22, true, 0, 0}},
                                              {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
-                                            device, 0, ServiceTimes(), now_));
+                                            device, 0, 2 * kUnit, ServiceTimes(), now_));
   }
 };
 
