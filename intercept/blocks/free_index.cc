@@ -7,10 +7,16 @@
 namespace sluice {
 
 uint32_t FreeIndex::Largest(const Node& node) {
-  uint32_t largest = 0;
-  for (uint32_t i = 0; i < node.count; ++i)
-    largest = node.size[i] > largest ? node.size[i] : largest;
-  return largest;
+  // All of them, four side by side: unused ones are 0.
+  uint32_t largest[4] = {};
+  for (uint32_t i = 0; i < kFanout; i += 4) {
+    for (uint32_t k = 0; k < 4; ++k) {
+      largest[k] = node.size[i + k] > largest[k] ? node.size[i + k] : largest[k];
+    }
+  }
+  const uint32_t a = largest[0] > largest[1] ? largest[0] : largest[1];
+  const uint32_t b = largest[2] > largest[3] ? largest[2] : largest[3];
+  return a > b ? a : b;
 }
 
 bool FreeIndex::Reserve(uint32_t insertions) {

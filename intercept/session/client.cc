@@ -260,6 +260,7 @@ void Client::PublishHeld() {
   protocol::ClientPage& page = session_.client_page();
   const uint32_t held = arena_.held_units();
   if (held > reserved_high_units_) reserved_high_units_ = held;
+  streams_.SetHeld(held * session_.unit_bytes());
   page.held_bytes.store(held * session_.unit_bytes(), std::memory_order_relaxed);
 }
 

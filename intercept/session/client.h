@@ -440,6 +440,8 @@ class Client {
   void PassGate(uint32_t gate, uint32_t profile);
   void AskGate(uint32_t gate, uint32_t profile, bool drained);
   void ReleaseExcess();
+  bool TakeTrough(uint32_t slot);
+  bool AheadOfCredit(uint32_t slot, uint64_t* wait_for);
   void WaitForCredit();
   bool Pressure() const;
   bool Unbounded() const;
@@ -453,7 +455,7 @@ class Client {
   Lock request_lock_;
   Lock send_lock_;
   Lock mark_locks_[protocol::kStreamSlots];
-  Lock state_lock_;
+  BriefLock state_lock_;
   Lock outside_lock_;
 
   Session session_;
@@ -473,7 +475,8 @@ class Client {
   uint64_t used_high_granules_ = 0;
   uint32_t reserved_high_units_ = 0;
   std::atomic<uint32_t> profile_seq_{0};
-  uint32_t rejected_profile_ = 0;  // not followed (any more)
+  std::atomic<bool> trough_due_{false};  // the matcher may have one pending
+  uint32_t rejected_profile_ = 0;        // not followed (any more)
 
   // The pool that cuMemAllocAsync takes from, on the session's device.
   std::atomic<CUmemoryPool> selected_pool_{nullptr};

@@ -60,13 +60,7 @@ bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
   ticket->slot = slot;
   ticket->function = function;
   ticket->timed = LaunchTimer::kNotTimed;
-  bool trough = false;
-  {
-    const LockGuard guard(state_lock_);
-    trough = matcher_.following() && matcher_.profile()->pacing_slot == slot &&
-             matcher_.TakePendingTrough();
-  }
-  if (trough) PassTrough();
+  if (trough_due_.load(std::memory_order_relaxed) && TakeTrough(slot)) PassTrough();
   if ((page.flags.load(std::memory_order_relaxed) & protocol::kWantTimes) != 0) {
     const RelaxedCapture relaxed(*driver_);
     gate_->timer.Poll(*driver_, [this](uint32_t timed_slot, uint32_t launch, uint64_t gpu_ns) {
@@ -76,6 +70,14 @@ bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
     ticket->timed = gate_->timer.Begin(*driver_, stream);
   }
   return true;
+}
+
+// Whether the trough is before the next launch of this stream, and nobody has gone through it yet.
+bool Client::TakeTrough(uint32_t slot) {
+  const LockGuard guard(state_lock_);
+  if (matcher_.following() && matcher_.profile()->pacing_slot != slot) return false;
+  trough_due_.store(false, std::memory_order_relaxed);
+  return matcher_.following() && matcher_.TakePendingTrough();
 }
 
 void Client::AfterLaunch(const Ticket& ticket, bool issued) {
@@ -89,6 +91,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   uint32_t number = 0;
   uint32_t profile = 0;
   bool after_last = false;
+  bool ahead = true;  // unless it is known that the credit suffices
   {
     const LockGuard guard(state_lock_);
     number = launch_number_++;
@@ -106,8 +109,12 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
       credit_.OnLaunch(step.launch_ns);
       entry.launch_ns += step.launch_ns;
       if (step.mismatch) rejected_profile_ = profile;
+      if (step.at_trough) trough_due_.store(true, std::memory_order_relaxed);
     }
     mark_due = streams_.Due(ticket.slot, credit_ns);
+    // Looked at here, to take the lock once; a mark of our own has to be queued first.
+    uint64_t wait_for = 0;
+    if (pacing && !mark_due) ahead = AheadOfCredit(ticket.slot, &wait_for);
   }
   if (ticket.timed != LaunchTimer::kNotTimed) {
     const RelaxedCapture relaxed(*driver_);
@@ -121,7 +128,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   } else if (mark_due && !step.at_trough && Pressure()) {
     ReleaseExcess();
   }
-  if (pacing && !step.mismatch) WaitForCredit();
+  if (pacing && ahead && !step.mismatch) WaitForCredit();
 }
 
 void Client::NoteCopy(size_t bytes, CUstream stream) {
@@ -230,6 +237,13 @@ void Client::AskGate(uint32_t gate, uint32_t profile, bool drained) {
   ++iteration_;
 }
 
+// Under state_lock_. Whether the CPU should wait for a mark of the pacing stream, and which.
+bool Client::AheadOfCredit(uint32_t slot, uint64_t* wait_for) {
+  if (!matcher_.following() || !matcher_.synchronised()) return false;
+  const uint64_t reached = session_.marks().mark[slot].load(std::memory_order_acquire);
+  return credit_.ShouldWait(reached, matcher_.profile()->credit_ns, wait_for);
+}
+
 // Keeps the CPU within `credit_ns` of GPU time ahead of the GPU, so that memory which the GPU has
 // not reached yet is not held for long.
 void Client::WaitForCredit() {
@@ -239,10 +253,9 @@ void Client::WaitForCredit() {
     uint32_t slot = 0;
     {
       const LockGuard guard(state_lock_);
-      if (!matcher_.following() || !matcher_.synchronised()) break;
+      if (!matcher_.following()) break;
       slot = matcher_.profile()->pacing_slot;
-      const uint64_t reached = session_.marks().mark[slot].load(std::memory_order_acquire);
-      if (!credit_.ShouldWait(reached, matcher_.profile()->credit_ns, &wait_for)) break;
+      if (!AheadOfCredit(slot, &wait_for)) break;
     }
     const uint64_t start = NowNs();
     if (waited_since == 0) waited_since = start;

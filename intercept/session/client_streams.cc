@@ -97,23 +97,28 @@ bool Client::Mark(uint32_t slot, bool required) {
     return false;
   }
   CUstream handle = nullptr;
-  bool possible = false;
   CUcontext context = nullptr;
+  uint64_t value = 0;
+  const auto issue = [&] {
+    value = streams_.Issue(slot);
+    if (matcher_.following() && matcher_.profile()->pacing_slot == slot) credit_.OnMark(value);
+  };
+  bool possible = false;
   {
     const LockGuard guard(state_lock_);
     const StreamSlot& entry = streams_[slot];
     possible = entry.active && (entry.thread == 0 || entry.thread == ThreadId());
     handle = entry.handle;
     context = entry.context;
+    // The usual case has nothing to ask the driver.
+    if (possible && !IsDefault(handle) && captures_.load() == 0) issue();
   }
-  possible = possible && (!IsDefault(handle) || CurrentContext() == context) && !Capturing(handle);
+  if (possible && value == 0) {
+    possible = (!IsDefault(handle) || CurrentContext() == context) && !Capturing(handle);
+    const LockGuard guard(state_lock_);
+    if (possible) issue();
+  }
   if (possible) {
-    uint64_t value = 0;
-    {
-      const LockGuard guard(state_lock_);
-      value = streams_.Issue(slot);
-      if (matcher_.following() && matcher_.profile()->pacing_slot == slot) credit_.OnMark(value);
-    }
     const RelaxedCapture relaxed(*driver_);
     possible = driver_->cuStreamWriteValue64_v2(handle, session_.MarkAddress(slot), value,
                                                 CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;

@@ -7,6 +7,7 @@ namespace sluice {
 void StreamTable::Clear() {
   for (StreamSlot& slot : slots_) slot = {};
   for (uint64_t& value : queued_) value = 0;
+  mark_bytes_ = kMarkBytes;
   used_ = 0;
 }
 
@@ -37,12 +38,6 @@ uint64_t StreamTable::Issue(uint32_t slot) {
   entry.bytes = entry.launch_ns = 0;
   entry.launches = 0;
   return ++entry.issued;
-}
-
-bool StreamTable::Due(uint32_t slot, uint64_t credit_ns) const {
-  const StreamSlot& entry = slots_[slot];
-  return entry.bytes >= kMarkBytes || entry.launches >= kMarkLaunches ||
-         (credit_ns != 0 && entry.launch_ns >= credit_ns / 8);
 }
 
 }  // namespace sluice

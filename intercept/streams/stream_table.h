@@ -26,9 +26,11 @@ struct StreamSlot {
   uint32_t launches;   // since the last mark
 };
 
-/// When a stream is due for a mark: a compromise between the cost of one (an event record) and how
-/// late a free becomes visible.
+/// When a stream is due for a mark: a compromise between the cost of one (a call to the driver,
+/// about that of a launch) and how late a free becomes visible. By bytes: a part of what the job
+/// holds, but not less than this; else a job with many GiB would queue a mark every few launches.
 inline constexpr uint64_t kMarkBytes = 8u << 20;
+inline constexpr uint64_t kMarkPart = 64;
 inline constexpr uint32_t kMarkLaunches = 16;
 
 /// The streams that have a slot. Pure bookkeeping; the caller holds the state lock.
@@ -72,8 +74,16 @@ class StreamTable {
   void Queued(uint32_t slot, uint64_t value) { queued_[slot] = value; }
   const uint64_t* queued() const { return queued_; }
 
+  /// What the job holds, in bytes.
+  void SetHeld(uint64_t bytes) {
+    mark_bytes_ = bytes / kMarkPart > kMarkBytes ? bytes / kMarkPart : kMarkBytes;
+  }
   /// A mark is due by bytes, launches or profiled time (an eighth of the credit; 0: no profile).
-  bool Due(uint32_t slot, uint64_t credit_ns) const;
+  bool Due(uint32_t slot, uint64_t credit_ns) const {
+    const StreamSlot& entry = slots_[slot];
+    return entry.bytes >= mark_bytes_ || entry.launches >= kMarkLaunches ||
+           (credit_ns != 0 && entry.launch_ns >= credit_ns / 8);
+  }
 
   StreamSlot& operator[](uint32_t slot) { return slots_[slot]; }
   const StreamSlot& operator[](uint32_t slot) const { return slots_[slot]; }
@@ -88,6 +98,7 @@ class StreamTable {
 
   StreamSlot slots_[kSlots] = {};
   uint64_t queued_[kSlots] = {};
+  uint64_t mark_bytes_ = kMarkBytes;
   uint32_t used_ = 0;
 };
 

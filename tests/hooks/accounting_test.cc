@@ -90,7 +90,9 @@ struct Churn {
       EXPECT_GT(Number(job.out(), "kept"), 0u) << "nobody tried to export what is lent";
     }
     // Beside leased memory, little else has room.
-    if (!how.leases) EXPECT_GT(imports, 0u) << "nothing went from one job to the other";
+    if (!how.leases) {
+      EXPECT_GT(imports, 0u) << "nothing went from one job to the other";
+    }
     EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
     const nlohmann::json status = bed.Status();
     EXPECT_EQ(status.at("outside_bytes"), 0);

@@ -12,8 +12,8 @@
 namespace sluice {
 namespace {
 
-TEST(Lock, ExcludesAndWakes) {
-  Lock lock;
+template <class Mutex>
+void ExpectExclusion(Mutex& lock) {
   uint64_t counter = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -27,10 +27,35 @@ TEST(Lock, ExcludesAndWakes) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(counter, 80'000u);
+}
+
+TEST(Lock, ExcludesAndWakes) {
+  Lock lock;
+  ExpectExclusion(lock);
   EXPECT_TRUE(lock.TryAcquire());
   EXPECT_FALSE(lock.TryAcquire());
   lock.ForgetHolder();
   EXPECT_TRUE(lock.TryAcquire());
+}
+
+TEST(BriefLock, ExcludesAndWakes) {
+  BriefLock lock;
+  ExpectExclusion(lock);
+  // One who sleeps is woken, or looks again.
+  lock.Acquire();
+  std::atomic<bool> has_it{false};
+  std::thread sleeper([&] {
+    const LockGuard guard(lock);
+    has_it = true;
+  });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(has_it);
+  lock.Release();
+  sleeper.join();
+  EXPECT_TRUE(has_it);
+  lock.Acquire();
+  lock.ForgetHolder();
+  lock.Acquire();
 }
 
 TEST(Line, NumbersAndBytes) {

@@ -51,6 +51,15 @@ TEST_F(StreamTableTest, AMarkIsDueByBytesLaunchesOrTime) {
   EXPECT_TRUE(table_->Due(0, 0));
   table_->Issue(0);
   EXPECT_FALSE(table_->Due(0, 0));
+  table_->SetHeld(100 * kMarkPart * kMarkBytes);
+  (*table_)[0].bytes = 100 * kMarkBytes - 1;
+  EXPECT_FALSE(table_->Due(0, 0)) << "a part of what is held";
+  ++(*table_)[0].bytes;
+  EXPECT_TRUE(table_->Due(0, 0));
+  table_->Issue(0);
+  table_->SetHeld(kMarkPart);
+  (*table_)[0].bytes = kMarkBytes - 1;
+  EXPECT_FALSE(table_->Due(0, 0)) << "but never less than this";
   (*table_)[0].launches = kMarkLaunches;
   EXPECT_TRUE(table_->Due(0, 0));
   table_->Issue(0);
