@@ -10,7 +10,12 @@ namespace sluice {
 bool Arena::Init(uint32_t units, uint32_t unit_granules) {
   units_ = units;
   unit_shift_ = static_cast<uint32_t>(__builtin_ctz(unit_granules));
-  if (!first_in_unit_.Reserve(units) || !live_in_unit_.Reserve(units)) return false;
+  const uint32_t words = (units + 63) / 64;
+  if (!first_in_unit_.Reserve(units) || !live_in_unit_.Reserve(units) ||
+      !free_bits_.Reserve(words)) {
+    return false;
+  }
+  for (uint32_t word = 0; word < words; ++word) free_bits_[word] = 0;
   for (uint32_t unit = 0; unit < units; ++unit) {
     first_in_unit_[unit] = kNoBlock;
     live_in_unit_[unit] = kNotLeased;
@@ -25,6 +30,7 @@ void Arena::FreeMemory() {
   blocks_.Free();
   first_in_unit_.Free();
   live_in_unit_.Free();
+  free_bits_.Free();
   live_.FreeMemory();
   index_.FreeMemory();
   units_ = held_units_ = free_units_ = 0;
@@ -100,12 +106,16 @@ void Arena::CountLive(const Block& block, bool alive) {
   uint32_t changed = 0;  // units that went from free to used, or back
   if (alive) {
     for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
-      changed += live_in_unit_[unit]++ == 0 ? 1u : 0u;
+      if (live_in_unit_[unit]++ != 0) continue;
+      MarkFree(unit, false);
+      ++changed;
     }
     free_units_ -= changed;
   } else {
     for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
-      changed += --live_in_unit_[unit] == 0 ? 1u : 0u;
+      if (--live_in_unit_[unit] != 0) continue;
+      MarkFree(unit, true);
+      ++changed;
     }
     free_units_ += changed;
   }
@@ -137,7 +147,10 @@ void Arena::AddUnits(const protocol::Extent& extent) {
     block.next = first_in_unit_[behind];
     blocks_[block.next].prev = id;
   }
-  for (uint32_t unit = extent.offset; unit < behind; ++unit) live_in_unit_[unit] = 0;
+  for (uint32_t unit = extent.offset; unit < behind; ++unit) {
+    live_in_unit_[unit] = 0;
+    MarkFree(unit, true);
+  }
   CoverUnits(id, block.start, block.end());
   held_units_ += extent.length;
   free_units_ += extent.length;

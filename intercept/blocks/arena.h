@@ -129,6 +129,17 @@ class Arena {
   void Unlink(uint32_t id);
   void CoverUnits(uint32_t id, uint32_t from, uint32_t to);
   void CountLive(const Block& block, bool alive);
+  void MarkFree(uint32_t unit, bool free) {
+    const uint64_t bit = uint64_t{1} << (unit % 64);
+    if (free) {
+      free_bits_[unit / 64] |= bit;
+    } else {
+      free_bits_[unit / 64] &= ~bit;
+    }
+  }
+  /// The wholly free unit next to `beyond`, upwards or downwards; kNoBlock when there is none.
+  /// `beyond` kNoBlock: the first in that direction.
+  uint32_t NextFreeUnit(uint32_t beyond, bool upwards) const;
 
   void Enlist(uint32_t id);
   void Unlist(uint32_t id);
@@ -169,6 +180,7 @@ class Arena {
 
   PagedArray<uint32_t> first_in_unit_;  // the block that contains the unit's first granule
   PagedArray<uint32_t> live_in_unit_;   // live blocks that touch the unit, or kNotLeased
+  PagedArray<uint64_t> free_bits_;      // of each unit: it is leased, and no live block touches it
   AddressMap live_;
   FreeIndex index_;
   FreeTree tree_[kTrees] = {};

@@ -22,12 +22,32 @@ bool Arena::UnitIsSynced(uint32_t unit) const {
   return true;
 }
 
+uint32_t Arena::NextFreeUnit(uint32_t beyond, bool upwards) const {
+  const uint32_t words = (units_ + 63) / 64;
+  if (upwards) {
+    const uint32_t from = beyond + 1;  // kNoBlock + 1 is 0
+    uint64_t mask = ~uint64_t{0} << (from % 64);
+    for (uint32_t word = from / 64; word < words; ++word, mask = ~uint64_t{0}) {
+      const uint64_t bits = free_bits_[word] & mask;
+      if (bits != 0) return word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
+    }
+    return kNoBlock;
+  }
+  const uint32_t below = beyond == kNoBlock ? words * 64 : beyond;
+  uint64_t mask = below % 64 == 0 ? 0 : ~uint64_t{0} >> (64 - below % 64);
+  for (uint32_t word = below / 64 + 1; word-- > 0; mask = ~uint64_t{0}) {
+    const uint64_t bits = mask == 0 ? 0 : free_bits_[word] & mask;
+    if (bits != 0) return word * 64 + 63 - static_cast<uint32_t>(__builtin_clzll(bits));
+  }
+  return kNoBlock;
+}
+
 uint32_t Arena::AllocateUnit(const protocol::MarkPage& marks) {
   if (free_units_ == 0) return kNoBlock;
   CollectReached(marks);
-  for (uint32_t i = 0; i < units_; ++i) {
-    const uint32_t unit = high_end_ ? units_ - 1 - i : i;
-    if (live_in_unit_[unit] != 0 || !UnitIsSynced(unit)) continue;
+  for (uint32_t unit = NextFreeUnit(kNoBlock, !high_end_); unit != kNoBlock;
+       unit = NextFreeUnit(unit, !high_end_)) {
+    if (!UnitIsSynced(unit)) continue;
     // One operation each: taken out of the tiling, entered as new, cut off on either side, taken.
     if (!Reserve() || !Reserve() || !Reserve() || !Reserve()) return kNoBlock;
     RemoveUnit(unit);
@@ -80,9 +100,8 @@ bool Arena::FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
 uint32_t Arena::TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint64_t* queued,
                               const protocol::MarkPage& marks, UnitRelease* out) {
   out->units = out->terms = out->extents = 0;
-  for (uint32_t i = 0; i < units_ && out->units < max_units && free_units_ > 0; ++i) {
-    const uint32_t unit = high_end_ ? i : units_ - 1 - i;
-    if (live_in_unit_[unit] != 0) continue;
+  for (uint32_t unit = NextFreeUnit(kNoBlock, high_end_);
+       unit != kNoBlock && out->units < max_units; unit = NextFreeUnit(unit, high_end_)) {
     const protocol::Extent* last = out->extents > 0 ? &out->extent[out->extents - 1] : nullptr;
     const bool adjacent = last != nullptr && (high_end_ ? last->offset + last->length == unit
                                                         : last->offset == unit + 1);
@@ -145,6 +164,7 @@ void Arena::RemoveUnit(uint32_t unit) {
   }
   first_in_unit_[unit] = kNoBlock;
   live_in_unit_[unit] = kNotLeased;
+  MarkFree(unit, false);
   --held_units_;
   --free_units_;
 }

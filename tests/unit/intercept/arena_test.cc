@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace sluice {
@@ -211,6 +212,30 @@ TEST_F(ArenaTest, TenThousandBlocksOfOneGranule) {
   EXPECT_EQ(Alloc(2, 1), kNoBlock);
   for (uint32_t i = 1; i < ids.size(); i += 2) arena_.FreeOnStream(ids[i], 1, 1);
   EXPECT_EQ(At(Alloc(16 * kUnit, 1)), 0u);
+}
+
+// More units than a word of the map of free ones has bits, and scattered.
+TEST_F(ArenaTest, FreeUnitsAreFoundInOrderFromEitherEnd) {
+  const std::vector<uint32_t> held = {0, 1, 62, 63, 64, 127, 128, 191, 199};
+  for (const bool high : {false, true}) {
+    arena_.FreeMemory();
+    ASSERT_TRUE(arena_.Init(200, kUnit));
+    arena_.FillFromHighEnd(high);
+    for (const uint32_t unit : held) ASSERT_TRUE(arena_.Grant({unit, 1}));
+    std::vector<uint32_t> expected = held;
+    if (high) std::reverse(expected.begin(), expected.end());
+    // The last two stay free, and are given back farthest first.
+    for (size_t i = 0; i + 2 < expected.size(); ++i) {
+      EXPECT_EQ(At(arena_.AllocateUnit(marks_)), expected[i] * kUnit);
+    }
+    for (size_t i = expected.size(); i-- > expected.size() - 2;) {
+      const UnitRelease release = Take(1);
+      ASSERT_EQ(release.units, 1u);
+      EXPECT_EQ(release.extent[0].offset, expected[i]);
+    }
+    EXPECT_EQ(Take(1).units, 0u);
+    EXPECT_EQ(arena_.AllocateUnit(marks_), kNoBlock);
+  }
 }
 
 /// A job that fills from either end of what it leases.
