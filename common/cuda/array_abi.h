@@ -59,4 +59,48 @@ typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
   unsigned reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
+// Physical memory behind parts of sparse arrays.
+typedef enum CUresourcetype_enum {
+  CU_RESOURCE_TYPE_ARRAY = 0x00,
+  CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 0x01,
+  CU_RESOURCE_TYPE_LINEAR = 0x02,
+  CU_RESOURCE_TYPE_PITCH2D = 0x03,
+} CUresourcetype;
+typedef enum CUarraySparseSubresourceType_enum {
+  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
+  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
+} CUarraySparseSubresourceType;
+typedef enum CUmemOperationType_enum {
+  CU_MEM_OPERATION_TYPE_MAP = 1,
+  CU_MEM_OPERATION_TYPE_UNMAP = 2,
+} CUmemOperationType;
+typedef enum CUmemHandleType_enum { CU_MEM_HANDLE_TYPE_GENERIC = 0 } CUmemHandleType;
+typedef struct CUarrayMapInfo_st {
+  CUresourcetype resourceType;
+  union {
+    CUmipmappedArray mipmap;
+    CUarray array;
+  } resource;
+  CUarraySparseSubresourceType subresourceType;
+  union {
+    struct {
+      unsigned level, layer;
+      unsigned offsetX, offsetY, offsetZ;
+      unsigned extentWidth, extentHeight, extentDepth;
+    } sparseLevel;
+    struct {
+      unsigned layer;
+      unsigned long long offset, size;  // NOLINT(google-runtime-int)
+    } miptail;
+  } subresource;
+  CUmemOperationType memOperationType;
+  CUmemHandleType memHandleType;
+  union {
+    CUmemGenericAllocationHandle memHandle;
+  } memHandle;
+  unsigned long long offset;  // NOLINT(google-runtime-int)
+  unsigned deviceBitMask, flags;
+  unsigned reserved[2];
+} CUarrayMapInfo;
+
 }  // extern "C"

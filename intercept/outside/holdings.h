@@ -25,6 +25,8 @@ enum class Thing : uint8_t {
   kGraphExec,  // an instantiated graph; `link` is what launches of it are recorded as
   kExternal,   // CUexternalMemory
   kContext,    // a context beside the session's
+  kTile,       // that physical memory (`link`) is behind a part of a sparse array (`high`, its
+               // handle), by a number of ours
 };
 
 inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
@@ -61,7 +63,7 @@ inline constexpr uint64_t kEnding = uint64_t{1} << 63;
 /// Pools and physical memory outlive every context; so do a pool's blocks, which have a `link`.
 inline bool EndsWithContext(const Holding& holding) {
   return holding.thing == Thing::kArray || holding.thing == Thing::kGraphExec ||
-         holding.thing == Thing::kExternal ||
+         holding.thing == Thing::kExternal || holding.thing == Thing::kTile ||
          (holding.thing == Thing::kPointer && holding.link == 0);
 }
 

@@ -131,6 +131,27 @@ class Client {
   CUresult BindMulticast(CUmemGenericAllocationHandle handle);
   CUresult ShareRange(CUdeviceptr address, size_t bytes);
 
+  // Physical memory behind parts of sparse arrays.
+  template <class Issue>
+  CUresult MapArrays(const CUarrayMapInfo* parts, unsigned count, Issue issue) {
+    if (const CUresult refused = CheckTiles(parts, count); refused != CUDA_SUCCESS) return refused;
+    const CUresult result = issue();
+    if (result == CUDA_SUCCESS) KeepTiles(parts, count);
+    return result;
+  }
+  template <class Key, class Issue>
+  CUresult DestroyArray(Key array, Issue issue) {
+    // Before the driver may give the handle to somebody else.
+    NameTiles(KeyOf(array), KeyOf(array) | kEnding);
+    const CUresult result = FreeOutside(Thing::kArray, array, issue);
+    if (result == CUDA_SUCCESS) {
+      DropTiles(KeyOf(array) | kEnding, 0);
+    } else {
+      NameTiles(KeyOf(array) | kEnding, KeyOf(array));
+    }
+    return result;
+  }
+
   // Memory pools.
   CUresult PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props);
   CUresult PoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUmemPoolPtrExportData* data);
@@ -370,6 +391,12 @@ class Client {
   void KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, protocol::Family family);
   void DropMemory(uint64_t memory, bool mapping);
 
+  // client_tiles.cc
+  CUresult CheckTiles(const CUarrayMapInfo* parts, unsigned count);
+  void KeepTiles(const CUarrayMapInfo* parts, unsigned count);
+  void NameTiles(uint64_t from, uint64_t to);
+  void DropTiles(uint64_t array, uint64_t context);
+
   // client_leased.cc
   bool Leasable(const CUmemAllocationProp& prop, size_t bytes) const;
   CUresult LeasePhysical(CUmemGenericAllocationHandle* handle, size_t bytes);
@@ -492,6 +519,7 @@ class Client {
   uint64_t memories_made_ = 0;  // under outside_lock_
   uint32_t leased_pieces_ = 0;  // the same, and the next two: units that are handed out
   bool leased_ever_ = false;    // as physical memory
+  uint32_t tiles_ = 0;
   uint64_t sessions_ended_ = 0;
   OpenCaptures captures_;
   Holdings holdings_;                       // under outside_lock_

@@ -253,6 +253,7 @@ void Client::FinishContextEnd(uint64_t ending, bool ended) {
     Uncharge(static_cast<Family>(family), charged[family]);
   }
   if (imported > 0) Count(Family::kImported, -static_cast<int64_t>(imported));
+  DropTiles(0, ending);
 }
 
 // The session ends with its context. What lives on is the next one's to be charged for; a context

@@ -242,3 +242,11 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
   context->driver()->mipmapped_arrays.Delete(array);
   return GiveBack(context, address);
 }
+
+// No array here is sparse, so there is none to map to.
+CUresult cuMemMapArrayAsync(CUarrayMapInfo*, unsigned, CUstream) {
+  return NotSupported("cuMemMapArrayAsync");
+}
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo*, unsigned, CUstream) {
+  return NotSupported("cuMemMapArrayAsync_ptsz");
+}

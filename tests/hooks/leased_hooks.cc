@@ -47,6 +47,22 @@ TEST_F(LeasedHook, cuMulticastBindMem) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("multicast"), std::string::npos);
 }
 
+/// Sparse arrays need handles that were made for them.
+class SparseHook : public LeasedHook {
+ protected:
+  void ExpectRefused(CUresult (*map)(CUarrayMapInfo*, unsigned, CUstream)) {
+    CUarrayMapInfo part{};
+    part.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+    part.memHandle.memHandle = handle_;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(map(&part, 1, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("to a sparse array"), std::string::npos);
+  }
+};
+
+TEST_F(SparseHook, cuMemMapArrayAsync) { ExpectRefused(cuMemMapArrayAsync); }
+TEST_F(SparseHook, cuMemMapArrayAsync_ptsz) { ExpectRefused(cuMemMapArrayAsync_ptsz); }
+
 TEST_F(LeasedHook, cuMemGetHandleForAddressRange) {
   CUdeviceptr at = 0;
   ASSERT_CU(cuMemAlloc_v2(&at, kUnit));
