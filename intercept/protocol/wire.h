@@ -19,14 +19,17 @@
 ///
 /// Versions: a different major is refused. The minor counts additions: a side uses a frame only
 /// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count,
-/// Resume, Resumed. 2: Ask, Told.
+/// Resume, Resumed. 2: Ask, Told. 3: an account that outlives its session (Bye), Uncharge without
+/// one, counts of what passes unseen.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
-inline constexpr uint16_t kMinor = 2;  // larger on one side: that side leaves the newer parts alone
+inline constexpr uint16_t kMinor = 3;  // larger on one side: that side leaves the newer parts alone
 /// The first minor version that resumes a session with a daemon that was started anew.
 inline constexpr uint16_t kResumeMinor = 1;
+/// The first one in which what a session leaves on its account stays there for the next.
+inline constexpr uint16_t kRestMinor = 3;
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
 inline constexpr size_t kMaxFenceTerms = 8;
@@ -172,6 +175,10 @@ struct Mismatch {
   uint32_t reason;  // MismatchReason
 };
 
+/// The session is over, and no work is left that could touch its units. What is still charged stays
+/// on the job's account, contexts apart, until the process gives it back (Uncharge) or has ended.
+/// Its next session begins with it: asked for and given back is the difference alone. (Before 1.3:
+/// with something left on its account a process gets no other session.)
 struct Bye {
   Header header;
 };
@@ -190,7 +197,13 @@ enum class Family : uint32_t {
   kImported = 16,
   kHostPinned = 17,
   kHostRegistered = 18,
+  // Counted, and no memory: driver functions that the library does not know and lets pass. Distinct
+  // names, and how often one was looked up.
+  kUnseenNames = 19,
+  kUnseenLookups = 20,
 };
+/// From here on a daemon before kRestMinor does not know them.
+inline constexpr uint32_t kFirstUnseenFamily = static_cast<uint32_t>(Family::kUnseenNames);
 
 /// Asks for `bytes` more outside the pool. Answered at once: nothing out there is lent.
 struct Charge {
@@ -200,7 +213,8 @@ struct Charge {
   uint64_t bytes;
 };
 
-/// `bytes` of what was charged are the driver's again.
+/// `bytes` of what was charged are the driver's again. Between two sessions of a process it may
+/// also be the only frame on a connection of its own.
 struct Uncharge {
   Header header;
   uint32_t family;  // a charged Family

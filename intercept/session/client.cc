@@ -51,6 +51,8 @@ void Client::AfterForkInChild() {
   outside_lock_.ForgetHolder();
   settle_lock_.ForgetHolder();
   pools_lock_.ForgetHolder();
+  // What an earlier session left on the account is its process's.
+  if (untouched) ForgetAccount();
 }
 
 CUresult Client::EnsureSession() {
@@ -113,7 +115,9 @@ CUresult Client::OpenSession(CUdevice device) {
          open_releases_.Init(session_.units());
     if (!ok) {
       why.Text("the host is out of memory");
-      static_cast<void>(session_.Close(*driver_, true));
+      uint64_t left[protocol::kMaxOutsideFamilies] = {};
+      KeepAccount(left);
+      static_cast<void>(session_.Close(*driver_, true, left));
     }
   }
   if (!ok) {
@@ -195,12 +199,20 @@ void Client::EndSessionLocked(bool away) {
     }
     while (ReleaseUnits(~0u) > 0) {
     }
-    UnchargeAll();
-    // A job that leaves with something on its account is waited for until its process is gone.
+  }
+  if (clean) LeaveAccount();
+  if (state == State::kReady && clean) {
     const LockGuard sending(send_lock_);
     SendUnsent(true);
   }
+  // Nobody is there who could keep it.
+  if (state == State::kLost) ForgetAccount();
   away = away || state_.load(std::memory_order_acquire) == State::kAway;
+  if (away || session_.may_return()) {
+    // What is left is declared to the next daemon, not what changed.
+    const LockGuard guard(outside_lock_);
+    for (uint64_t& unsent : unsent_) unsent = 0;
+  }
   state_.store(State::kIdle, std::memory_order_release);
   const bool heard = CloseSessionLocked(clean);
   // Nothing is mapped any more: the next daemon may lend all of it as soon as it is there.
@@ -209,13 +221,8 @@ void Client::EndSessionLocked(bool away) {
 }
 
 bool Client::CloseSessionLocked(bool clean) {
-  {
-    const LockGuard guard(outside_lock_);
-    for (size_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
-      charged_[family] = unsent_[family] = 0;
-    }
-    outside_bytes_.store(0);
-  }
+  uint64_t left[protocol::kMaxOutsideFamilies] = {};
+  KeepAccount(left);
   pools_charged_.store(0);
   graphs_charged_.store(0);
   {
@@ -227,7 +234,7 @@ bool Client::CloseSessionLocked(bool clean) {
     open_releases_.FreeMemory();
     stream_generation_.fetch_add(1, std::memory_order_relaxed);
   }
-  return session_.Close(*driver_, clean);
+  return session_.Close(*driver_, clean, left);
 }
 
 void Client::MarkLost(const char* reason) {

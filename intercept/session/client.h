@@ -102,6 +102,8 @@ class Client {
     return result;
   }
   CUresult AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags);
+  /// The program was given a driver function that the library does not know.
+  void CountUnseen(bool new_name);
   /// Memory of another process, whose size the driver tells afterwards.
   template <class Issue>
   CUresult OpenForeign(CUdeviceptr* out, Issue issue) {
@@ -386,7 +388,12 @@ class Client {
   uint64_t BeginContextEnd(CUcontext context);
   void NameContext(uint64_t from, uint64_t to);
   void FinishContextEnd(uint64_t ending, bool ended);
-  void UnchargeAll();
+  void LivingOutside(uint64_t* bytes);
+  CUresult SettleAccount(bool may_grow);
+  void LeaveAccount();
+  void KeepAccount(uint64_t* left);
+  void ForgetAccount();
+  void SendUnsentAlone(uint32_t family);
   uint64_t OutsideInLimit() const;
   void KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, protocol::Family family);
   void DropMemory(uint64_t memory, bool mapping);
@@ -528,7 +535,8 @@ class Client {
   // that, what it has not been told to be gone; for counted families 1 when it has to be told.
   uint64_t charged_[protocol::kMaxOutsideFamilies] = {};
   uint64_t unsent_[protocol::kMaxOutsideFamilies] = {};
-  std::atomic<uint64_t> counted_[3] = {};  // by counted family
+  static constexpr size_t kCountedFamilies = 5;
+  std::atomic<uint64_t> counted_[kCountedFamilies] = {};
 
   // Under request_lock_ or send_lock_.
   uint64_t iteration_ = 0;

@@ -89,7 +89,11 @@ void Client::Uncharge(Family family, uint64_t bytes) {
     if (family != Family::kContext) outside_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
   if (!send_lock_.TryAcquire()) return;
-  SendUnsent();
+  if (state_.load(std::memory_order_acquire) == State::kIdle && !opening_.load()) {
+    SendUnsentAlone(static_cast<uint32_t>(family));
+  } else {
+    SendUnsent();
+  }
   send_lock_.Release();
 }
 
@@ -105,7 +109,9 @@ void Client::SendUnsent(bool wait) {
     {
       const LockGuard guard(outside_lock_);
       uint64_t& unsent = unsent_[family];
-      if (unsent == 0) {
+      const bool known =
+          family < protocol::kFirstUnseenFamily || session_.daemon_minor() >= protocol::kRestMinor;
+      if (unsent == 0 || !known) {
         ++family;
         continue;
       }
@@ -159,6 +165,11 @@ void Client::Count(Family family, int64_t change) {
   send_lock_.Release();
 }
 
+void Client::CountUnseen(bool new_name) {
+  if (new_name) Count(Family::kUnseenNames, 1);
+  Count(Family::kUnseenLookups, 1);
+}
+
 void Client::KeepCounted(Thing thing, uint64_t key, uint64_t bytes, Family family) {
   Holding holding{};
   holding.thing = thing;
@@ -175,41 +186,65 @@ void Client::KeepCounted(Thing thing, uint64_t key, uint64_t bytes, Family famil
 CUresult Client::DeclareOutside() {
   Holding own{};
   static_cast<void>(Forget(Thing::kContext, KeyOf(context_), &own));
-  uint64_t bytes[kFirstCounted] = {};
   uint64_t contexts = 0;
   {
     const LockGuard guard(outside_lock_);
     holdings_.ForEach([&](Holding& holding) {
-      if (holding.thing == Thing::kContext) {
-        holding.family = static_cast<uint32_t>(Family::kContext);
-        holding.bytes = 1;
-        ++contexts;
-        many_contexts_ = true;
-      } else if (holding.family < kFirstCounted) {
-        bytes[holding.family] += holding.bytes;
-      }
+      if (holding.thing != Thing::kContext) return;
+      holding.family = static_cast<uint32_t>(Family::kContext);
+      holding.bytes = 1;
+      ++contexts;
+      many_contexts_ = true;
     });
+    for (size_t i = 0; i < kCountedFamilies; ++i) {
+      if (counted_[i].load() != 0) unsent_[kFirstCounted + i] = 1;
+    }
   }
   for (; contexts > 0; --contexts) {
     if (const CUresult result = ChargeLocked(Family::kContext, 1); result != CUDA_SUCCESS) {
       return result;
     }
   }
-  for (const Family family : {Family::kImported, Family::kHostPinned, Family::kHostRegistered}) {
-    if (counted_[static_cast<size_t>(family) - kFirstCounted].load() == 0) continue;
+  return SettleAccount(true);
+}
+
+// What lives on outside the pool whatever becomes of the session, by charged family. The driver
+// says what it has for pools and graphs.
+void Client::LivingOutside(uint64_t* bytes) {
+  {
     const LockGuard guard(outside_lock_);
-    unsent_[static_cast<size_t>(family)] = 1;
+    holdings_.ForEach([&](const Holding& holding) {
+      if (holding.thing != Thing::kContext && holding.family < kFirstCounted) {
+        bytes[holding.family] += holding.bytes;
+      }
+    });
   }
-  // The driver says what it has for pools and graphs.
   bytes[static_cast<size_t>(Family::kPool)] = PoolsReserved();
   bytes[static_cast<size_t>(Family::kGraph)] = GraphsReserved() + GraphsPending();
+}
+
+// Charged for is from here on what lives. An earlier session may have left more on the account than
+// that, or less. `may_grow`: false, a session ends, and nothing is asked for any more.
+CUresult Client::SettleAccount(bool may_grow) {
+  uint64_t living[kFirstCounted] = {};
+  if (may_grow || session_.daemon_minor() >= protocol::kRestMinor) LivingOutside(living);
   for (uint32_t family = 1; family < kFirstCounted; ++family) {
-    if (bytes[family] == 0) continue;
-    const CUresult result = ChargeLocked(static_cast<Family>(family), bytes[family]);
-    if (result != CUDA_SUCCESS) return result;
-    if (family == static_cast<uint32_t>(Family::kPool)) pools_charged_.store(bytes[family]);
+    if (family == static_cast<uint32_t>(Family::kContext)) continue;
+    uint64_t charged = 0;
+    {
+      const LockGuard guard(outside_lock_);
+      charged = charged_[family];
+    }
+    if (charged > living[family]) {
+      Uncharge(static_cast<Family>(family), charged - living[family]);
+    } else if (charged < living[family] && may_grow) {
+      const CUresult result = ChargeLocked(static_cast<Family>(family), living[family] - charged);
+      if (result != CUDA_SUCCESS) return result;
+    }
+    if (!may_grow || living[family] == 0) continue;
+    if (family == static_cast<uint32_t>(Family::kPool)) pools_charged_.store(living[family]);
     if (family == static_cast<uint32_t>(Family::kGraph)) {
-      graphs_charged_.store(bytes[family]);
+      graphs_charged_.store(living[family]);
       driver_served_.store(true, std::memory_order_relaxed);
     }
   }
@@ -256,16 +291,48 @@ void Client::FinishContextEnd(uint64_t ending, bool ended) {
   DropTiles(0, ending);
 }
 
-// The session ends with its context. What lives on is the next one's to be charged for; a context
-// alone keeps nobody waiting.
-void Client::UnchargeAll() {
-  pools_charged_.store(0);
-  graphs_charged_.store(0);
-  for (uint32_t family = 1; family < kFirstCounted; ++family) {
-    if (family != static_cast<uint32_t>(Family::kContext)) {
-      Uncharge(static_cast<Family>(family), ~uint64_t{0});
-    }
+// The session ends with its context. What lives on stays on the account; contexts alone keep nobody
+// waiting.
+void Client::LeaveAccount() { static_cast<void>(SettleAccount(false)); }
+
+// At the end of the conversation: `left` is what the daemon keeps for the next one. What it was not
+// told to be gone is part of that, and still to be said.
+void Client::KeepAccount(uint64_t* left) {
+  const bool kept = session_.daemon_minor() >= protocol::kRestMinor;
+  const LockGuard guard(outside_lock_);
+  uint64_t sum = 0;
+  for (size_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
+    const bool context = family == static_cast<size_t>(Family::kContext);
+    if (!kept || context || family >= kFirstCounted) charged_[family] = unsent_[family] = 0;
+    left[family] = charged_[family] + unsent_[family];
+    sum += charged_[family];
   }
+  outside_bytes_.store(sum);
+}
+
+void Client::ForgetAccount() {
+  const LockGuard guard(outside_lock_);
+  for (size_t family = 0; family < protocol::kMaxOutsideFamilies; ++family) {
+    charged_[family] = unsent_[family] = 0;
+  }
+  outside_bytes_.store(0);
+}
+
+// Between two sessions, and send_lock_ is held. What the daemon does not take now, or while another
+// thread begins or ends a session, is said with the next one.
+void Client::SendUnsentAlone(uint32_t family) {
+  if (!request_lock_.TryAcquire()) return;
+  uint64_t bytes = 0;
+  {
+    const LockGuard guard(outside_lock_);
+    bytes = unsent_[family];
+  }
+  const bool between = state_.load(std::memory_order_acquire) == State::kIdle;
+  if (between && bytes > 0 && session_.GiveBack(socket_path_, family, bytes)) {
+    const LockGuard guard(outside_lock_);
+    unsent_[family] -= bytes;
+  }
+  request_lock_.Release();
 }
 
 uint64_t Client::OutsideInLimit() const {

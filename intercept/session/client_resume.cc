@@ -122,9 +122,16 @@ const char* Client::Declare(uint32_t rejected) {
       unsent_[family] = 0;  // what changes from here on is said when the daemon has answered
     }
   }
-  for (size_t i = 0; i < sizeof counted_ / sizeof counted_[0]; ++i) {
-    resume_frame_.outside_bytes[static_cast<size_t>(protocol::Family::kImported) + i] =
-        counted_[i].load(std::memory_order_relaxed);
+  for (size_t i = 0; i < kCountedFamilies; ++i) {
+    const size_t family = static_cast<size_t>(protocol::Family::kImported) + i;
+    const uint64_t count = counted_[i].load(std::memory_order_relaxed);
+    if (family < protocol::kFirstUnseenFamily) {
+      resume_frame_.outside_bytes[family] = count;
+    } else if (count > 0) {
+      // Said afterwards, to a daemon that is known to know it.
+      const LockGuard guard(outside_lock_);
+      unsent_[family] = 1;
+    }
   }
   for (const ResumePart part : {ResumePart::kHeld, ResumePart::kReleased}) {
     uint32_t unit = 0;

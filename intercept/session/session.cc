@@ -289,7 +289,8 @@ void Session::Await(uint32_t seq, Answer* answer) {
   answer->text[sizeof answer->text - 1] = 0;
 }
 
-bool Session::Close(const DriverTable& driver, bool clean) {
+bool Session::Close(const DriverTable& driver, bool clean, const uint64_t* left) {
+  memcpy(left_, left, sizeof left_);
   protocol::Bye bye{MakeHeader(FrameType::kBye, sizeof bye, 0)};
   const bool said = Send(&bye.header) == nullptr;
   ended_ = clean && !dismissed_ && daemon_minor_ >= protocol::kResumeMinor;

@@ -33,8 +33,9 @@ class Session {
   bool Open(const DriverTable& driver, const char* path, CUdevice device, protocol::Resume* scratch,
             Line& why);
   /// Says goodbye, unmaps everything. False: the daemon is gone and does not hear it. `clean`: all
-  /// units are released, and no work is left that could touch them.
-  bool Close(const DriverTable& driver, bool clean);
+  /// units are released, and no work is left that could touch them. `left`: what stays charged, by
+  /// family.
+  bool Close(const DriverTable& driver, bool clean, const uint64_t* left);
   /// In a forked child: the parent's conversation is none of ours. The liveness pipe stays open, as
   /// its end says that somebody may still hold the memory.
   void ForgetInChild();
@@ -90,6 +91,9 @@ class Session {
   void Part(const char* path, protocol::Resume* scratch);
   /// It was told, and has not answered.
   bool parting() const { return units_ == 0 && socket_.open(); }
+  /// Gives back of what the last session left on the account, on a connection of its own. Does not
+  /// wait; false: it could not be said.
+  bool GiveBack(const char* path, uint32_t family, uint64_t bytes);
   /// Waits for the answer. False: there is no daemon yet.
   bool AwaitParted(const char* path, protocol::Resume* scratch, uint64_t timeout_ms);
 
@@ -153,6 +157,7 @@ class Session {
   bool ended_ = false;  // an earlier session of this process, cleanly
   uint32_t ended_id_ = 0;
   uint64_t ended_epoch_ = 0;
+  uint64_t left_[protocol::kMaxOutsideFamilies] = {};  // charged when it ended, and not given back
   std::atomic<bool> given_up_{false};
   uint32_t seq_ = 0;
   uint64_t epoch_ = 0;

@@ -86,6 +86,7 @@ void Session::Part(const char* path, protocol::Resume* scratch) {
   scratch->minor = protocol::kMinor;
   scratch->session = ended_id_;
   scratch->epoch = ended_epoch_;
+  memcpy(scratch->outside_bytes, left_, sizeof left_);
   // Nothing is held and nothing on its way back: what the notebook says otherwise is free.
   for (const protocol::ResumePart part :
        {protocol::ResumePart::kHeld, protocol::ResumePart::kReleased,
@@ -96,6 +97,22 @@ void Session::Part(const char* path, protocol::Resume* scratch) {
   declared_ = false;
   protocol::Bye bye{MakeHeader(FrameType::kBye, sizeof bye, 0)};
   static_cast<void>(Send(&bye.header));
+}
+
+bool Session::GiveBack(const char* path, uint32_t family, uint64_t bytes) {
+  // A goodbye that nobody has heard says what is left in all.
+  if (parting()) return false;
+  const ErrnoKeeper keeper;
+  FrameSocket socket;
+  if (socket.ConnectNow(path) != nullptr) return false;
+  protocol::Uncharge frame{};
+  frame.header = MakeHeader(FrameType::kUncharge, sizeof frame, 0);
+  frame.family = family;
+  frame.bytes = bytes;
+  const bool said = socket.TrySend(&frame.header);
+  socket.Close();
+  if (said) left_[family] -= bytes < left_[family] ? bytes : left_[family];
+  return said;
 }
 
 // Heard is heard, whatever the answer: a daemon that knows of no such session needs no goodbye.

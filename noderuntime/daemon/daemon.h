@@ -35,6 +35,7 @@ struct Client {
   EventLoop::Token pidfd_token = 0;
   /// Its Hello is good, but the job's memory is still in the hands of its last process.
   bool waits_for_predecessor = false;
+  bool parted = false;  // it said goodbye
   uint64_t waits_since_ns = 0;
 };
 
@@ -131,6 +132,7 @@ class Daemon : private flow::FlowSink {
   void AcceptClient(flow::JobId job);
   void OnClient(uint32_t id, uint32_t events);
   bool HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns);
+  bool TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t now_ns);
   void Open(uint32_t id, Client* client);
   void AcceptSession(uint32_t id, Client* client);
   void CloseClient(uint32_t id, const std::string& reason);

@@ -136,6 +136,7 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     return clients_.contains(id);
   }
   if (const auto* closed = std::get_if<session::Closed>(&event)) {
+    client.parted = closed->parted;
     DropClient(id, closed->reason, closed->by_peer ? spdlog::level::info : spdlog::level::warn);
     return false;
   }
@@ -156,6 +157,7 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     job.started = true;
     const session::SharedPages& pages = client.session->pages();
     flow_->Start(job.spec, {&pages.mark(), &pages.client(), &pages.daemon()}, now_ns);
+    job.holder.reset();  // of an account that goes on
   } else if (const auto* lease = std::get_if<protocol::Lease>(&event)) {
     status = flow_->OnLease(job_id, *lease, now_ns);
     if (!client.session->request_outstanding()) service_.Add(NowNs() - now_ns);
@@ -164,6 +166,7 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
   } else if (const auto* charge = std::get_if<protocol::Charge>(&event)) {
     status = flow_->OnCharge(job_id, *charge, now_ns);
   } else if (const auto* uncharge = std::get_if<protocol::Uncharge>(&event)) {
+    if (!client.session->ready()) return TakeBack(id, *uncharge, now_ns);
     status = flow_->OnUncharge(job_id, *uncharge, now_ns);
   } else if (const auto* count = std::get_if<protocol::Count>(&event)) {
     status = flow_->OnCount(job_id, *count);
@@ -174,6 +177,28 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
   }
   if (status.ok()) return true;
   CloseClient(id, status.message());
+  return false;
+}
+
+/// What a process gives back of a session that is over. False: the connection is over, too.
+bool Daemon::TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t now_ns) {
+  const Client& client = clients_.at(id);
+  const flow::JobId job_id = client.job;
+  JobEntry& job = jobs_.at(job_id);
+  Status status(StatusCode::kInvalidArgument, "Uncharge of another process's session");
+  if (client.session->pid() == job.pid) status = flow_->OnUncharge(job_id, uncharge, now_ns);
+  if (!status.ok()) {
+    CloseClient(id, status.message());
+    return false;
+  }
+  // Nothing is left that anybody could hold.
+  if (job.session == 0 && job.holder.has_value() && !flow_->Rests(job_id) &&
+      flow_->ledger().Find(job_id) == nullptr) {
+    job.holder.reset();
+    registry_changed_ = true;
+    DropKept(job_id, false);
+  }
+  DropClient(id, "it gave back what an earlier session was charged for", spdlog::level::debug);
   return false;
 }
 
@@ -195,9 +220,12 @@ void Daemon::Open(uint32_t id, Client* client) {
     job.absent.reset();
   }
   if (!job.holder.has_value()) return AcceptSession(id, client);
+  const bool same = job.holder->pid() == client->session->pid() && !job.holder->ProcessEnded();
+  // Its account goes on with this session; watched until that has begun.
+  if (same && flow_->Rests(client->job)) return AcceptSession(id, client);
   // A process that has executed another program, or has left a context in a hurry, has a new one by
   // now, and nothing tells whether the driver is done with the old one.
-  if (job.holder->pid() == client->session->pid() && !job.holder->ProcessEnded()) {
+  if (same) {
     CloseClient(id, "process " + std::to_string(job.pid) +
                         " left GPU memory behind, in an earlier program or context; that is free "
                         "when the process has ended");
@@ -262,7 +290,9 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, spdlog::level::l
     job.session = 0;
     const uint64_t now = NowNs();
     // The pages go with the client, after this.
-    const bool holds = job.started && flow_->Die(job_id, now);
+    // An older library does not know what it left.
+    const bool parted = client.parted && job.minor >= protocol::kRestMinor;
+    const bool holds = job.started && flow_->Die(job_id, now, parted);
     registry_changed_ = true;
     // Before anything is dropped: a keeper that is lost then is replaced by one that is given what
     // is here.
@@ -272,7 +302,7 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, spdlog::level::l
       next_tick_ns_ = now;
     }
     job.started = false;
-    DropKept(job_id, holds);
+    DropKept(job_id, job.holder.has_value());
   }
   RemoveJobIfOver(job_id);
 }

@@ -256,7 +256,7 @@ Status Flow::OnMismatch(JobId id, const protocol::Mismatch& mismatch, uint64_t n
   return {};
 }
 
-bool Flow::Die(JobId id, uint64_t now_ns) {
+bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr) return false;
@@ -265,15 +265,18 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
   fences_pending_ -= job->releases.size();
   const bool admitted = job->admitted;
   // A context alone is no reason to wait: whoever says goodbye has destroyed it.
-  const bool has_outside = outside_.charged(id) >
-                           outside_.charged(id, static_cast<uint32_t>(protocol::Family::kContext));
+  const auto context = static_cast<uint32_t>(protocol::Family::kContext);
+  const uint64_t contexts = outside_.charged(id, context);
+  const bool has_outside = outside_.charged(id) > contexts;
   if (!has_outside) outside_.Remove(id);
+  const bool rests = parted && has_outside;
   jobs_.erase(id);
   const scheduler::Job* known = ledger_.Find(id);
   if (admitted && known != nullptr) {
     // The GPU is done with spare units, so only leased and unfenced ones need their last holder
-    // gone. What it has outside the pool is the driver's to take back, and goes with the process.
-    if (known->leased == 0 && known->unfenced == 0 && !has_outside) {
+    // gone. What it has outside the pool is the driver's to take back, and goes with the process,
+    // or with the handles of one that has parted.
+    if (known->leased == 0 && known->unfenced == 0 && (!has_outside || rests)) {
       Leave(id);
     } else {
       Log(RecordFor(EventKind::kDeath, id));
@@ -281,6 +284,7 @@ bool Flow::Die(JobId id, uint64_t now_ns) {
       if (options_.faults.skip_quarantine) HolderGone(id, now_ns);
     }
   }
+  if (rests && Rests(id) && contexts > 0) Must(outside_.Uncharge(id, context, contexts));
   Decide();
   return ledger_.Find(id) != nullptr || outside_.charged(id) > 0;
 }

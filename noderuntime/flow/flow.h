@@ -71,7 +71,11 @@ class Flow {
   Status OnCount(JobId job, const protocol::Count& count);
 
   /// The session is over; its pages are not touched again. True: memory waits for HolderGone.
-  bool Die(JobId job, uint64_t now_ns);
+  /// `parted`: by a goodbye, after which what is left on the account is the job's to give back.
+  bool Die(JobId job, uint64_t now_ns, bool parted = false);
+  /// Nothing but memory outside the pool is left of the job's last session: it may begin another
+  /// one, and OnUncharge is heard meanwhile.
+  bool Rests(JobId job) const;
   void HolderGone(JobId job, uint64_t now_ns);
 
   /// Everything that time brings: records, fences, notices, bounds.

@@ -51,6 +51,11 @@ const char* FamilyName(uint32_t family) {
   return "unknown";
 }
 
+/// Between two sessions of one process: what it made outside the pool lives on, and nothing else.
+bool Flow::Rests(JobId id) const {
+  return Find(id) == nullptr && ledger_.Find(id) == nullptr && outside_.charged(id) > 0;
+}
+
 /// How many units of the job's limit its charges take, `more_bytes` included. A limit that nobody
 /// gave speaks of the pool alone, and a context is no choice of the job.
 Units Flow::OutsideUnits(JobId id, const FlowJob& job, uint64_t more_bytes) const {
@@ -126,7 +131,7 @@ Status Flow::OnCharge(JobId id, const protocol::Charge& charge, uint64_t now_ns)
 Status Flow::OnUncharge(JobId id, const protocol::Uncharge& uncharge, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
-  if (job == nullptr) return Breach("Uncharge from a job that has not begun");
+  if (job == nullptr && !Rests(id)) return Breach("Uncharge from a job that has not begun");
   if (!IsCharged(uncharge.family)) {
     return Breach("Uncharge of family " + std::to_string(uncharge.family) + "; allowed: 1 to " +
                   std::to_string(kContextFamily));
@@ -134,6 +139,7 @@ Status Flow::OnUncharge(JobId id, const protocol::Uncharge& uncharge, uint64_t n
   const uint64_t bytes =
       uncharge.family == kContextFamily ? options_.context_bytes : uncharge.bytes;
   if (Status s = outside_.Uncharge(id, uncharge.family, bytes); !s.ok()) return s;
+  ++changes_;
   if (ledger_.Find(id) != nullptr) Must(ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
   LogOutside(id, uncharge.family);
   Decide();

@@ -40,7 +40,7 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
         return std::nullopt;
       case Connection::Read::kEnd:
         state_ = State::kClosed;
-        return Closed{"the client hung up", true};
+        return Closed{"the client hung up", true, false};
       case Connection::Read::kFrame:
         break;
     }
@@ -111,6 +111,11 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
             return request("Charge", charge);
           },
           [&](protocol::Uncharge& uncharge) -> std::optional<SessionEvent> {
+            // Of a process between two sessions. The conversation is over then.
+            if (state_ == State::kHello && !declaration_.has_value()) {
+              state_ = State::kOpened;
+              return uncharge;
+            }
             if (state_ != State::kReady) return misplaced("Uncharge");
             return uncharge;
           },
@@ -130,7 +135,7 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
           },
           [&](protocol::Bye&) -> std::optional<SessionEvent> {
             state_ = State::kClosed;
-            return Closed{"the client said goodbye", true};
+            return Closed{"the client said goodbye", true, true};
           },
           [&](auto&) -> std::optional<SessionEvent> {
             return Fail("a launcher's frame on a job's socket; it belongs on noded.sock");
@@ -258,7 +263,7 @@ Status Session::Accept(uint64_t limit_bytes, uint64_t request_bytes) {
 
 SessionEvent Session::Fail(const std::string& reason) {
   Close(reason);
-  return Closed{reason, false};
+  return Closed{reason, false, false};
 }
 
 void Session::Close(const std::string& reason) {

@@ -31,6 +31,7 @@ struct Opened {};  // a valid Hello; the owner answers with Accept or Close
 struct Closed {
   std::string reason;
   bool by_peer = false;  // hung up or said Bye; nothing was wrong
+  bool parted = false;   // it said Bye
 };
 /// A Declaration is answered with Resume or Close, an Ask with Tell.
 using SessionEvent =

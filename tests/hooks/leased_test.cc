@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/hooks/hook_fixture.h"
 #include "tests/support/test_bed.h"
 
@@ -37,6 +39,44 @@ TEST(Leased, PhysicalMemoryComesFromThePool) {
   EXPECT_EQ(status.at("outside_bytes"), 0);
   EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
 }
+
+/// A job whose physical memory outlives its context (outliving.cc), beside a pool that leases it.
+void ExpectCharged(bool restarts) {
+  BedOptions options;
+  options.gpu_memory = "96MiB";
+  options.pool = "48MiB";
+  options.unit = options.handle;
+  options.keeper = restarts;
+  options.noded_flags = {"--context", std::to_string(hooks::kContext)};
+  TestBed bed(options);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  jobs.Add(bed.Start({.label = "outliving",
+                      .command = {Program("HOOKS"), "--gtest_filter=Outliving.*"},
+                      .run_flags = {"--limit", std::to_string(hooks::kLimit)},
+                      .input = input.read_end.get()}));
+  Finish(jobs, 60'000, [&](cli::JobGroup& running) {
+    const auto& out = running.jobs().front().out();
+    if (!input.write_end.valid() || std::find(out.begin(), out.end(), "between") == out.end()) {
+      return;
+    }
+    if (restarts) bed.RestartDaemon();
+    // Others ask for what the job has: the reserve is not theirs.
+    EXPECT_EQ(bed.Status().at("outside_bytes"), 2 * hooks::kUnit);
+    input.write_end.reset();
+  });
+  EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
+  EXPECT_FALSE(input.write_end.valid());
+  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
+  for (const auto& log : bed.logs()) {
+    const scheduler::AuditReport report = log->Audit();
+    EXPECT_TRUE(report.ok()) << Violations(report);
+  }
+  EXPECT_EQ(bed.Status().at("outside_bytes"), 0);
+}
+
+TEST(Leased, WhatOutlivesItsContextStaysCharged) { ExpectCharged(false); }
+TEST(Leased, WhatOutlivesItsContextStaysChargedBehindARestart) { ExpectCharged(true); }
 
 }  // namespace
 }  // namespace sluice::testing

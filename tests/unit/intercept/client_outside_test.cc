@@ -217,9 +217,11 @@ TEST_F(TwoContexts, AFurtherOneEndsWithWhatItHas) {
 TEST_F(TwoContexts, TheSessionsEndsAndTheOtherKeepsWhatItHas) {
   EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
   daemon->Wait(FrameType::kBye, 1);
-  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 0), 0u) << "nothing is left on this account";
-  // The next session is in the second one, and is charged for what lives on.
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u) << "it lives on";
+  const size_t charges = daemon->Count(FrameType::kCharge);
+  // The next session is in the second one, and has been charged for what lives on.
   AllocAsync(512);
+  EXPECT_EQ(daemon->Count(FrameType::kCharge), charges);
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u);
   EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 4000), 4000u);
   EXPECT_EQ(Physical(8192), 8192u);
@@ -327,12 +329,63 @@ TEST_F(ClientOutside, ANewSessionIsChargedForWhatOutlivesAContext) {
   CUdeviceptr managed = 0;
   ASSERT_EQ(client->AllocManaged(&managed, 1000, 1), CUDA_SUCCESS);
   EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
-  EXPECT_EQ(Physical(0), 0u);
+  daemon->Wait(FrameType::kBye, 1);
   EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 0), 0u);
+  EXPECT_EQ(Physical(4096), 4096u) << "it needs no context";
+  AllocAsync(512);
+  EXPECT_EQ(Physical(4096), 4096u);
+  EXPECT_EQ(daemon->Count(FrameType::kCharge), 2u) << "charged once";
+  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+}
+
+// To a daemon from before, a process that leaves something on its account never comes back.
+TEST_F(ClientOutside, ADaemonFromBeforeKeepsNothingForTheNextSession) {
+  Start({.minor = protocol::kRestMinor - 1});
+  const auto handle = Create(4096);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
   AllocAsync(512);
   EXPECT_EQ(Physical(4096), 4096u);
   EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
   EXPECT_EQ(Physical(0), 0u);
+}
+
+TEST_F(ClientOutside, WhatIsReleasedBetweenSessionsIsSaidAtOnce) {
+  const auto first = Create(4096);
+  const auto second = Create(8192);
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_EQ(client->ReleasePhysical(first), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(8192), 8192u);
+  EXPECT_EQ(daemon->Count(FrameType::kHello), 1u) << "no session for that";
+  AllocAsync(512);
+  EXPECT_EQ(client->ReleasePhysical(second), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+  EXPECT_EQ(daemon->Count(FrameType::kUncharge), 2u);
+}
+
+TEST_F(ClientOutside, LookupsOfUnseenFunctionsAreCountedFromBeforeTheSession) {
+  client->CountUnseen(true);
+  client->CountUnseen(false);
+  AllocAsync(512);
+  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenNames, 1), 1u);
+  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenLookups, 2), 2u);
+  client->CountUnseen(true);
+  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenNames, 2), 2u);
+  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenLookups, 3), 3u);
+}
+
+TEST_F(ClientOutside, ADaemonFromBeforeIsNotToldOfUnseenFunctions) {
+  Start({.minor = protocol::kRestMinor - 1});
+  client->CountUnseen(true);
+  AllocAsync(512);
+  client->CountUnseen(true);
+  void* host = reinterpret_cast<void*>(0x7000);
+  const auto fine = [] { return CUDA_SUCCESS; };
+  EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &host, 9, fine), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 9), 9u);
+  EXPECT_EQ(daemon->Count(FrameType::kCount), 1u);
+  EXPECT_EQ(client->FreeOutside(Thing::kHost, host, fine), CUDA_SUCCESS);
 }
 
 TEST_F(ClientOutside, WhatIsReleasedBetweenSessionsIsNobodysCharge) {

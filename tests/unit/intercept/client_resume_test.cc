@@ -134,6 +134,27 @@ TEST_F(ClientResume, AContextThatEndsWithoutADaemonIsSaidToTheNextOne) {
   EXPECT_EQ(daemon->held_units(), 4u);
 }
 
+/// The same with memory that needs no context: that is left, and nothing else.
+TEST_F(ClientResume, WhatOutlivesAContextThatEndsWithoutADaemonIsDeclared) {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(client->CreatePhysical(&handle, 4096, &prop, 0), CUDA_SUCCESS);
+  CUdeviceptr managed = 0;
+  ASSERT_EQ(client->AllocManaged(&managed, 1000, 1), CUDA_SUCCESS);
+  daemon->HangUp();
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  AllocAsync(kUnit);
+  const auto declared = Declared(ResumePart::kFence);
+  ASSERT_EQ(declared.size(), 1u);
+  EXPECT_EQ(declared[0].outside_bytes[static_cast<size_t>(protocol::Family::kPhysical)], 4096u);
+  EXPECT_EQ(declared[0].outside_bytes[static_cast<size_t>(protocol::Family::kManaged)], 0u);
+  EXPECT_EQ(daemon->Count(FrameType::kCharge), 2u) << "each was charged once";
+  EXPECT_EQ(daemon->Count(FrameType::kUncharge), 0u);
+}
+
 /// The goodbye was in the queue of a daemon that died: its successor refuses a process that it
 /// takes for absent, is told, and takes it.
 TEST_F(ClientResume, AGoodbyeThatWasLostIsSaidAgain) {

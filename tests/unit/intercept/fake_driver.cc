@@ -166,9 +166,9 @@ FakeDriver::FakeDriver() {
     if (Get().synchronise_result == CUDA_SUCCESS) Get().RunAll();
     return Get().synchronise_result;
   };
-  table_.cuCtxPushCurrent_v2 = [](CUcontext pushed) {
+  table_.cuCtxPushCurrent_v2 = [](CUcontext next) {
     const std::lock_guard lock(Get().mutex);
-    Get().pushed.push_back(std::exchange(Get().context, pushed));
+    Get().pushed.push_back(std::exchange(Get().context, next));
     return CUDA_SUCCESS;
   };
   table_.cuCtxPopCurrent_v2 = [](CUcontext* out) {

@@ -396,6 +396,82 @@ TEST_F(DaemonTest, TheSameProcessMayStartOverWhenItHoldsNothing) {
   EXPECT_EQ(Status()["free_bytes"], 30 * kUnit);
 }
 
+/// What a process has outside the pool, and no context: its next session begins with it.
+class AccountTest : public DaemonTest {
+ protected:
+  void SetUp() override {
+    DaemonTest::SetUp();
+    Up();
+    launcher_.emplace(Launcher());
+    path_ = Register(*launcher_).path;
+    device_.user = ::getpid();
+    ScriptedClient client = OpenNew();
+    client.Ready();
+    protocol::Charge charge{};
+    charge.family = kPhysical;
+    charge.bytes = 2 * kUnit;
+    client.Send(charge, FrameType::kCharge, 1);
+    const auto answer = Await(client);
+    ASSERT_TRUE(answer.has_value() && answer->type() == FrameType::kCharged);
+    client.Send(protocol::Bye{}, FrameType::kBye);
+    ASSERT_TRUE(Until([&] { return daemon_->flow().Rests(1); }));
+  }
+  /// A library of today, whose handshake lacks its last word.
+  ScriptedClient OpenNew() {
+    ScriptedClient client = ScriptedClient::Connect(path_);
+    protocol::Hello hello = ScriptedClient::MakeHello(device_.info().uuid);
+    hello.minor = protocol::kMinor;
+    client.Send(hello, FrameType::kHello);
+    for (const FrameType type : {FrameType::kWelcome, FrameType::kHandles}) {
+      const auto frame = Await(client);
+      EXPECT_TRUE(frame.has_value() && frame->type() == type);
+    }
+    return client;
+  }
+  void GiveBack(const ScriptedClient& client, uint64_t bytes) {
+    protocol::Uncharge uncharge{};
+    uncharge.family = kPhysical;
+    uncharge.bytes = bytes;
+    client.Send(uncharge, FrameType::kUncharge);
+  }
+  uint64_t Charged() const { return daemon_->flow().outside().charged(1); }
+
+  static constexpr uint32_t kPhysical = static_cast<uint32_t>(protocol::Family::kPhysical);
+  std::optional<ScriptedClient> launcher_;
+  std::string path_;
+};
+
+TEST_F(AccountTest, GoesOnWithTheNextSession) {
+  const nlohmann::json job = Status()["jobs"][0];
+  EXPECT_EQ(job["phase"], "resting");
+  EXPECT_EQ(job["outside"]["physical"], 2 * kUnit);
+  // One that does not come to its end changes nothing.
+  { ScriptedClient hasty = OpenNew(); }
+  ScriptedClient client = OpenNew();
+  EXPECT_EQ(Charged(), 2 * kUnit);
+  client.Ready();
+  EXPECT_TRUE(Until([&] { return daemon_->flow().ledger().Find(1) != nullptr; }));
+  EXPECT_EQ(daemon_->flow().ledger().Find(1)->outside, 0u) << "nobody gave a limit";
+  EXPECT_EQ(Charged(), 2 * kUnit);
+  GiveBack(client, 2 * kUnit);
+  EXPECT_TRUE(Until([&] { return Charged() == 0; }));
+}
+
+TEST_F(AccountTest, IsGivenBackWithoutASession) {
+  GiveBack(ScriptedClient::Connect(path_), kUnit);
+  EXPECT_TRUE(Until([&] { return Charged() == kUnit; }));
+  launcher_.reset();
+  EXPECT_TRUE(Until([&] { return Status()["jobs"].size() == 1; })) << "something is left";
+  ScriptedClient greedy = ScriptedClient::Connect(path_);
+  GiveBack(greedy, 2 * kUnit);
+  const auto frame = Await(greedy);
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
+  EXPECT_EQ(Charged(), kUnit);
+  GiveBack(ScriptedClient::Connect(path_), kUnit);
+  EXPECT_TRUE(Until([&] { return Status()["jobs"].empty(); }));
+  EXPECT_EQ(Charged(), 0u);
+}
+
 // exec: the same process, a new library, and nothing that says when the driver is done with the old
 // one.
 TEST_F(DaemonTest, TheSameProcessMayNotStartOverWhileItHoldsMemory) {

@@ -82,6 +82,52 @@ TEST_F(FlowOutsideTest, WhatWasChargedBeforeAdmissionCountsAfterIt) {
   EXPECT_EQ(sink_.denials[2].size(), 2u);
 }
 
+TEST_F(FlowOutsideTest, WhatAProcessLeavesOnItsAccountStaysItsOwn) {
+  options_.context_bytes = kUnit;
+  Restart();
+  Start(1, 6);
+  ASSERT_TRUE(Charge(1, Family::kPhysical, 3 * kUnit).ok());
+  EXPECT_TRUE(flow_->Die(1, now_, /*parted=*/true)) << "it is watched until it has ended";
+  EXPECT_TRUE(flow_->Rests(1));
+  EXPECT_EQ(flow_->ledger().Find(1), nullptr) << "nobody waits for it";
+  EXPECT_EQ(flow_->outside().charged(1), 3 * kUnit) << "the context alone is gone";
+  Start(2);
+  ASSERT_TRUE(Charge(2, Family::kPhysical, 7 * kUnit).ok());
+  EXPECT_NE(Denial(2).find("6.0 MiB of 10.0 MiB are left"), std::string::npos) << Denial(2);
+  flow_->Die(2, now_);
+  // Given back without a session, but for more than there is.
+  ASSERT_TRUE(Uncharge(1, Family::kPhysical, kUnit).ok());
+  EXPECT_FALSE(Uncharge(1, Family::kPhysical, 3 * kUnit).ok());
+  // The next session begins with it.
+  Start(1, 6);
+  EXPECT_FALSE(flow_->Rests(1));
+  EXPECT_EQ(Known(1).outside, 2u);
+  ASSERT_TRUE(Lease(1, 5).ok());
+  EXPECT_NE(Denial(1).find("2.0 MiB outside the pool"), std::string::npos) << Denial(1);
+  ASSERT_TRUE(Uncharge(1, Family::kPhysical, 2 * kUnit).ok());
+  ASSERT_TRUE(Lease(1, 5).ok());
+  EXPECT_EQ(sink_.grants[1].size(), 1u);
+}
+
+TEST_F(FlowOutsideTest, ARestingAccountEndsWithItsProcess) {
+  Start(1, 6);
+  ASSERT_TRUE(Charge(1, Family::kPhysical, 3 * kUnit).ok());
+  ASSERT_TRUE(flow_->Die(1, now_, /*parted=*/true));
+  flow_->HolderGone(1, now_);
+  EXPECT_FALSE(flow_->Rests(1));
+  EXPECT_EQ(flow_->outside().charged(), 0u);
+  EXPECT_FALSE(Uncharge(1, Family::kPhysical, kUnit).ok());
+}
+
+TEST_F(FlowOutsideTest, WhoLeavesUnitsBehindDoesNotRest) {
+  Start(1, 6);
+  ASSERT_TRUE(Lease(1, 2).ok());
+  ASSERT_TRUE(Charge(1, Family::kPhysical, 3 * kUnit).ok());
+  ASSERT_TRUE(flow_->Die(1, now_, /*parted=*/true));
+  EXPECT_FALSE(flow_->Rests(1));
+  EXPECT_EQ(Known(1).quarantined, 2u);
+}
+
 TEST_F(FlowOutsideTest, ADeadJobKeepsItsChargesUntilItsLastHolderIsGone) {
   Start(1);
   ASSERT_TRUE(Charge(1, Family::kArray, 9 * kUnit).ok());

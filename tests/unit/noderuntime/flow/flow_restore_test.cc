@@ -192,6 +192,19 @@ TEST_F(FlowRestoreTest, ATornPageIsAJobWithoutAProfile) {
   ExpectSoundLog();
 }
 
+TEST_F(FlowRestoreTest, AnAccountBetweenTwoSessionsIsKept) {
+  Start(1, 20, 4);
+  ASSERT_TRUE(Charge(1, protocol::Family::kPhysical, 3 * kUnit).ok());
+  ASSERT_TRUE(flow_->Die(1, now_, /*parted=*/true));
+  Die();
+  EXPECT_TRUE(flow_->Rests(1));
+  flow_->Thaw(now_);
+  ASSERT_TRUE(Uncharge(1, protocol::Family::kPhysical, kUnit).ok());
+  Start(1, 20, 4);
+  EXPECT_EQ(Known(1).outside, 2u);
+  ExpectSoundLog();
+}
+
 TEST_F(FlowRestoreTest, ADeadJobsMemoryStaysInQuarantine) {
   Start(1, 20, 4);
   ASSERT_TRUE(Lease(1, 5).ok());

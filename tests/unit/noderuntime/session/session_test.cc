@@ -130,6 +130,38 @@ TEST_F(SessionTest, RefusesAnotherProtocolLayoutOrGpu) {
   refused([](protocol::Hello& h) { h.device_uuid[15] = 1; }, "another GPU");
 }
 
+TEST_F(SessionTest, AnUnchargeMayComeByItself) {
+  protocol::Uncharge wanted{};
+  wanted.family = 3;
+  wanted.bytes = 4096;
+  client_->Send(wanted, FrameType::kUncharge);
+  protocol::Uncharge uncharge{};
+  ASSERT_TRUE(Next(&uncharge));
+  EXPECT_EQ(uncharge.bytes, 4096u);
+  EXPECT_FALSE(session_->ready());
+  client_->Send(wanted, FrameType::kUncharge);
+  ExpectClosed("Uncharge comes before the handshake");
+  SetUp();
+  client_->Hello(pool_.device_uuid);
+  ASSERT_TRUE(Next<Opened>());
+  client_->Send(wanted, FrameType::kUncharge);
+  ExpectClosed("Uncharge comes before the handshake");
+}
+
+TEST_F(SessionTest, OnlyAGoodbyeParts) {
+  Handshake();
+  client_->Send(protocol::Bye{}, FrameType::kBye);
+  Closed closed;
+  ASSERT_TRUE(Next(&closed));
+  EXPECT_TRUE(closed.parted);
+  SetUp();
+  Handshake();
+  client_.reset();
+  ASSERT_TRUE(Next(&closed));
+  EXPECT_TRUE(closed.by_peer);
+  EXPECT_FALSE(closed.parted);
+}
+
 TEST_F(SessionTest, NothingComesBeforeTheHandshakeOrTwice) {
   client_->Lease(1, 1);
   ExpectClosed("Lease comes before the handshake");
