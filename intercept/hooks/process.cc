@@ -51,6 +51,8 @@ void SetUpClient() {
 
 JobReport& ReportOfJob() { return g_report; }
 
+void CountUnseen(bool new_name) { g_client.CountUnseen(new_name); }
+
 const DriverTable* LoadedDriver(bool may_load) {
   if (g_driver_ready.load(std::memory_order_acquire)) return &g_driver;
   // Outside the lock: loading runs constructors, which may look symbols up.

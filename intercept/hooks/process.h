@@ -16,6 +16,9 @@ const DriverTable* LoadedDriver(bool may_load);
 /// The job's socket, as the process was started with it; empty: it belongs to no job.
 const char* JobSocket();
 
+/// The program was given a driver function that the library does not know.
+void CountUnseen(bool new_name);
+
 /// What the daemon says of the job.
 JobReport& ReportOfJob();
 

@@ -12,6 +12,7 @@
 #include "intercept/base/line.h"
 #include "intercept/hooks/process.h"
 #include "intercept/lookup/real_dlsym.h"
+#include "intercept/lookup/unseen_names.h"
 #include "intercept/nvml/nvml.h"
 
 // The three ways to a driver function: link-time binding finds our exported hook before the
@@ -91,26 +92,46 @@ void* DriverAnswer(const DriverTable& driver, const HookRow& row, cuuint64_t fla
   return result == CUDA_SUCCESS ? entry : nullptr;
 }
 
-// Every function of the driver that this library was written with.
-constexpr std::string_view kKnownBases[] = {
-#define CU_EXPORT(symbol, base, version, per_thread) #base,
+// Every function of the driver that this library was written with, by both of its names.
+constexpr std::string_view kKnown[] = {
+#define CU_EXPORT(symbol, base, version, per_thread) #base, #symbol,
 #include "common/cuda/exports.def"
 #undef CU_EXPORT
 };
 
-bool IsKnown(std::string_view base) {
-  for (const std::string_view known : kKnownBases) {
-    if (known == base) return true;
+bool IsKnown(std::string_view name) {
+  for (const std::string_view known : kKnown) {
+    if (known == name) return true;
   }
   return false;
 }
 
-// A runtime that is newer than this library asks for many functions and uses few, so nobody is told
-// unless he asks. One line for each name.
-void TellUnseen(const char* symbol, const char* why) {
+constinit UnseenNames g_unseen;
+
+// A runtime that is newer than this library asks for many functions and uses few, so it is counted,
+// and nobody is told unless he asks. One line for each name.
+void SeeUnseen(const char* symbol) {
+  CountUnseen(g_unseen.Add(symbol));
   const char* verbose = getenv("SLUICE_VERBOSE");
   if (verbose == nullptr || strcmp(verbose, "1") != 0) return;
-  Line().Text("passes through unseen, because ").Text(why).Text(": ").Text(symbol, 128).PrintOnce();
+  Line()
+      .Text("passes through unseen, because it is newer than the library: ")
+      .Text(symbol, 128)
+      .PrintOnce();
+}
+
+bool LooksLikeTheDrivers(const char* name) {
+  return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+// Whether the function lies in the driver: other libraries' names begin like the driver's.
+bool IsTheDrivers(const void* function) {
+  const DriverTable* driver = LoadedDriver(false);
+  Dl_info ours{};
+  Dl_info its{};
+  return driver != nullptr && driver->cuGetProcAddress != nullptr &&
+         dladdr(reinterpret_cast<const void*>(driver->cuGetProcAddress), &ours) != 0 &&
+         dladdr(function, &its) != 0 && ours.dli_fbase == its.dli_fbase;
 }
 
 }  // namespace
@@ -126,7 +147,7 @@ void* HookForEntry(const char* symbol, void* entry, cuuint64_t flags) {
     hooked = true;
   }
   if (!hooked) {
-    if (!base.empty() && !IsKnown(base)) TellUnseen(symbol, "it is newer than the library");
+    if (!base.empty() && !IsKnown(base)) SeeUnseen(symbol);
     return entry;
   }
   // A driver may answer with other addresses than its exported ones. Then the variant is recognised
@@ -194,7 +215,13 @@ extern "C" __attribute__((visibility("hidden"))) DlsymDecision SluiceDecideDlsym
   }
   if (name[0] != 'c' || name[1] != 'u') return pass;
   const sluice::HookRow* row = sluice::RowNamed(name);
-  if (row == nullptr) return pass;
+  if (row == nullptr) {
+    if (!sluice::LooksLikeTheDrivers(name) || sluice::IsKnown(name)) return pass;
+    void* found = sluice::RealDlsym(library, name);
+    if (found == nullptr || !sluice::IsTheDrivers(found)) return pass;
+    sluice::SeeUnseen(name);
+    return {found, pass.real};
+  }
   // Only the driver's own function is replaced; a library that happens to have one of that name
   // keeps it. A name that is not there is looked up again by the stub, so that dlerror is as it
   // should be.

@@ -38,6 +38,14 @@ std::string WaitsFor(const json& job) {
   return Text(*waiting, "reason");
 }
 
+/// What a newer runtime uses may need a newer library.
+std::string Unseen(const json& job) {
+  return "job " + Text(job, "id") + " was given " + Text(job, "unseen_functions") +
+         " driver functions that this library does not know (looked up " +
+         Text(job, "unseen_lookups") +
+         " times): they pass through unseen; sluice run --verbose names them\n";
+}
+
 using Row = std::vector<std::string>;
 
 /// Columns as wide as their widest entry, all but the last one right-aligned from the third on.
@@ -79,7 +87,11 @@ Result<std::string> RenderStatus(const std::string& json_text) {
                     Bytes(job, "held_bytes"), Bytes(job, "peak_held_bytes"),
                     Bytes(job, "request_bytes"), Bytes(job, "limit_bytes"), WaitsFor(job)});
   }
-  return text + Align(rows);
+  text += Align(rows);
+  for (const json& job : status["jobs"]) {
+    if (job.is_object() && job.value("unseen_functions", json(0)) != 0) text += Unseen(job);
+  }
+  return text;
 }
 
 }  // namespace sluice::cli

@@ -63,9 +63,15 @@ Json Outside(const flow::Flow& flow, flow::JobId id, const flow::FlowJob* job) {
   }
   if (job == nullptr) return json;
   for (const auto& [family, bytes] : job->counted) {
-    if (bytes > 0) json[flow::FamilyName(family)] = bytes;
+    if (bytes > 0 && family < protocol::kFirstUnseenFamily) json[flow::FamilyName(family)] = bytes;
   }
   return json;
+}
+
+uint64_t Counted(const flow::FlowJob* job, protocol::Family family) {
+  if (job == nullptr) return 0;
+  const auto found = job->counted.find(static_cast<uint32_t>(family));
+  return found == job->counted.end() ? 0 : found->second;
 }
 
 }  // namespace
@@ -118,6 +124,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     const flow::FlowJob* job = flow.Find(id);
     entry["phase"] = known != nullptr  ? scheduler::PhaseName(known->phase)
                      : job != nullptr  ? "waiting"
+                     : flow.Rests(id)  ? "resting"
                      : facts.connected ? "connecting"
                                        : "registered";
     const scheduler::Job none;
@@ -136,6 +143,8 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     entry["launches"] = job != nullptr ? job->launches : 0;
     entry["functions"] = job != nullptr ? job->ring.functions() : 0;
     entry["copies"] = job != nullptr ? job->copies : 0;
+    entry["unseen_functions"] = Counted(job, protocol::Family::kUnseenNames);
+    entry["unseen_lookups"] = Counted(job, protocol::Family::kUnseenLookups);
     entry["leases"] = job != nullptr ? job->leases : 0;
     entry["pressure"] = job != nullptr && job->pressure;
     entry["profile"] = job != nullptr ? ProfileOf(*job) : Json(nullptr);

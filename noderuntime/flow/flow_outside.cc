@@ -22,7 +22,7 @@ bool IsCharged(uint32_t family) {
 
 bool IsCounted(uint32_t family) {
   return family >= static_cast<uint32_t>(protocol::Family::kImported) &&
-         family <= static_cast<uint32_t>(protocol::Family::kHostRegistered);
+         family <= static_cast<uint32_t>(protocol::Family::kUnseenLookups);
 }
 
 }  // namespace
@@ -47,6 +47,10 @@ const char* FamilyName(uint32_t family) {
       return "host_pinned";
     case protocol::Family::kHostRegistered:
       return "host_registered";
+    case protocol::Family::kUnseenNames:
+      return "unseen_functions";
+    case protocol::Family::kUnseenLookups:
+      return "unseen_lookups";
   }
   return "unknown";
 }
@@ -152,7 +156,7 @@ Status Flow::OnCount(JobId id, const protocol::Count& count) {
   if (!IsCounted(count.family)) {
     return Breach("Count of family " + std::to_string(count.family) + "; allowed: " +
                   std::to_string(static_cast<uint32_t>(protocol::Family::kImported)) + " to " +
-                  std::to_string(static_cast<uint32_t>(protocol::Family::kHostRegistered)));
+                  std::to_string(static_cast<uint32_t>(protocol::Family::kUnseenLookups)));
   }
   job->counted[count.family] = count.bytes;
   return {};

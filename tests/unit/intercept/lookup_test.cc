@@ -151,6 +151,22 @@ TEST_P(ProcAddress, WhatTheLibraryDoesNotKnowPassesAndIsNamedOnRequest) {
             "cuMemAllocOfTomorrow\n");
 }
 
+TEST(Lookup, WhatDlsymFindsInTheDriverAndTheLibraryDoesNotKnowIsNamedOnRequest) {
+  setenv("SLUICE_VERBOSE", "1", 1);
+  testing::internal::CaptureStderr();
+  EXPECT_NE(dlsym(Driver(), "cuCtxSynchronize_v9"), nullptr);
+  EXPECT_NE(dlsym(Driver(), "cuDeviceGetCount"), nullptr) << "known, and not hooked";
+  void* other = dlopen(getenv("NEXT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  EXPECT_NE(dlsym(other, "cuOfAnotherLibrary"), nullptr);
+  EXPECT_EQ(dlsym(Driver(), "cuNoSuchFunction"), nullptr);
+  EXPECT_NE(dlerror(), nullptr);
+  const std::string said = testing::internal::GetCapturedStderr();
+  unsetenv("SLUICE_VERBOSE");
+  EXPECT_EQ(said,
+            "sluice: passes through unseen, because it is newer than the library: "
+            "cuCtxSynchronize_v9\n");
+}
+
 TEST_P(ProcAddress, StreamKindsAreKeptApart) {
   void* legacy = Ask("cuMemAllocAsync", 11020, 0);
   void* explicit_legacy = Ask("cuMemAllocAsync", 11020, 1);

@@ -18,3 +18,6 @@ int sluice_next_is_itself(void) { return getppid() == -1; }
 // A library of somebody else's with a function of the driver's name.
 int cuMemAllocAsync(void);
 int cuMemAllocAsync(void) { return 4711; }
+// And with one that merely looks like the driver's.
+int cuOfAnotherLibrary(void);
+int cuOfAnotherLibrary(void) { return 4712; }

@@ -40,6 +40,17 @@ TEST(RenderStatus, NamesAJobOnTheGpuWithoutASession) {
   EXPECT_EQ(text->find("on the GPU", said + 1), std::string::npos) << *text;
 }
 
+TEST(RenderStatus, TellsOfFunctionsThatPassUnseen) {
+  const auto text = RenderStatus(R"({"jobs": [
+    {"id": 1, "unseen_functions": 0, "unseen_lookups": 0},
+    {"id": 2, "unseen_functions": 3, "unseen_lookups": 40}, {"id": 3}]})");
+  ASSERT_TRUE(text.ok());
+  const size_t said = text->find(
+      "\njob 2 was given 3 driver functions that this library does not know (looked up 40 times)");
+  ASSERT_NE(said, std::string::npos) << *text;
+  EXPECT_EQ(text->find("was given", said + 20), std::string::npos) << *text;
+}
+
 TEST(RenderStatus, WhatIsNoStatusIsAnError) {
   for (const char* bad : {"", "[]", "{}", "{\"jobs\": 1}", "{\"jobs\":"}) {
     EXPECT_FALSE(RenderStatus(bad).ok()) << bad;

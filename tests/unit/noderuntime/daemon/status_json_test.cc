@@ -74,6 +74,25 @@ TEST_F(StatusJsonTest, SaysWhoHoldsWhatAndWhyOthersWait) {
   EXPECT_EQ(three["limit_bytes"], 8 * kUnit);
 }
 
+TEST_F(StatusJsonTest, TellsOfFunctionsThatPassUnseenBesideMemory) {
+  Start(1);
+  for (const auto& [family, value] : {std::pair(protocol::Family::kUnseenNames, 3),
+                                      std::pair(protocol::Family::kUnseenLookups, 40),
+                                      std::pair(protocol::Family::kHostPinned, 4096)}) {
+    protocol::Count count{};
+    count.family = static_cast<uint32_t>(family);
+    count.bytes = static_cast<uint64_t>(value);
+    ASSERT_TRUE(flow_->OnCount(1, count).ok());
+  }
+  protocol::Count beyond{};
+  beyond.family = static_cast<uint32_t>(protocol::Family::kUnseenLookups) + 1;
+  EXPECT_FALSE(flow_->OnCount(1, beyond).ok());
+  const nlohmann::json job = Status()["jobs"][0];
+  EXPECT_EQ(job["unseen_functions"], 3);
+  EXPECT_EQ(job["unseen_lookups"], 40);
+  EXPECT_EQ(job["outside"], nlohmann::json({{"host_pinned", 4096}}));
+}
+
 TEST_F(StatusJsonTest, ShowsTheProfile) {
   Start(1);
   ASSERT_TRUE(Lease(1, 20).ok());
