@@ -42,6 +42,7 @@ constexpr IntegerKey kIntegerKeys[] = {
     {"switch_ns", &Machine::switch_ns, 0, kMaxNs},
     {"fill_ns", &Machine::fill_ns, 1, kMaxNs},
     {"copy_bytes_per_s", &Machine::copy_bytes_per_s, 1, kAny},
+    {"peer_bytes_per_s", &Machine::peer_bytes_per_s, 0, kAny},
     {"memset_bytes_per_s", &Machine::memset_bytes_per_s, 1, kAny},
     {"create_ns", &Machine::create_ns, 0, kMaxNs},
     {"map_ns", &Machine::map_ns, 0, kMaxNs},
@@ -264,6 +265,9 @@ uint64_t Machine::KernelNs(std::string_view kernel, double threads) const {
 }
 
 uint64_t Machine::CopyNs(uint64_t bytes) const { return TimeFor(bytes, copy_bytes_per_s); }
+uint64_t Machine::PeerCopyNs(uint64_t bytes) const {
+  return peer_bytes_per_s == 0 ? CopyNs(bytes) : TimeFor(bytes, peer_bytes_per_s);
+}
 uint64_t Machine::MemsetNs(uint64_t bytes) const { return TimeFor(bytes, memset_bytes_per_s); }
 uint64_t Machine::DeviceCopyNs(uint64_t bytes) const {
   return memory_bytes_per_s == 0 ? CopyNs(bytes) : TimeFor(2 * bytes, memory_bytes_per_s);

@@ -61,6 +61,7 @@ struct Machine {
   uint64_t granularity = 2u << 20;  // VMM granularity and growth step of the memory pool
   uint64_t context_bytes = 4u << 20;
   uint64_t copy_bytes_per_s = 12'000'000'000;  // host link, one direction
+  uint64_t peer_bytes_per_s = 0;  // link between two such GPUs, one direction; 0: as the host link
   uint64_t memset_bytes_per_s = 200'000'000'000;
   KernelCost default_cost;
   std::map<std::string, KernelCost, std::less<>> cost;
@@ -90,6 +91,8 @@ struct Machine {
   /// Declared duration of one launch, injected delay included.
   uint64_t KernelNs(std::string_view kernel, double threads) const;
   uint64_t CopyNs(uint64_t bytes) const;
+  /// From one GPU to another.
+  uint64_t PeerCopyNs(uint64_t bytes) const;
   uint64_t MemsetNs(uint64_t bytes) const;
   /// Within the GPU's memory: read and written. As a copy over the host link if the bandwidth of
   /// the memory is unknown.

@@ -136,6 +136,9 @@ TEST(Machine, DerivesDurations) {
   Machine machine;
   machine.copy_bytes_per_s = 1'000'000'000;
   EXPECT_EQ(machine.CopyNs(4096), 4096u);
+  EXPECT_EQ(machine.PeerCopyNs(4096), 4096u);
+  machine.peer_bytes_per_s = 4'000'000'000;
+  EXPECT_EQ(machine.PeerCopyNs(4096), 1024u);
   machine.memset_bytes_per_s = 2'000'000'000;
   EXPECT_EQ(machine.MemsetNs(4096), 2048u);
   EXPECT_EQ(machine.DeviceCopyNs(4096), 4096u);
