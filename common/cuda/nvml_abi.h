@@ -37,6 +37,12 @@ typedef struct nvmlBAR1Memory_st {
   unsigned long long bar1Total, bar1Free, bar1Used;
 } nvmlBAR1Memory_t;
 
+typedef struct nvmlPciInfo_st {
+  char busIdLegacy[16];
+  unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
+  char busId[32];
+} nvmlPciInfo_t;
+
 typedef struct nvmlEventSet_st* nvmlEventSet_t;
 enum { nvmlEventTypeXidCriticalError = 8 };
 typedef struct nvmlEventData_v1_st {
@@ -67,6 +73,9 @@ const char* nvmlErrorString(nvmlReturn_t result);
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count);
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device);
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device);
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* device);
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* info);
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* index);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length);
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length);
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory);

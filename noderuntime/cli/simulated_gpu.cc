@@ -51,7 +51,7 @@ Environment SimulatedGpu::Select(Environment environment) const {
 }
 
 Result<GpuStats> SimulatedGpu::Stats() const {
-  const auto text = Control(layout_, {"stats", dir_, "--json"});
+  const auto text = Control(layout_, {"stats", dir_, "--gpu", "0", "--json"});
   if (!text.ok()) return text.status();
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   uint64_t busy_ns = 0;

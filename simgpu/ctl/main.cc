@@ -8,38 +8,47 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/bytes.h"
 #include "simgpu/ctl/lifecycle.h"
 #include "simgpu/ctl/stats.h"
+#include "simgpu/sharing/gpu_folders.h"
 #include "simgpu/sharing/machine_file.h"
 
 namespace {
 
 using sluice::Status;
+using sluice::simgpu::kMaxGpus;
+using GpuStates = std::vector<std::unique_ptr<sluice::simgpu::GpuState>>;
 
 constexpr char kUsage[] =
     "simgpu-ctl: simulated GPUs for machines that have none\n"
-    "  simgpu-ctl up DIR [--memory SIZE] [--machine FILE] make one; SLUICE_SIMGPU=DIR selects it\n"
+    "  simgpu-ctl up DIR [--gpus N] [--memory SIZE] [--machine FILE]\n"
+    "                                                     make N of them, 1 to 8 and alike; "
+    "SLUICE_SIMGPU=DIR selects them\n"
     "  simgpu-ctl machine FILE                            what a machine file says, and why\n"
-    "  simgpu-ctl stats DIR [--json]                      clock, kernels, memory, processes\n"
-    "  simgpu-ctl xid DIR CODE                            report an error to who watches the GPU\n"
-    "  simgpu-ctl inject DIR RULES                        delay calls of the driver or let them "
+    "  simgpu-ctl stats DIR [--gpu I] [--json]            clock, kernels, memory, processes\n"
+    "  simgpu-ctl xid DIR CODE [--gpu I]                  report an error to who watches the GPU\n"
+    "  simgpu-ctl inject DIR RULES [--gpu I]              delay calls of the driver or let them "
     "fail;\n"
     "                                                     RULES: "
     "NAME[@FIRST[+COUNT]]=ERROR|DELAY; ...\n"
     "  simgpu-ctl down DIR                                remove it\n"
-    "  simgpu-ctl run [--memory SIZE] [--machine FILE] -- PROGRAM ARGS...\n"
+    "  simgpu-ctl run [--gpus N] [--memory SIZE] [--machine FILE] -- PROGRAM ARGS...\n"
     "                                                     run a program on one of its own\n"
     "FILE is a path or the name of a GPU (h200, p100-16, v100-32); without --memory it has the "
     "GPU's "
-    "size.\n";
+    "size.\n"
+    "Without --gpu, stats tells of all GPUs (JSON: one line each), xid and inject mean GPU 0.\n";
 
 constexpr int kUsageError = 2;
 
@@ -50,6 +59,8 @@ struct Options {
   std::string machine;
   std::string xid;
   std::string rules;
+  uint32_t gpus = 1;
+  std::optional<uint32_t> gpu;
   bool has_rules = false;
   bool json = false;
   std::vector<char*> program;
@@ -58,6 +69,31 @@ struct Options {
 int Fail(const std::string& message, int code = 1) {
   fprintf(stderr, "simgpu-ctl: %s\n", message.c_str());
   return code;
+}
+
+/// `text` as a number from `low` to `high`.
+std::optional<uint32_t> Number(const std::string& text, uint32_t low, uint32_t high) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number >= low && number <= high ? std::optional(number) : std::nullopt;
+}
+
+/// How many GPUs, or which. Empty, or what is wrong.
+std::string SetCount(const std::string& argument, const std::string& value, Options* options) {
+  const uint32_t low = argument == "--gpus" ? 1 : 0;
+  const uint32_t high = argument == "--gpus" ? kMaxGpus : kMaxGpus - 1;
+  const std::optional<uint32_t> number = Number(value, low, high);
+  if (!number) {
+    return argument + " '" + value + "': allowed is a number from " + std::to_string(low) + " to " +
+           std::to_string(high);
+  }
+  if (argument == "--gpus") {
+    options->gpus = *number;
+  } else {
+    options->gpu = *number;
+  }
+  return {};
 }
 
 /// Empty, or what is wrong.
@@ -69,6 +105,8 @@ std::string Parse(int argc, char** argv, Options* options) {
     return "unknown command '" + options->command +
            "': allowed are up, stats, xid, inject, machine, down, run";
   }
+  const bool has_gpu =
+      options->command == "stats" || options->command == "xid" || options->command == "inject";
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--" && options->command == "run") {
@@ -78,6 +116,10 @@ std::string Parse(int argc, char** argv, Options* options) {
     if (has_memory && (argument == "--memory" || argument == "--machine")) {
       if (i + 1 == argc) return argument + " needs a value";
       (argument == "--memory" ? options->memory : options->machine) = argv[++i];
+    } else if ((has_memory && argument == "--gpus") || (has_gpu && argument == "--gpu")) {
+      if (i + 1 == argc) return argument + " needs a value";
+      const std::string wrong = SetCount(argument, argv[++i], options);
+      if (!wrong.empty()) return wrong;
     } else if (argument == "--json" && options->command == "stats") {
       options->json = true;
     } else if (options->command == "xid" && !options->dir.empty() && options->xid.empty()) {
@@ -145,7 +187,8 @@ int Up(const Options& options) {
     return Fail("--memory is missing, and " + options.machine + " does not say it", kUsageError);
   }
   bool enforced = false;
-  const Status status = sluice::simgpu::BringUp(options.dir, memory, machine->first, &enforced);
+  const Status status =
+      sluice::simgpu::BringUp(options.dir, options.gpus, memory, machine->first, &enforced);
   if (!status.ok()) return Fail(status.message());
   if (!enforced) {
     fprintf(stderr,
@@ -202,6 +245,42 @@ int Run(Options options) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+std::string Stats(sluice::simgpu::GpuState* gpu, bool json) {
+  return json ? sluice::simgpu::StatsJson(gpu) : sluice::simgpu::StatsText(gpu);
+}
+
+/// The counters of the GPU that is asked for, or of all.
+int PrintStats(const Options& options, const GpuStates& gpus) {
+  for (uint32_t i = 0; i < gpus.size(); ++i) {
+    if (options.gpu && *options.gpu != i) continue;
+    const bool title = !options.json && !options.gpu && gpus.size() > 1;
+    if (title) printf("%sGPU %u\n", i == 0 ? "" : "\n", i);
+    fputs(Stats(gpus[i].get(), options.json).c_str(), stdout);
+  }
+  return 0;
+}
+
+/// What needs a machine that is up.
+int Use(const Options& options) {
+  auto gpus = sluice::simgpu::OpenGpus(options.dir);
+  if (!gpus.ok()) return Fail(gpus.status().message());
+  if (options.gpu && *options.gpu >= gpus->size()) {
+    return Fail("--gpu " + std::to_string(*options.gpu) + ": '" + options.dir + "' has " +
+                    std::to_string(gpus->size()) + " GPU(s), numbered from 0",
+                kUsageError);
+  }
+  if (options.command == "stats") return PrintStats(options, *gpus);
+  sluice::simgpu::GpuState* gpu = (*gpus)[options.gpu.value_or(0)].get();
+  if (options.command == "xid") {
+    gpu->ReportXid(strtoull(options.xid.c_str(), nullptr, 10));
+    return 0;
+  }
+  const auto rules = sluice::simgpu::ParseInjections(options.rules);
+  if (!rules.ok()) return Fail(rules.status().message(), kUsageError);
+  gpu->Inject(*rules);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -228,20 +307,5 @@ int main(int argc, char** argv) {
     const Status status = sluice::simgpu::BringDown(options.dir);
     return status.ok() ? 0 : Fail(status.message());
   }
-  auto gpu = sluice::simgpu::GpuState::Open(options.dir);
-  if (!gpu.ok()) return Fail(gpu.status().message());
-  if (options.command == "xid") {
-    (*gpu)->ReportXid(strtoull(options.xid.c_str(), nullptr, 10));
-    return 0;
-  }
-  if (options.command == "inject") {
-    const auto rules = sluice::simgpu::ParseInjections(options.rules);
-    if (!rules.ok()) return Fail(rules.status().message(), kUsageError);
-    (*gpu)->Inject(*rules);
-    return 0;
-  }
-  const std::string text =
-      options.json ? sluice::simgpu::StatsJson(gpu->get()) : sluice::simgpu::StatsText(gpu->get());
-  fputs(text.c_str(), stdout);
-  return 0;
+  return Use(options);
 }

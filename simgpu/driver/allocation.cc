@@ -20,6 +20,7 @@ std::optional<Allocation> InContext(Context* context, uint64_t address) {
   found.bytes = block->bytes;
   found.serial = block->serial;
   found.context = context;
+  found.device = pool == nullptr ? context->device()->ordinal() : pool->props.location.id;
   found.pool = pool;
   return found;
 }
@@ -33,13 +34,17 @@ std::optional<Allocation> Shared(Driver* driver, uint64_t address) {
     found.base = mapped->address;
     found.bytes = mapped->bytes;
     found.serial = mapped->serial;
+    found.device = mapped->home;
     return found;
   }
-  if (const auto block = driver->graph_memory->Find(address)) {
+  for (const auto& device : driver->devices) {
+    const auto block = device->graph_memory->Find(address);
+    if (!block) continue;
     found.family = Family::kGraph;
     found.base = block->address;
     found.bytes = block->bytes;
     found.serial = block->serial;
+    found.device = device->ordinal();
     return found;
   }
   if (const auto foreign = driver->foreign_memory->Find(address)) {
@@ -48,6 +53,7 @@ std::optional<Allocation> Shared(Driver* driver, uint64_t address) {
     found.base = foreign->address;
     found.bytes = foreign->bytes;
     found.serial = foreign->serial;
+    found.device = foreign->home;
     found.foreign = foreign->kind;
     return found;
   }
@@ -60,6 +66,7 @@ std::optional<Allocation> Shared(Driver* driver, uint64_t address) {
     for (const auto& context : driver->contexts) {
       if (context->link() == host->owner) found.context = context.get();
     }
+    if (found.context != nullptr) found.device = found.context->device()->ordinal();
     return found;
   }
   return std::nullopt;

@@ -15,6 +15,7 @@ struct Allocation {
   uint64_t base = 0;
   uint64_t bytes = 0;
   uint64_t serial = 0;         // no other allocation of its family has it
+  int device = 0;              // ordinal of the GPU that it lies on, or was pinned for
   Context* context = nullptr;  // null: not of one context (mapped handles, foreign memory)
   CUmemoryPool pool = nullptr;
   std::optional<ForeignMemory::Kind> foreign;

@@ -183,7 +183,9 @@ bool HostSide(const BoxSide& side) { return !IsDeviceAddress(side.address); }
 }  // namespace
 
 bool Reachable(Context* context, uint64_t address, uint64_t bytes) {
-  return IsDeviceAddress(address) || context->driver()->Pinned(address, bytes);
+  if (!IsDeviceAddress(address)) return context->driver()->Pinned(address, bytes);
+  context->driver()->views.AllowCopies(context->link(), address);
+  return true;
 }
 
 CUDA_MEMCPY3D_v2 OneLayer(const CUDA_MEMCPY2D_v2& copy) {

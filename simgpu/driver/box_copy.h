@@ -29,7 +29,8 @@ CUresult ResolveBox(Context* context, const CUDA_MEMCPY3D_v2& copy, Box* box);
 /// The same as a description of a box of one layer.
 CUDA_MEMCPY3D_v2 OneLayer(const CUDA_MEMCPY2D_v2& copy);
 
-/// Whether the GPU can reach [address, address + bytes) by itself.
+/// Whether a copy of the GPU can reach [address, address + bytes) by itself. Makes it so where the
+/// memory is another context's.
 bool Reachable(Context* context, uint64_t address, uint64_t bytes);
 
 /// Queues the copy. To pageable memory it is complete when the call returns; from pageable memory

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/cuda/driver_api.h"
+#include "simgpu/driver/allocation.h"
 #include "simgpu/driver/box_copy.h"
 #include "simgpu/driver/capture.h"
+#include "simgpu/driver/peer_copy.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -12,13 +14,17 @@ namespace {
 
 CUresult Copy(const CUDA_MEMCPY3D_v2& copy, CUstream stream, bool per_thread, bool wait) {
   Context* context = nullptr;
-  CUresult result = CurrentContext(&context);
+  CUresult result = ContextOfCopy(stream, &context);
   if (result != CUDA_SUCCESS) return result;
   Box box;
   result = ResolveBox(context, copy, &box);
   if (result != CUDA_SUCCESS || box.width == 0) return result;
   if (const auto captured = CaptureCopy(context, copy, stream, per_thread, wait)) return *captured;
-  return CopyBox(context, box, stream, per_thread, wait);
+  const bool between =
+      wait && !per_thread && BetweenGpus(context, box.target.address, box.source.address);
+  if (between) result = FinishGpusOf(context, box.target.address, box.source.address);
+  if (result == CUDA_SUCCESS) result = CopyBox(context, box, stream, per_thread, wait);
+  return between && result == CUDA_SUCCESS ? FinishAll(context) : result;
 }
 
 CUresult Copy2D(const CUDA_MEMCPY2D_v2* copy, CUstream stream, bool per_thread, bool wait) {
@@ -38,7 +44,7 @@ struct End {
   size_t offset = 0;
 };
 End Linear(CUdeviceptr address) { return {CU_MEMORYTYPE_UNIFIED, address, nullptr, 0}; }
-End Device(CUdeviceptr address) { return {CU_MEMORYTYPE_DEVICE, address, nullptr, 0}; }
+End OnDevice(CUdeviceptr address) { return {CU_MEMORYTYPE_DEVICE, address, nullptr, 0}; }
 End Host(const void* pointer) {
   return {CU_MEMORYTYPE_HOST, reinterpret_cast<uint64_t>(pointer), nullptr, 0};
 }
@@ -116,16 +122,16 @@ CUresult cuMemcpyAtoH_v2_ptds(void* dst, CUarray src, size_t offset, size_t byte
   return CopyRow(Host(dst), Array(src, offset), bytes, nullptr, true, true);
 }
 CUresult cuMemcpyDtoA_v2(CUarray dst, size_t offset, CUdeviceptr src, size_t bytes) {
-  return CopyRow(Array(dst, offset), Device(src), bytes, nullptr, false, true);
+  return CopyRow(Array(dst, offset), OnDevice(src), bytes, nullptr, false, true);
 }
 CUresult cuMemcpyDtoA_v2_ptds(CUarray dst, size_t offset, CUdeviceptr src, size_t bytes) {
-  return CopyRow(Array(dst, offset), Device(src), bytes, nullptr, true, true);
+  return CopyRow(Array(dst, offset), OnDevice(src), bytes, nullptr, true, true);
 }
 CUresult cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t offset, size_t bytes) {
-  return CopyRow(Device(dst), Array(src, offset), bytes, nullptr, false, true);
+  return CopyRow(OnDevice(dst), Array(src, offset), bytes, nullptr, false, true);
 }
 CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dst, CUarray src, size_t offset, size_t bytes) {
-  return CopyRow(Device(dst), Array(src, offset), bytes, nullptr, true, true);
+  return CopyRow(OnDevice(dst), Array(src, offset), bytes, nullptr, true, true);
 }
 CUresult cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
                          size_t bytes) {

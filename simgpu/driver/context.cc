@@ -13,10 +13,12 @@
 
 namespace sluice::simgpu {
 
-CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
-  std::unique_ptr<Context> context(new Context(driver));
-  GpuState* gpu = driver->gpu.get();
-  Result<std::unique_ptr<ExecutorLink>> link = ExecutorLink::Start(*gpu, driver->process);
+CUresult Context::Create(Driver* driver, Device* device, std::unique_ptr<Context>* out) {
+  std::unique_ptr<Context> context(new Context(driver, device));
+  const GpuState* gpu = device->gpu();
+  const int ordinal = device->ordinal();
+  Result<std::unique_ptr<ExecutorLink>> link =
+      ExecutorLink::Start(*gpu, device->use.process, ordinal);
   if (!link.ok()) {
     if (link.status().code() == StatusCode::kResourceExhausted) return CUDA_ERROR_OUT_OF_MEMORY;
     fprintf(stderr, "simulated GPU: no context: %s\n", link.status().message().c_str());
@@ -36,15 +38,19 @@ CUresult Context::Create(Driver* driver, std::unique_ptr<Context>* out) {
   legacy->follows.assign(kStreams, 0);
   context->StartCaptureState(legacy);
   context->streams_[kLegacyStream] = legacy;
-  CUresult result = driver->virtual_memory->Replay(context->link_.get());
-  if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(context->link_.get());
-  if (result == CUDA_SUCCESS) result = driver->foreign_memory->Replay(context->link_.get());
-  if (result == CUDA_SUCCESS) result = driver->graph_memory->Replay(context->link_.get());
+  ExecutorLink* executor = context->link_.get();
+  CUresult result = driver->virtual_memory->Replay(executor, ordinal);
+  if (result == CUDA_SUCCESS) result = driver->host_memory->Replay(executor);
+  if (result == CUDA_SUCCESS) result = driver->foreign_memory->Replay(executor);
+  for (const auto& other : driver->devices) {
+    if (result == CUDA_SUCCESS) result = other->graph_memory->Replay(executor, ordinal);
+  }
+  if (result == CUDA_SUCCESS) result = driver->views.Add(executor, ordinal);
   if (result != CUDA_SUCCESS) {
     context->EndCharge();
     return result;
   }
-  driver->executors.Add(context->link_.get());
+  driver->executors.Add(executor, ordinal);
   *out = std::move(context);
   return CUDA_SUCCESS;
 }
@@ -72,6 +78,7 @@ void Context::Destroy() {
   const std::lock_guard driver_lock(driver_->mutex);
   const std::lock_guard lock(mutex);
   driver_->executors.Remove(link_.get());
+  driver_->views.Remove(link_.get());
   driver_->host_memory->DropAllOf(link_.get());
   for (CUstream& stream : streams_) {
     if (stream != nullptr) driver_->streams.Delete(stream);
@@ -88,10 +95,10 @@ void Context::Destroy() {
 
 /// The executor charged what the context costs and is gone.
 void Context::EndCharge() {
-  const uint64_t bytes = driver_->gpu->machine().context_bytes;
-  const Payer payer{driver_->process, Family::kContext};
-  driver_->gpu->CountRequested(-static_cast<int64_t>(bytes), payer);
-  driver_->gpu->Uncharge(bytes, payer);
+  const uint64_t bytes = device_->gpu()->machine().context_bytes;
+  const Payer payer = device_->use.PayerFor(Family::kContext);
+  device_->gpu()->CountRequested(-static_cast<int64_t>(bytes), payer);
+  device_->gpu()->Uncharge(bytes, payer);
 }
 
 bool Context::Completed(const StreamMark& mark) const { return queue_->Done(mark.stream, mark.id); }
@@ -246,19 +253,18 @@ void Context::DeleteEvent(CUevent event) {
   driver_->events.Delete(event);
 }
 
+std::unique_ptr<Heap> Context::NewHeap(Family family) {
+  return Heap::Create(device_->use, family, &driver_->space, &driver_->views, link_.get(), this,
+                      {});
+}
+
 Heap* Context::plain_heap() {
-  if (plain_heap_ == nullptr) {
-    plain_heap_ = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kSync},
-                               &driver_->space, link_.get(), this);
-  }
+  if (plain_heap_ == nullptr) plain_heap_ = NewHeap(Family::kSync);
   return plain_heap_.get();
 }
 
 Heap* Context::array_heap() {
-  if (array_heap_ == nullptr) {
-    array_heap_ = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kArray},
-                               &driver_->space, link_.get(), this);
-  }
+  if (array_heap_ == nullptr) array_heap_ = NewHeap(Family::kArray);
   return array_heap_.get();
 }
 
@@ -269,18 +275,21 @@ Heap* Context::FindPoolHeap(CUmemoryPool pool) const {
 
 Heap* Context::pool_heap(CUmemoryPool pool) {
   if (Heap* known = FindPoolHeap(pool)) return known;
-  std::optional<Heap::Window> window;
+  const DeviceUse& home = driver_->uses[static_cast<size_t>(pool->props.location.id)];
+  Heap::Window window;
+  window.access.emplace();
+  for (size_t i = 0; i < window.access->size(); ++i) (*window.access)[i] = pool->access[i].load();
   if (!pool->is_default) {
     const uint64_t index = pool->windows.fetch_add(1);
     if (index >= CUmemPoolHandle_st::kWindows) return nullptr;
-    window.emplace();
-    window->file = UniqueFd(fcntl(pool->file.get(), F_DUPFD_CLOEXEC, 0));
-    window->offset = index * Heap::WindowBytes(*driver_->gpu);
-    if (pool->props.maxSize != 0) window->limit = pool->props.maxSize;
-    if (!window->file.valid()) return nullptr;
+    window.file = UniqueFd(fcntl(pool->file.get(), F_DUPFD_CLOEXEC, 0));
+    window.offset = index * Heap::WindowBytes(*home.gpu);
+    window.shared = true;
+    if (pool->props.maxSize != 0) window.limit = pool->props.maxSize;
+    if (!window.file.valid()) return nullptr;
   }
-  std::unique_ptr<Heap> heap = Heap::Create(driver_->gpu.get(), {driver_->process, Family::kAsync},
-                                            &driver_->space, link_.get(), this, std::move(window));
+  std::unique_ptr<Heap> heap = Heap::Create(home, Family::kAsync, &driver_->space, &driver_->views,
+                                            link_.get(), this, std::move(window));
   if (heap == nullptr) return nullptr;
   pool->references.fetch_add(1);
   return (pool_heaps_[pool] = std::move(heap)).get();
@@ -312,19 +321,9 @@ void Context::TrimPools() {
 
 Context::PoolHeaps::iterator Context::DropPoolHeap(PoolHeaps::iterator heap) {
   const CUmemoryPool pool = heap->first;
-  UnmapHeap(*heap->second);
   const auto next = pool_heaps_.erase(heap);
   driver_->ReleasePool(pool);
   return next;
-}
-
-/// Of a context that lives on: its executor must not keep addresses that are given out again.
-void Context::UnmapHeap(const Heap& heap) {
-  ControlRequest request{};
-  request.op = ControlOp::kUnmapMemory;
-  request.a = heap.base();
-  request.b = heap.window();
-  link_->Call(request);
 }
 
 void Context::EmptyPools() {

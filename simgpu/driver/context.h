@@ -19,17 +19,19 @@
 namespace sluice::simgpu {
 
 class Driver;
+struct Device;
 
 /// One CUDA context: its executor, its command queue, its streams, events, modules and memory.
 /// `mutex` is the driver lock of the context: a launch that finds the queue full waits while it
 /// holds it.
 class Context : private BlockPool::Order {
  public:
-  static CUresult Create(Driver* driver, std::unique_ptr<Context>* out);
+  static CUresult Create(Driver* driver, Device* device, std::unique_ptr<Context>* out);
   ~Context() override;
 
   std::mutex mutex;
   Driver* driver() const { return driver_; }
+  Device* device() const { return device_; }
   ExecutorLink* link() const { return link_.get(); }
   CommandQueue& queue() const { return *queue_; }
   bool destroyed() const { return destroyed_.load(); }
@@ -90,19 +92,20 @@ class Context : private BlockPool::Order {
   void ForgetHostFunction(uint64_t ticket);
 
  private:
-  explicit Context(Driver* driver) : driver_(driver) {}
+  Context(Driver* driver, Device* device) : driver_(driver), device_(device) {}
+  std::unique_ptr<Heap> NewHeap(Family family);
   void StartCaptureState(CUstream stream);
   bool Completed(const StreamMark& mark) const override;
   bool Follows(uint32_t stream, const StreamMark& mark) const override;
   using PoolHeaps = std::map<CUmemoryPool, std::unique_ptr<Heap>>;
   PoolHeaps::iterator DropPoolHeap(PoolHeaps::iterator heap);
-  void UnmapHeap(const Heap& heap);
   CUstream PerThreadStream();
   void EndCharge();
   void EndReserve();
   void HostFunctionLoop();
 
   Driver* driver_;
+  Device* device_;
   std::unique_ptr<ExecutorLink> link_;
   std::unique_ptr<CommandQueue> queue_;
   std::atomic<bool> destroyed_{false};

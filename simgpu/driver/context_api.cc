@@ -6,9 +6,11 @@
 #include "simgpu/driver/driver.h"
 #include "simgpu/driver/graph_state.h"
 
+using sluice::simgpu::CheckDevice;
 using sluice::simgpu::Context;
 using sluice::simgpu::ContextStack;
 using sluice::simgpu::CurrentContext;
+using sluice::simgpu::Device;
 using sluice::simgpu::Driver;
 using sluice::simgpu::InHostFunction;
 using sluice::simgpu::NamedContext;
@@ -37,51 +39,51 @@ CUresult Synchronize(Context* context) {
 }  // namespace
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* ctx, CUdevice dev) {
-  Driver* driver = Driver::Get();
-  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  if (dev != 0) return CUDA_ERROR_INVALID_DEVICE;
+  Device* device = nullptr;
+  CUresult result = CheckDevice(dev, &device);
+  if (result != CUDA_SUCCESS) return result;
   if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  const CUresult result = driver->RetainPrimary(&context);
+  result = Driver::Get()->RetainPrimary(device, &context);
   if (result == CUDA_SUCCESS) *ctx = Handle(context);
   return result;
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-  Driver* driver = Driver::Get();
-  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return dev == 0 ? driver->ReleasePrimary(false) : CUDA_ERROR_INVALID_DEVICE;
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
+  return result == CUDA_SUCCESS ? Driver::Get()->ReleasePrimary(device, false) : result;
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
-  Driver* driver = Driver::Get();
-  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return dev == 0 ? driver->ReleasePrimary(true) : CUDA_ERROR_INVALID_DEVICE;
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
+  return result == CUDA_SUCCESS ? Driver::Get()->ReleasePrimary(device, true) : result;
 }
 
 // How the CPU waits for the GPU is not modelled, so every flag is as good as another.
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned) {
-  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  Device* device = nullptr;
+  return CheckDevice(dev, &device);
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned* flags, int* active) {
-  Driver* driver = Driver::Get();
-  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  if (dev != 0) return CUDA_ERROR_INVALID_DEVICE;
-  const std::lock_guard lock(driver->mutex);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
+  if (result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(Driver::Get()->mutex);
   if (flags != nullptr) *flags = CU_CTX_SCHED_AUTO;
-  if (active != nullptr) *active = driver->primary != nullptr ? 1 : 0;
+  if (active != nullptr) *active = device->primary != nullptr ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxCreate_v2(CUcontext* ctx, unsigned, CUdevice dev) {
-  Driver* driver = Driver::Get();
-  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  if (dev != 0) return CUDA_ERROR_INVALID_DEVICE;
+  Device* device = nullptr;
+  CUresult result = CheckDevice(dev, &device);
+  if (result != CUDA_SUCCESS) return result;
   if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  const CUresult result = driver->NewContext(&context);
+  result = Driver::Get()->NewContext(device, &context);
   if (result != CUDA_SUCCESS) return result;
   ContextStack().push_back(context);
   *ctx = Handle(context);
@@ -165,7 +167,7 @@ CUresult cuCtxGetDevice_v2(CUdevice* dev, CUcontext ctx) {
   const CUresult result = NamedContext(ctx, &context);
   if (result != CUDA_SUCCESS) return result;
   if (dev == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *dev = 0;
+  *dev = context->device()->ordinal();
   return CUDA_SUCCESS;
 }
 

@@ -10,7 +10,7 @@
 namespace sluice::simgpu {
 
 CUresult Context::Reserve(size_t fifo_bytes, size_t heap_bytes, size_t* field, size_t value) {
-  GpuState* gpu = driver_->gpu.get();
+  GpuState* gpu = device_->gpu();
   if (std::max(fifo_bytes, heap_bytes) > gpu->page()->capacity) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t granularity = gpu->machine().granularity;
   const uint64_t beyond = std::max(fifo_bytes, kDefaultFifoBytes) - kDefaultFifoBytes +
@@ -18,7 +18,7 @@ CUresult Context::Reserve(size_t fifo_bytes, size_t heap_bytes, size_t* field, s
   const uint64_t wanted = (beyond + granularity - 1) / granularity * granularity;
   if (wanted > limits.reserved) {
     const uint64_t bytes = wanted - limits.reserved;
-    const Payer payer{driver_->process, Family::kContext};
+    const Payer payer = device_->use.PayerFor(Family::kContext);
     Result<UniqueFd> memory = gpu->CreateMemory(bytes, payer);
     if (!memory.ok()) return CUDA_ERROR_OUT_OF_MEMORY;
     // In the executor, so that it ends with it even if a forked child of the client lives on.
@@ -27,6 +27,7 @@ CUresult Context::Reserve(size_t fifo_bytes, size_t heap_bytes, size_t* field, s
     request.op = ControlOp::kMapMemory;
     request.a = at.value_or(0);
     request.b = bytes;
+    request.d = static_cast<uint64_t>(device_->ordinal());
     if (!at || link_->Call(request, memory->get()).result != CUDA_SUCCESS) {
       if (at) driver_->space.Free(*at, bytes);
       gpu->Uncharge(bytes, payer);
@@ -42,10 +43,10 @@ CUresult Context::Reserve(size_t fifo_bytes, size_t heap_bytes, size_t* field, s
 
 /// The executor, which held the bytes, is gone.
 void Context::EndReserve() {
-  const Payer payer{driver_->process, Family::kContext};
+  const Payer payer = device_->use.PayerFor(Family::kContext);
   for (const auto& [address, bytes] : limits.pieces) driver_->space.Free(address, bytes);
-  driver_->gpu->CountRequested(-static_cast<int64_t>(limits.reserved), payer);
-  driver_->gpu->Uncharge(limits.reserved, payer);
+  device_->gpu()->CountRequested(-static_cast<int64_t>(limits.reserved), payer);
+  device_->gpu()->Uncharge(limits.reserved, payer);
   limits = {};
 }
 

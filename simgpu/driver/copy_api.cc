@@ -6,6 +6,7 @@
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/box_copy.h"
 #include "simgpu/driver/capture.h"
+#include "simgpu/driver/peer_copy.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -115,7 +116,7 @@ CUDA_MEMCPY3D_v2 Row(CUmemorytype target_type, uint64_t target, CUmemorytype sou
 CUresult HtoD(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream, bool per_thread,
               bool wait) {
   Context* context = nullptr;
-  const CUresult result = CurrentContext(&context);
+  const CUresult result = ContextOfCopy(stream, &context);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
   if (src == nullptr || !Reachable(context, dst, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const auto row = Row(CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_HOST, Address(src), bytes);
@@ -129,7 +130,7 @@ CUresult HtoD(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream, b
 CUresult DtoH(void* dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread,
               bool wait) {
   Context* context = nullptr;
-  const CUresult result = CurrentContext(&context);
+  const CUresult result = ContextOfCopy(stream, &context);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
   if (dst == nullptr || !Reachable(context, src, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const auto row = Row(CU_MEMORYTYPE_HOST, Address(dst), CU_MEMORYTYPE_DEVICE, src, bytes);
@@ -140,16 +141,23 @@ CUresult DtoH(void* dst, CUdeviceptr src, size_t bytes, CUstream stream, bool pe
   return StageOut(context, stream, per_thread, static_cast<unsigned char*>(dst), src, bytes);
 }
 
-CUresult DtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread) {
+/// `null_stream`: in the one of the current context, also by the name of the call.
+CUresult DtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread,
+              bool null_stream = false) {
   Context* context = nullptr;
-  const CUresult result = CurrentContext(&context);
+  const CUresult result = ContextOfCopy(stream, &context);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
   if (!Reachable(context, dst, bytes) || !Reachable(context, src, bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const auto row = Row(CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_DEVICE, src, bytes);
   if (const auto captured = CaptureCopy(context, row, stream, per_thread, false)) return *captured;
-  return IssueCopy(context, stream, per_thread, dst, src, bytes, false);
+  const bool between = null_stream && BetweenGpus(context, dst, src);
+  if (between) {
+    const CUresult finished = FinishGpusOf(context, dst, src);
+    if (finished != CUDA_SUCCESS) return finished;
+  }
+  return IssueCopy(context, stream, per_thread, dst, src, bytes, between);
 }
 
 }  // namespace
@@ -180,7 +188,7 @@ CUresult cuMemcpyDtoHAsync_v2_ptsz(void* dst, CUdeviceptr src, size_t bytes, CUs
   return DtoH(dst, src, bytes, stream, true, false);
 }
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
-  return DtoD(dst, src, bytes, nullptr, false);
+  return DtoD(dst, src, bytes, nullptr, false, true);
 }
 CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
   return DtoD(dst, src, bytes, nullptr, true);

@@ -8,16 +8,12 @@
 #include "simgpu/driver/driver.h"
 
 using sluice::Machine;
+using sluice::simgpu::CheckDevice;
+using sluice::simgpu::Device;
 using sluice::simgpu::Driver;
+using sluice::simgpu::PciBus;
 
 namespace {
-
-/// The driver, if `device` is its one GPU.
-CUresult Check(CUdevice device, Driver** out) {
-  *out = Driver::Get();
-  if (*out == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
 
 struct Attribute {
   CUdevice_attribute attribute;
@@ -39,7 +35,6 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0},
-    {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1},
     {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
     {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
@@ -89,55 +84,61 @@ std::optional<int> OfMachine(const Machine& machine, CUdevice_attribute attribut
 }  // namespace
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (ordinal != 0) return CUDA_ERROR_INVALID_DEVICE;
-  *device = 0;
+  if (driver->FindDevice(ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetCount(int* count) {
-  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *count = 1;
+  *count = static_cast<int>(driver->devices.size());
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
-  Driver* driver = nullptr;
-  const CUresult result = Check(dev, &driver);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
-  snprintf(name, static_cast<size_t>(len), "%s", driver->gpu->machine().name.c_str());
+  snprintf(name, static_cast<size_t>(len), "%s", device->gpu()->machine().name.c_str());
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
-  Driver* driver = nullptr;
-  const CUresult result = Check(dev, &driver);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  memcpy(uuid->bytes, driver->gpu->page()->uuid, sizeof uuid->bytes);
+  memcpy(uuid->bytes, device->gpu()->page()->uuid, sizeof uuid->bytes);
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) { return cuDeviceGetUuid(uuid, dev); }
 
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
-  Driver* driver = nullptr;
-  const CUresult result = Check(dev, &driver);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *bytes = driver->gpu->page()->capacity;
+  *bytes = device->gpu()->page()->capacity;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice dev) {
-  Driver* driver = nullptr;
-  const CUresult result = Check(dev, &driver);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const auto known = OfMachine(driver->gpu->machine(), attribute)) {
+  if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
+    *value = static_cast<int>(PciBus(device->index));
+    return CUDA_SUCCESS;
+  }
+  if (const auto known = OfMachine(device->gpu()->machine(), attribute)) {
     *value = *known;
     return CUDA_SUCCESS;
   }
@@ -150,11 +151,11 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 }
 
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
-  Driver* driver = nullptr;
-  const CUresult result = Check(dev, &driver);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *major = driver->gpu->machine().compute_capability / 10;
-  *minor = driver->gpu->machine().compute_capability % 10;
+  *major = device->gpu()->machine().compute_capability / 10;
+  *minor = device->gpu()->machine().compute_capability % 10;
   return CUDA_SUCCESS;
 }

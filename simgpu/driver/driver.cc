@@ -44,33 +44,64 @@ CUresult Driver::Init() {
             "simulated GPU: SLUICE_SIMGPU is not set: no device (simgpu-ctl up DIR makes one)\n");
     return CUDA_ERROR_NO_DEVICE;
   }
-  Result<std::unique_ptr<GpuState>> gpu = GpuState::Open(dir);
-  if (!gpu.ok()) {
-    fprintf(stderr, "simulated GPU: %s\n", gpu.status().message().c_str());
+  Result<std::vector<std::unique_ptr<GpuState>>> gpus = OpenGpus(dir);
+  if (!gpus.ok()) {
+    fprintf(stderr, "simulated GPU: %s\n", gpus.status().message().c_str());
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  std::vector<std::string> uuids;
+  for (const auto& gpu : *gpus) uuids.push_back(gpu->UuidText());
+  const std::vector<uint32_t> visible = VisibleGpus(getenv("CUDA_VISIBLE_DEVICES"), uuids);
+  if (visible.empty()) {
+    fprintf(stderr, "simulated GPU: CUDA_VISIBLE_DEVICES leaves none of the %zu GPUs\n",
+            uuids.size());
     return CUDA_ERROR_NO_DEVICE;
   }
   if (!MakeForkMark()) return CUDA_ERROR_OPERATING_SYSTEM;
   auto* driver = new Driver;
-  driver->gpu = std::move(*gpu);
-  const ProcessId self = SelfProcess();
-  driver->process = driver->gpu->RegisterProcess(self, ProcessName(self.pid));
-  driver->virtual_memory = std::make_unique<VirtualMemory>(driver->gpu.get(), &driver->space,
-                                                           &driver->executors, driver->process);
+  driver->gpus = std::move(*gpus);
+  driver->AddDevices(visible);
+  driver->virtual_memory =
+      std::make_unique<VirtualMemory>(&driver->uses, &driver->space, &driver->executors);
   driver->graphs = new GraphState(driver);
-  driver->host_memory =
-      std::make_unique<HostMemory>(driver->gpu.get(), &driver->executors, driver->process);
-  driver->graph_memory = std::make_unique<GraphMemory>(driver->gpu.get(), &driver->space,
-                                                       &driver->executors, driver->process);
-  driver->foreign_memory = std::make_unique<ForeignMemory>(driver->gpu.get(), &driver->space,
-                                                           &driver->executors, driver->process);
-  CUmemPoolProps device_memory{};
-  device_memory.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  device_memory.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  driver->default_pool = driver->NewPool(device_memory);
-  driver->default_pool->is_default = true;
-  driver->current_pool = driver->default_pool;
+  driver->host_memory = std::make_unique<HostMemory>(&driver->executors);
+  driver->foreign_memory =
+      std::make_unique<ForeignMemory>(&driver->uses, &driver->space, &driver->executors);
   g_driver.store(driver);
   return CUDA_SUCCESS;
+}
+
+void Driver::AddDevices(const std::vector<uint32_t>& visible) {
+  const ProcessId self = SelfProcess();
+  const std::string name = ProcessName(self.pid);
+  for (const uint32_t index : visible) {
+    auto device = std::make_unique<Device>();
+    GpuState* gpu = gpus[index].get();
+    const auto ordinal = static_cast<int>(devices.size());
+    device->use = {gpu, gpu->RegisterProcess(self, name), ordinal};
+    device->index = index;
+    device->graph_memory = std::make_unique<GraphMemory>(device->use, &space, &executors);
+    CUmemPoolProps memory{};
+    memory.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    memory.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+    device->default_pool = NewPool(memory);
+    device->default_pool->is_default = true;
+    device->current_pool = device->default_pool;
+    uses.push_back(device->use);
+    devices.push_back(std::move(device));
+  }
+}
+
+Device* Driver::FindDevice(CUdevice ordinal) const {
+  const auto place = static_cast<size_t>(ordinal);
+  return place < devices.size() ? devices[place].get() : nullptr;
+}
+
+CUresult CheckDevice(CUdevice ordinal, Device** out) {
+  const Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  *out = driver->FindDevice(ordinal);
+  return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 Driver* Driver::Get() {
@@ -78,42 +109,42 @@ Driver* Driver::Get() {
   return driver != nullptr && g_alive->load(std::memory_order_relaxed) == 1 ? driver : nullptr;
 }
 
-CUresult Driver::NewContext(Context** out) {
+CUresult Driver::NewContext(Device* device, Context** out) {
   const std::lock_guard lock(mutex);
   std::unique_ptr<Context> context;
-  const CUresult result = Context::Create(this, &context);
+  const CUresult result = Context::Create(this, device, &context);
   if (result != CUDA_SUCCESS) return result;
   *out = context.get();
   contexts.push_back(std::move(context));
   return CUDA_SUCCESS;
 }
 
-CUresult Driver::RetainPrimary(Context** out) {
+CUresult Driver::RetainPrimary(Device* device, Context** out) {
   {
     const std::lock_guard lock(mutex);
-    if (primary != nullptr) {
-      ++primary_references;
-      *out = primary;
+    if (device->primary != nullptr) {
+      ++device->primary_references;
+      *out = device->primary;
       return CUDA_SUCCESS;
     }
     std::unique_ptr<Context> context;
-    const CUresult result = Context::Create(this, &context);
+    const CUresult result = Context::Create(this, device, &context);
     if (result != CUDA_SUCCESS) return result;
-    primary = context.get();
-    primary_references = 1;
+    device->primary = context.get();
+    device->primary_references = 1;
     contexts.push_back(std::move(context));
-    *out = primary;
+    *out = device->primary;
   }
   return CUDA_SUCCESS;
 }
 
-CUresult Driver::ReleasePrimary(bool all) {
+CUresult Driver::ReleasePrimary(Device* device, bool all) {
   Context* gone = nullptr;
   {
     const std::lock_guard lock(mutex);
-    if (primary == nullptr) return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    primary_references = all ? 0 : primary_references - 1;
-    if (primary_references == 0) std::swap(gone, primary);
+    if (device->primary == nullptr) return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    device->primary_references = all ? 0 : device->primary_references - 1;
+    if (device->primary_references == 0) std::swap(gone, device->primary);
   }
   if (gone != nullptr) gone->Destroy();
   return CUDA_SUCCESS;
@@ -132,6 +163,9 @@ CUmemoryPool Driver::NewPool(const CUmemPoolProps& props) {
   pool->file.reset();
   pool->release_threshold.store(0);
   for (std::atomic<int>& reuse : pool->reuse) reuse.store(1);
+  for (std::atomic<uint8_t>& access : pool->access) access.store(CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  // The GPU that the memory is on always has access to it.
+  pool->access[static_cast<size_t>(props.location.id)].store(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   pool->windows.store(0);
   pool->destroyed.store(false);
   pool->references.store(1);
@@ -154,7 +188,7 @@ Context* Driver::FindContext(CUcontext handle) {
 
 EventBoard* Driver::Events() {
   const std::lock_guard lock(mutex);
-  if (event_board == nullptr) event_board = EventBoard::Open(*gpu);
+  if (event_board == nullptr) event_board = EventBoard::Open(*gpus.front());
   return event_board.get();
 }
 
@@ -199,17 +233,17 @@ CUresult NotSupported(const char* name) {
 }
 
 void SpendDriverTime(const Driver& driver, uint64_t simulated_ns) {
-  const double ns = static_cast<double>(simulated_ns) * driver.gpu->machine().time_scale;
+  const double ns = static_cast<double>(simulated_ns) * driver.machine().time_scale;
   SpinFor(static_cast<uint64_t>(ns));
 }
 
 void SpendMappingTime(const Driver& driver, uint64_t simulated_ns) {
-  if (simulated_ns == 0 || !driver.gpu->machine().serialised) {
+  if (simulated_ns == 0 || !driver.machine().serialised) {
     SpendDriverTime(driver, simulated_ns);
     return;
   }
   // Robust: a process that is killed inside leaves nothing half done.
-  pthread_mutex_t* turn = &driver.gpu->page()->mapping_turn;
+  pthread_mutex_t* turn = &driver.gpus.front()->page()->mapping_turn;
   if (pthread_mutex_lock(turn) == EOWNERDEAD) pthread_mutex_consistent(turn);
   SpendDriverTime(driver, simulated_ns);
   pthread_mutex_unlock(turn);

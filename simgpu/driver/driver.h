@@ -8,15 +8,15 @@
 
 #include "simgpu/driver/array.h"
 #include "simgpu/driver/context.h"
+#include "simgpu/driver/device.h"
 #include "simgpu/driver/external_memory.h"
+#include "simgpu/driver/heap_views.h"
 #include "simgpu/driver/mem_pool.h"
 #include "simgpu/memory/address_space.h"
 #include "simgpu/memory/executor_set.h"
 #include "simgpu/memory/foreign_memory.h"
-#include "simgpu/memory/graph_memory.h"
 #include "simgpu/memory/host_memory.h"
 #include "simgpu/memory/virtual_memory.h"
-#include "simgpu/sharing/gpu_state.h"
 
 namespace sluice::simgpu {
 
@@ -34,22 +34,21 @@ class Driver {
   /// Null before cuInit, and in a forked child, where CUDA does not work.
   static Driver* Get();
 
+  // Set by cuInit and not changed after it.
+  std::vector<std::unique_ptr<GpuState>> gpus;  // of the machine, seen or not
+  DeviceUses uses;                              // those that are seen
+  std::vector<std::unique_ptr<Device>> devices;
+
   std::mutex mutex;  // of all that follows
-  std::unique_ptr<GpuState> gpu;
-  uint32_t process = kNobody;
   AddressSpace space;
   ExecutorSet executors;
+  HeapViews views;  // has a lock of its own
   std::unique_ptr<VirtualMemory> virtual_memory;
   std::unique_ptr<HostMemory> host_memory;
   std::unique_ptr<ForeignMemory> foreign_memory;
-  std::unique_ptr<GraphMemory> graph_memory;
   std::vector<std::unique_ptr<Context>> contexts;  // destroyed ones included
   GraphState* graphs = nullptr;                    // has a lock of its own
-  Context* primary = nullptr;
-  int primary_references = 0;
-  std::unique_ptr<EventBoard> event_board;  // once an event is shared
-  CUmemoryPool default_pool = nullptr;      // never changes
-  CUmemoryPool current_pool = nullptr;
+  std::unique_ptr<EventBoard> event_board;         // once an event is shared
 
   Slab<CUstream_st> streams;
   Slab<CUevent_st> events;
@@ -62,10 +61,15 @@ class Driver {
   Slab<CUextMemory_st> external_memories;
   Slab<CUmipmappedArray_st> mipmapped_arrays;
 
+  /// Of all GPUs alike.
+  const Machine& machine() const { return gpus.front()->machine(); }
+  /// Null if there is none with this number.
+  Device* FindDevice(CUdevice ordinal) const;
+
   /// These lock.
-  CUresult NewContext(Context** out);
-  CUresult RetainPrimary(Context** out);
-  CUresult ReleasePrimary(bool all);
+  CUresult NewContext(Device* device, Context** out);
+  CUresult RetainPrimary(Device* device, Context** out);
+  CUresult ReleasePrimary(Device* device, bool all);
   bool Pinned(uint64_t address, uint64_t bytes);
 
   CUmemoryPool NewPool(const CUmemPoolProps& props);
@@ -76,6 +80,9 @@ class Driver {
   Context* FindContext(CUcontext handle);
   /// Null if it cannot be opened.
   EventBoard* Events();
+
+ private:
+  void AddDevices(const std::vector<uint32_t>& visible);
 };
 
 /// The calling thread's stack of current contexts.
@@ -88,6 +95,9 @@ CUresult UnsafeInCapture();
 /// Whether the calling thread is one of the driver's own, which run the program's functions: those
 /// must not call the driver.
 bool& InHostFunction();
+
+/// The GPU with this number, or why there is none.
+CUresult CheckDevice(CUdevice ordinal, Device** out);
 
 /// The current context, or why a call that needs one cannot go on.
 CUresult CurrentContext(Context** out);
@@ -102,7 +112,7 @@ CUresult NotSupported(const char* name);
 void SpendDriverTime(const Driver& driver, uint64_t simulated_ns);
 
 /// The same for a call that changes mappings: where the machine file says so, one of them at a time
-/// over all processes of the GPU.
+/// over all processes of the machine.
 void SpendMappingTime(const Driver& driver, uint64_t simulated_ns);
 
 }  // namespace sluice::simgpu

@@ -168,6 +168,8 @@ CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
   if (result == CUDA_SUCCESS) result = Check(end, &other);
   if (result != CUDA_SUCCESS) return result;
   if (ms == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Each GPU has a clock of its own.
+  if (context->device() != other->device()) return CUDA_ERROR_INVALID_HANDLE;
   if (start->capture.session.load() != 0 || end->capture.session.load() != 0) {
     return CUDA_ERROR_CAPTURED_EVENT;
   }
@@ -208,7 +210,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if ((event->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
   SharedEvent contents{kSharedEventMagic, {}, event->shared.index, event->shared.generation};
-  memcpy(contents.gpu, context->driver()->gpu->page()->uuid, sizeof contents.gpu);
+  memcpy(contents.gpu, context->driver()->gpus.front()->page()->uuid, sizeof contents.gpu);
   memset(handle, 0, sizeof *handle);
   memcpy(handle, &contents, sizeof contents);
   return CUDA_SUCCESS;
@@ -225,7 +227,8 @@ CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
   if (board == nullptr) return CUDA_ERROR_MAP_FAILED;
   const EventBoard::Name name{static_cast<uint32_t>(contents.index), contents.generation};
   if (contents.magic != kSharedEventMagic || contents.index >= EventBoard::kEvents ||
-      memcmp(contents.gpu, context->driver()->gpu->page()->uuid, sizeof contents.gpu) != 0 ||
+      memcmp(contents.gpu, context->driver()->gpus.front()->page()->uuid, sizeof contents.gpu) !=
+          0 ||
       !board->Exists(name)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }

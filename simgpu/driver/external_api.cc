@@ -25,8 +25,8 @@ CUresult cuImportExternalMemory(CUexternalMemory* memory,
     return NotSupported("cuImportExternalMemory of this type");
   }
   const int fd = descriptor->handle.fd;
-  const sluice::Result<uint64_t> bytes = context->driver()->gpu->ImportedBytes(fd);
-  if (!bytes.ok() || descriptor->size > *bytes) return CUDA_ERROR_INVALID_VALUE;
+  const std::optional<MemoryFile> found = FindMemoryFile(context->driver()->uses, fd);
+  if (!found || descriptor->size > found->bytes) return CUDA_ERROR_INVALID_VALUE;
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return CUDA_ERROR_OPERATING_SYSTEM;
   // By the header the driver owns the descriptor from here on.

@@ -6,16 +6,19 @@
 
 namespace sluice::simgpu {
 
-CUresult GraphAllocations::New(CUgraph graph, const Links& dependencies, uint64_t bytes,
-                               CUdeviceptr* out) {
+CUresult GraphAllocations::New(CUgraph graph, const Links& dependencies, int ordinal,
+                               uint64_t bytes, CUdeviceptr* out) {
   Sweep();
-  if (const auto again = ReusableBlock(graph, dependencies, bytes)) {
+  GraphMemory* memory = driver_->FindDevice(ordinal)->graph_memory.get();
+  const auto again = ReusableBlock(graph, dependencies, bytes);
+  if (again && uses_.at(*again).memory == memory) {
     *out = *again;
     return CUDA_SUCCESS;
   }
   const std::lock_guard lock(driver_->mutex);
-  const std::optional<uint64_t> address = driver_->graph_memory->Reserve(bytes);
+  const std::optional<uint64_t> address = memory->Reserve(bytes);
   if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+  uses_[*address].memory = memory;
   uses_[*address].holders[graph->serial] = false;
   *out = *address;
   return CUDA_SUCCESS;
@@ -69,7 +72,7 @@ CUresult GraphAllocations::Prepare(CUgraph executable, bool free_first, MemoryEf
 CUresult GraphAllocations::Back(CUgraph executable) {
   const std::lock_guard lock(driver_->mutex);
   for (const CUdeviceptr address : EffectsOf(executable).blocks) {
-    if (!driver_->graph_memory->Back(address)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!uses_.at(address).memory->Back(address)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
 }
@@ -121,23 +124,23 @@ void GraphAllocations::Sweep() {
       ++it;
       continue;
     }
-    driver_->graph_memory->Unback(address);
+    use.memory->Unback(address);
     if (!use.holders.empty()) {
       ++it;
       continue;
     }
-    driver_->graph_memory->Remove(address);
+    use.memory->Remove(address);
     it = uses_.erase(it);
   }
 }
 
-void GraphAllocations::Trim() {
+void GraphAllocations::Trim(const Device* device) {
   Sweep();
   const std::lock_guard lock(driver_->mutex);
   for (auto& [address, use] : uses_) {
-    if (Idle(&use)) driver_->graph_memory->Unback(address);
+    if (use.memory == device->graph_memory.get() && Idle(&use)) use.memory->Unback(address);
   }
-  driver_->graph_memory->DropKept();
+  device->graph_memory->DropKept();
 }
 
 }  // namespace sluice::simgpu

@@ -19,8 +19,10 @@ class GraphAllocations {
  public:
   explicit GraphAllocations(Driver* driver) : driver_(driver) {}
 
-  /// The address of an allocation that a node of `graph` behind `dependencies` will make.
-  CUresult New(CUgraph graph, const Links& dependencies, uint64_t bytes, CUdeviceptr* out);
+  /// The address of an allocation on GPU `ordinal`, which exists, that a node of `graph` behind
+  /// `dependencies` will make.
+  CUresult New(CUgraph graph, const Links& dependencies, int ordinal, uint64_t bytes,
+               CUdeviceptr* out);
   /// Whether `graph` may get a node that frees `address`.
   CUresult AllowFree(CUgraph graph, CUdeviceptr address) const;
   /// It got one.
@@ -39,13 +41,14 @@ class GraphAllocations {
   void Launched(const MemoryEffects& effects, Context* context, uint64_t mark);
   /// cuMemFree and cuMemFreeAsync: `marks` must be reached before the memory may go.
   CUresult Free(CUdeviceptr address, Context* context, const std::vector<uint64_t>& marks);
-  /// Gives back all memory that is in no use.
-  void Trim();
+  /// Gives back all memory of a GPU that is in no use.
+  void Trim(const Device* device);
   /// Brings the counts up to date with what launches have finished.
   void Sweep();
 
  private:
   struct Use {
+    GraphMemory* memory = nullptr;     // of the GPU that it is on
     std::map<uint64_t, bool> holders;  // serial of a graph; whether it is executable
     bool live = false;                 // allocated by a launch and not freed
     bool freed_at_home = false;        // a node of the graph that allocates it frees it

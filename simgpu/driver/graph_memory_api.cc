@@ -18,7 +18,11 @@ CUresult CheckParams(const CUDA_MEM_ALLOC_NODE_PARAMS_v1& params) {
       (params.accessDescCount > 0 && params.accessDescs == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return props.location.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  if (Driver::Get()->FindDevice(props.location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (params.accessDescCount > 0 && params.accessDescs[0].location.id != props.location.id) {
+    return NotSupported("an allocation node that another GPU has access to");
+  }
+  return CUDA_SUCCESS;
 }
 
 AllocWork WorkOf(const CUDA_MEM_ALLOC_NODE_PARAMS_v1& params) {
@@ -31,10 +35,6 @@ AllocWork WorkOf(const CUDA_MEM_ALLOC_NODE_PARAMS_v1& params) {
   return work;
 }
 
-CUresult CheckDevice(CUdevice device) {
-  return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
 }  // namespace
 
 namespace sluice::simgpu {
@@ -45,7 +45,8 @@ CUresult PlanAllocation(GraphState* state, CUgraph graph, const Links& dependenc
   if (graph->parent != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUresult result = CheckParams(*params);
   if (result != CUDA_SUCCESS) return result;
-  result = state->allocations.New(graph, dependencies, params->bytesize, &params->dptr);
+  result = state->allocations.New(graph, dependencies, params->poolProps.location.id,
+                                  params->bytesize, &params->dptr);
   if (result == CUDA_SUCCESS) *out = WorkOf(*params);
   return result;
 }
@@ -66,7 +67,7 @@ CUresult CaptureAlloc(CUstream stream, size_t bytes, CUdeviceptr* out) {
   }
   CUDA_MEM_ALLOC_NODE_PARAMS_v1 params{};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, stream->context->device()->ordinal()};
   params.bytesize = bytes;
   AllocWork work;
   CUresult result = PlanAllocation(call.state(), state.graph, stream->capture.tips, &params, &work);
@@ -141,24 +142,25 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* dptr) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGraphMemTrim(CUdevice device) {
+CUresult cuDeviceGraphMemTrim(CUdevice dev) {
   const GraphCall call;
   if (call.result() != CUDA_SUCCESS) return call.result();
-  const CUresult result = CheckDevice(device);
-  if (result == CUDA_SUCCESS) call->allocations.Trim();
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
+  if (result == CUDA_SUCCESS) call->allocations.Trim(device);
   return result;
 }
 
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute,
-                                      void* value) {
+CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
   const GraphCall call;
   if (call.result() != CUDA_SUCCESS) return call.result();
-  const CUresult result = CheckDevice(device);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   call->allocations.Sweep();
   const std::lock_guard lock(Driver::Get()->mutex);
-  const GraphMemory& memory = *Driver::Get()->graph_memory;
+  const GraphMemory& memory = *device->graph_memory;
   auto* bytes = static_cast<cuuint64_t*>(value);
   switch (attribute) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
@@ -177,18 +179,18 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute,
-                                      void* value) {
+CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
   const GraphCall call;
   if (call.result() != CUDA_SUCCESS) return call.result();
-  const CUresult result = CheckDevice(device);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   // Only the high marks, and they only to zero.
   if (value == nullptr || *static_cast<const cuuint64_t*>(value) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const std::lock_guard lock(Driver::Get()->mutex);
-  GraphMemory& memory = *Driver::Get()->graph_memory;
+  GraphMemory& memory = *device->graph_memory;
   if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
     memory.ResetUsedHigh();
   } else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) {

@@ -21,33 +21,30 @@ uint64_t Heap::WindowBytes(const GpuState& gpu) {
   return (gpu.page()->capacity * kWindowFactor + chunk - 1) / chunk * chunk;
 }
 
-std::unique_ptr<Heap> Heap::Create(GpuState* gpu, Payer payer, AddressSpace* space,
-                                   ExecutorLink* link, const BlockPool::Order* order,
-                                   std::optional<Window> window) {
-  const uint64_t bytes = WindowBytes(*gpu);
-  const std::optional<uint64_t> base = space->Reserve(bytes, Chunk(*gpu));
+std::unique_ptr<Heap> Heap::Create(const DeviceUse& home, Family family, AddressSpace* space,
+                                   HeapViews* views, ExecutorLink* owner,
+                                   const BlockPool::Order* order, Window window) {
+  const uint64_t bytes = WindowBytes(*home.gpu);
+  const std::optional<uint64_t> base = space->Reserve(bytes, Chunk(*home.gpu));
   if (!base) return nullptr;
-  const bool shared_file = window.has_value();
-  if (!window) {
-    Result<UniqueFd> file = gpu->CreateSparse(bytes);
-    if (file.ok()) window = Window{std::move(*file)};
+  if (!window.shared) {
+    Result<UniqueFd> file = home.gpu->CreateSparse(bytes);
+    if (file.ok()) window.file = std::move(*file);
   }
-  ControlRequest request{};
-  request.op = ControlOp::kMapMemory;
-  request.a = *base;
-  request.b = bytes;
-  request.c = window ? window->offset : 0;
-  if (!window || link->Call(request, window->file.get()).result != CUDA_SUCCESS) {
+  const HeapViews::Place place{*base, bytes, window.file.get(), window.offset, home.ordinal};
+  if (!window.file.valid() || views->Publish(place, owner, window.access) != CUDA_SUCCESS) {
+    views->Withdraw(*base);
     space->Free(*base, bytes);
     return nullptr;
   }
   return std::unique_ptr<Heap>(
-      new Heap(gpu, payer, space, link, std::move(*window), shared_file, *base, bytes, order));
+      new Heap(home, family, space, views, std::move(window), *base, bytes, order));
 }
 
 Heap::~Heap() {
+  views_->Withdraw(base_);
   gpu_->CountRequested(-static_cast<int64_t>(pool_.requested()), payer_);
-  if (shared_file_) gpu_->Discard(file(), window_.offset, bytes_);
+  if (window_.shared) gpu_->Discard(file(), window_.offset, bytes_);
   gpu_->Uncharge(pool_.reserved(), payer_);
   space_->Free(base_, bytes_);
 }
@@ -79,25 +76,16 @@ std::optional<BlockPool::Block> Heap::Find(uint64_t address) const {
   return block;
 }
 
-bool Heap::Protect(uint64_t offset, uint64_t bytes, unsigned access) {
-  ControlRequest request{};
-  request.op = ControlOp::kProtect;
-  request.a = base_ + offset;
-  request.b = bytes;
-  request.c = access;
-  return link_->Call(request).result == CUDA_SUCCESS;
-}
-
 bool Heap::Grow(uint64_t offset, uint64_t bytes) {
   if (bytes > window_.limit || pool_.reserved() > window_.limit - bytes) return false;
   if (!gpu_->Back(file(), window_.offset + offset, bytes, payer_).ok()) return false;
-  if (Protect(offset, bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) return true;
+  if (views_->Back(base_, offset, bytes) == CUDA_SUCCESS) return true;
   gpu_->Drop(file(), window_.offset + offset, bytes, payer_);
   return false;
 }
 
 void Heap::Shrink(uint64_t offset, uint64_t bytes) {
-  Protect(offset, bytes, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  views_->Unback(base_, offset, bytes);
   gpu_->Drop(file(), window_.offset + offset, bytes, payer_);
 }
 

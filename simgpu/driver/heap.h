@@ -6,11 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "common/cuda/abi.h"
+#include "simgpu/driver/heap_views.h"
 #include "simgpu/memory/address_space.h"
 #include "simgpu/memory/block_pool.h"
-#include "simgpu/sharing/gpu_state.h"
-#include "simgpu/streams/executor_link.h"
 
 namespace sluice::simgpu {
 
@@ -19,19 +17,22 @@ namespace sluice::simgpu {
 /// pools.
 class Heap : private BlockPool::Backing {
  public:
-  /// Where the bytes lie: in `file` from `offset` on, at most `limit` of them.
+  /// Where the bytes lie: in `file` (not valid: one of its own) from `offset` on, at most `limit`
+  /// of them, and which GPUs have access if it is a pool's.
   struct Window {
     UniqueFd file;
     uint64_t offset = 0;
     uint64_t limit = std::numeric_limits<uint64_t>::max();
+    bool shared = false;  // the file outlives this heap
+    std::optional<DeviceAccess> access;
   };
   /// Bytes of addresses (and of file) that a heap of this GPU takes.
   static uint64_t WindowBytes(const GpuState& gpu);
 
-  /// In a file of its own, or in `window`.
-  static std::unique_ptr<Heap> Create(GpuState* gpu, Payer payer, AddressSpace* space,
-                                      ExecutorLink* link, const BlockPool::Order* order,
-                                      std::optional<Window> window = std::nullopt);
+  /// On the GPU `home`, for the context of `owner`.
+  static std::unique_ptr<Heap> Create(const DeviceUse& home, Family family, AddressSpace* space,
+                                      HeapViews* views, ExecutorLink* owner,
+                                      const BlockPool::Order* order, Window window);
   ~Heap() override;
 
   /// As BlockPool, with device addresses.
@@ -39,6 +40,10 @@ class Heap : private BlockPool::Backing {
   bool Free(uint64_t address, const StreamMark& mark);
   std::optional<BlockPool::Block> Find(uint64_t address) const;
   void Trim(uint64_t keep) { pool_.Trim(keep); }
+  /// A pool's: what GPU `ordinal` may do.
+  CUresult SetAccess(int ordinal, uint8_t access) {
+    return views_->SetAccess(base_, ordinal, access);
+  }
 
   BlockPool& pool() { return pool_; }
   const BlockPool& pool() const { return pool_; }
@@ -49,28 +54,25 @@ class Heap : private BlockPool::Backing {
   uint64_t FileOffset(uint64_t address) const { return window_.offset + (address - base_); }
 
  private:
-  Heap(GpuState* gpu, Payer payer, AddressSpace* space, ExecutorLink* link, Window window,
-       bool shared_file, uint64_t base, uint64_t bytes, const BlockPool::Order* order)
-      : gpu_(gpu),
-        payer_(payer),
+  Heap(const DeviceUse& home, Family family, AddressSpace* space, HeapViews* views, Window window,
+       uint64_t base, uint64_t bytes, const BlockPool::Order* order)
+      : gpu_(home.gpu),
+        payer_(home.PayerFor(family)),
         space_(space),
-        link_(link),
+        views_(views),
         window_(std::move(window)),
-        shared_file_(shared_file),
         base_(base),
         bytes_(bytes),
-        pool_(bytes, gpu->machine().granularity, this, order) {}
+        pool_(bytes, home.gpu->machine().granularity, this, order) {}
   bool Grow(uint64_t offset, uint64_t bytes) override;
   void Shrink(uint64_t offset, uint64_t bytes) override;
-  bool Protect(uint64_t offset, uint64_t bytes, unsigned access);
   void CountRequested(uint64_t before);
 
   GpuState* gpu_;
   Payer payer_;
   AddressSpace* space_;
-  ExecutorLink* link_;
+  HeapViews* views_;
   Window window_;
-  bool shared_file_;  // which outlives this heap
   uint64_t base_;
   uint64_t bytes_;
   BlockPool pool_;

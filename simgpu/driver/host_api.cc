@@ -57,7 +57,7 @@ CUresult cuMemHostRegister_v2(void* ptr, size_t bytes, unsigned flags) {
   if (ptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & ~kRegisterFlags) != 0) return NotSupported("cuMemHostRegister with other flags");
   const std::lock_guard lock(context->driver()->mutex);
-  const sluice::Machine& machine = context->driver()->gpu->machine();
+  const sluice::Machine& machine = context->driver()->machine();
   const uint64_t mib = (bytes + sluice::kMiB - 1) / sluice::kMiB;
   SpendMappingTime(*context->driver(), machine.register_ns + mib * machine.register_ns_per_mib);
   return context->driver()->host_memory->Register(ptr, bytes, flags, context->link());

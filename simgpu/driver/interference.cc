@@ -38,6 +38,13 @@ OwnInjections& Own() {
   return *own;
 }
 
+/// The GPU that the call concerns: the current context's, or the first one.
+const Device& DeviceOfCall(const Driver& driver) {
+  const std::vector<Context*>& stack = ContextStack();
+  const Context* context = stack.empty() ? nullptr : stack.back();
+  return context != nullptr ? *context->device() : *driver.devices.front();
+}
+
 /// Sleeps what is long, so that a delayed call does not keep a core busy.
 void Linger(uint64_t ns) {
   constexpr uint64_t kLong = 200'000;
@@ -59,14 +66,14 @@ CUresult Interfere(const char* function) {
   OwnInjections& own = Own();
   if (own.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   Driver* driver = Driver::Get();
-  StatePage* page = driver == nullptr ? nullptr : driver->gpu->page();
+  StatePage* page = driver == nullptr ? nullptr : DeviceOfCall(*driver).gpu()->page();
   const uint32_t shared = page == nullptr ? 0 : page->injections.load(std::memory_order_acquire);
   if (own.count == 0 && shared == 0) return CUDA_SUCCESS;
   Suffering all = Suffer(own.slot, own.count, function);
   const Suffering more = Suffer(page == nullptr ? nullptr : page->injection, shared, function);
   all.delay_ns += more.delay_ns;
   if (all.result == 0) all.result = more.result;
-  const double scale = driver == nullptr ? 1 : driver->gpu->machine().time_scale;
+  const double scale = driver == nullptr ? 1 : driver->machine().time_scale;
   if (all.delay_ns != 0) Linger(static_cast<uint64_t>(static_cast<double>(all.delay_ns) * scale));
   return static_cast<CUresult>(all.result);
 }

@@ -56,9 +56,10 @@ CUresult Load(const char* call, CUlibrary* library, const void* code, CUlibraryO
   return CUDA_SUCCESS;
 }
 
-CUresult CheckDevice(CUkernel kernel, CUdevice device) {
+CUresult CheckKernel(CUkernel kernel, CUdevice dev) {
   if (!IsLive(kernel)) return CUDA_ERROR_INVALID_HANDLE;
-  return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  Device* device = nullptr;
+  return CheckDevice(dev, &device);
 }
 
 /// In the current context.
@@ -188,7 +189,7 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, siz
 
 CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel,
                               CUdevice device) {
-  CUresult result = CheckDevice(kernel, device);
+  CUresult result = CheckKernel(kernel, device);
   if (result != CUDA_SUCCESS) return result;
   CUfunction function = nullptr;
   result = CurrentFunctionOf(kernel, &function);
@@ -198,7 +199,7 @@ CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkern
 // "Sets the attribute for all contexts on the device", those that load the library later too.
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel,
                               CUdevice device) {
-  CUresult result = CheckDevice(kernel, device);
+  CUresult result = CheckKernel(kernel, device);
   if (result == CUDA_SUCCESS) result = CheckAttribute(attribute, value);
   if (result != CUDA_SUCCESS) return result;
   const std::lock_guard lock(kernel->library->mutex);

@@ -22,7 +22,8 @@ CUresult CheckManaged(Context* context, CUdeviceptr dptr, size_t count) {
 CUresult CheckLocation(const CUmemLocation& location) {
   switch (location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-      return location.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+      return Driver::Get()->FindDevice(location.id) != nullptr ? CUDA_SUCCESS
+                                                               : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -80,7 +81,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytes, unsigned flags) {
   }
   const auto allocate = [&](void** out) {
     const std::lock_guard lock(context->driver()->mutex);
-    return context->driver()->host_memory->AllocateManaged(out, bytes, flags, context->link());
+    return context->driver()->host_memory->AllocateManaged(out, context->device()->use, bytes,
+                                                           flags, context->link());
   };
   void* pointer = nullptr;
   CUresult allocated = allocate(&pointer);

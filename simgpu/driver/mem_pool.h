@@ -7,6 +7,7 @@
 
 #include "common/cuda/abi.h"
 #include "common/unique_fd.h"
+#include "simgpu/sharing/gpu_folders.h"
 
 /// A memory pool of the process. Its memory is one heap per context that allocates from it
 /// (Context::pool_heap), because stream order is known within a context only.
@@ -22,6 +23,7 @@ struct CUmemPoolHandle_st {
   bool imported = false;
   sluice::UniqueFd file;  // what is exported: windows of heaps one behind the other
 
+  std::atomic<uint8_t> access[sluice::simgpu::kMaxGpus]{};  // CUmemAccess_flags by ordinal
   std::atomic<uint64_t> release_threshold{0};
   std::atomic<int> reuse[3]{};  // in the order of their attributes
   std::atomic<uint64_t> windows{0};

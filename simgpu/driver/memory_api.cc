@@ -3,6 +3,7 @@
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/allocation.h"
 #include "simgpu/driver/driver.h"
+#include "simgpu/driver/peer_copy.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the driver's own names
 
@@ -16,6 +17,7 @@ CUresult FreePlain(Context* context, CUdeviceptr dptr) {
     marks = context->AllMarks();
   }
   const CUresult result = context->WaitFor(marks);
+  FinishUsersOf(context);
   const std::lock_guard lock(context->mutex);
   Heap* plain = context->plain_heap();
   if (!plain->Free(dptr, {})) return CUDA_ERROR_INVALID_VALUE;
@@ -30,7 +32,7 @@ CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (free_bytes == nullptr || total_bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const GpuState::Memory memory = context->driver()->gpu->MemoryNow();
+  const GpuState::Memory memory = context->device()->gpu()->MemoryNow();
   *free_bytes = memory.free;
   *total_bytes = memory.total;
   return CUDA_SUCCESS;

@@ -138,7 +138,7 @@ CUresult GetAttribute(CUfunction function, CUfunction_attribute attribute, int* 
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = function->context->driver()->gpu->machine().compute_capability;
+      *value = function->context->driver()->machine().compute_capability;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = function->max_dynamic_shared;

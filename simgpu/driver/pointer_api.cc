@@ -39,11 +39,14 @@ unsigned long long MappedHandleTypes(Driver* driver, const Allocation& a) {
   return prop.requestedHandleTypes;
 }
 
-unsigned long long Access(Driver* driver, const Allocation& a) {
+/// What the current context's GPU may do.
+unsigned long long Access(Context* context, const Allocation& a) {
+  const int ordinal = context->device()->ordinal();
+  if (a.pool != nullptr) return a.pool->access[static_cast<size_t>(ordinal)].load();
   if (a.family != Family::kVmm) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  const std::lock_guard lock(driver->mutex);
+  const std::lock_guard lock(context->driver()->mutex);
   unsigned long long flags = 0;
-  static_cast<void>(driver->virtual_memory->GetAccess(&flags, a.base));
+  static_cast<void>(context->driver()->virtual_memory->GetAccess(&flags, a.base, ordinal));
   return flags;
 }
 
@@ -86,7 +89,7 @@ CUresult Tell(Context* context, const Allocation* found, CUpointer_attribute att
       *value = Of<unsigned>(known && a.host && a.on_device() ? 1 : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *value = Of<int>(known ? 0 : -2);
+      *value = Of<int>(known ? a.device : -2);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       *value = Of<unsigned>(known && a.family == Family::kSync ? 1 : 0);
@@ -106,7 +109,7 @@ CUresult Tell(Context* context, const Allocation* found, CUpointer_attribute att
       *value = Of<unsigned long long>(known ? HandleTypes(driver, a) : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      *value = Of<unsigned>(known ? static_cast<unsigned>(Access(driver, a)) : 0);
+      *value = Of<unsigned>(known ? static_cast<unsigned>(Access(context, a)) : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       *value = Of<CUmemoryPool>(known ? a.pool : nullptr);

@@ -17,7 +17,7 @@ CUresult AllocAsync(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream
   Context* context = nullptr;
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  if (pool == nullptr) pool = CurrentPool(context->driver());
+  if (pool == nullptr) pool = CurrentPool(*context->device());
   if (dptr == nullptr || bytes == 0 || !Usable(pool) || pool->imported) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -30,7 +30,7 @@ CUresult AllocAsync(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream
     lock.unlock();
     return CaptureAlloc(stream, bytes, dptr);
   }
-  SpendDriverTime(*context->driver(), context->driver()->gpu->machine().alloc_ns);
+  SpendDriverTime(*context->driver(), context->driver()->machine().alloc_ns);
   Heap* heap = context->pool_heap(pool);
   if (heap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::optional<uint64_t> address = heap->Alloc(bytes, stream->slot);
@@ -54,7 +54,7 @@ CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (dptr == 0) return CUDA_SUCCESS;
-  SpendDriverTime(*context->driver(), context->driver()->gpu->machine().alloc_ns);
+  SpendDriverTime(*context->driver(), context->driver()->machine().alloc_ns);
   std::vector<uint64_t> marks;
   bool plain = false;
   {

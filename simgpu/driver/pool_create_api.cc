@@ -11,12 +11,7 @@ using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the dr
 
 namespace {
 
-CUresult CheckDevice(CUdevice dev) {
-  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-/// There are pools of this device's pinned memory and no others.
+/// There are pools of pinned memory of a GPU and no others.
 CUresult CheckPlace(const CUmemLocation* location, CUmemAllocationType type) {
   if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (location == nullptr ||
@@ -26,7 +21,8 @@ CUresult CheckPlace(const CUmemLocation* location, CUmemAllocationType type) {
   if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return NotSupported("a pool of managed memory");
   switch (location->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-      return location->id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+      return Driver::Get()->FindDevice(location->id) != nullptr ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
       return NotSupported("a pool of host memory");
@@ -38,28 +34,33 @@ CUresult CheckPlace(const CUmemLocation* location, CUmemAllocationType type) {
 }  // namespace
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice dev) {
-  const CUresult result = CheckDevice(dev);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pool = Driver::Get()->default_pool;
+  *pool = device->default_pool;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
-  const CUresult result = CheckDevice(dev);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pool = CurrentPool(Driver::Get());
+  *pool = CurrentPool(*device);
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
-  const CUresult result = CheckDevice(dev);
+  Device* device = nullptr;
+  const CUresult result = CheckDevice(dev, &device);
   if (result != CUDA_SUCCESS) return result;
-  if (!Usable(pool) || pool->imported) return CUDA_ERROR_INVALID_VALUE;
-  Driver* driver = Driver::Get();
-  const std::lock_guard lock(driver->mutex);
-  driver->current_pool = pool;
+  // By the header it must be local to the device.
+  if (!Usable(pool) || pool->imported || pool->props.location.id != dev) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const std::lock_guard lock(Driver::Get()->mutex);
+  device->current_pool = pool;
   return CUDA_SUCCESS;
 }
 
@@ -95,8 +96,9 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
       props->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
+  GpuState* gpu = driver->FindDevice(props->location.id)->gpu();
   sluice::Result<sluice::UniqueFd> file =
-      driver->gpu->CreateSparse(Heap::WindowBytes(*driver->gpu) * CUmemPoolHandle_st::kWindows);
+      gpu->CreateSparse(Heap::WindowBytes(*gpu) * CUmemPoolHandle_st::kWindows);
   if (!file.ok()) return CUDA_ERROR_OPERATING_SYSTEM;
   CUmemoryPool made = driver->NewPool(*props);
   made->file = std::move(*file);
@@ -112,7 +114,9 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   {
     const std::lock_guard lock(driver->mutex);
     if (pool->destroyed.exchange(true)) return CUDA_ERROR_INVALID_VALUE;
-    if (driver->current_pool == pool) driver->current_pool = driver->default_pool;
+    for (const auto& device : driver->devices) {
+      if (device->current_pool == pool) device->current_pool = device->default_pool;
+    }
     for (const auto& context : driver->contexts) contexts.push_back(context.get());
   }
   // What is free goes now, the rest at the synchronisations after its last free.
@@ -125,23 +129,42 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 }
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
-  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (!Usable(pool) || (map == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
-    if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-    if (map[i].location.id != 0) return CUDA_ERROR_INVALID_DEVICE;
-    // The device that the memory is on always has access to it.
-    if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+    const CUmemLocation& location = map[i].location;
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (driver->FindDevice(location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const CUmemAccess_flags flags = map[i].flags;
+    if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) continue;
+    // The GPU that the memory is on always has access to it.
+    if (location.id == pool->props.location.id ||
+        (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
   }
-  return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < count; ++i) {
+    const int ordinal = map[i].location.id;
+    const auto access = static_cast<uint8_t>(map[i].flags);
+    // First the pool: a heap that is made meanwhile has it from there.
+    pool->access[static_cast<size_t>(ordinal)].store(access);
+    ForEachHeap(driver, pool, [&](Heap& heap) {
+      const CUresult set = heap.SetAccess(ordinal, access);
+      if (result == CUDA_SUCCESS) result = set;
+    });
+  }
+  return result;
 }
 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
-  if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (flags == nullptr || !Usable(pool) || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-  if (location->id != 0) return CUDA_ERROR_INVALID_DEVICE;
-  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (driver->FindDevice(location->id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  *flags = static_cast<CUmemAccess_flags>(pool->access[static_cast<size_t>(location->id)].load());
   return CUDA_SUCCESS;
 }
 

@@ -57,15 +57,16 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle,
     return CUDA_ERROR_INVALID_VALUE;
   }
   // A pool's file is told from a handle of cuMemCreate by its size.
-  const sluice::Result<uint64_t> bytes = driver->gpu->ImportedBytes(fd);
-  if (!bytes.ok() || *bytes != Heap::WindowBytes(*driver->gpu) * CUmemPoolHandle_st::kWindows) {
+  const std::optional<MemoryFile> found = FindMemoryFile(driver->uses, fd);
+  if (!found ||
+      found->bytes != Heap::WindowBytes(*found->home.gpu) * CUmemPoolHandle_st::kWindows) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return CUDA_ERROR_OPERATING_SYSTEM;
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, found->home.ordinal};
   CUmemoryPool made = driver->NewPool(props);
   made->imported = true;
   made->file = std::move(copy);

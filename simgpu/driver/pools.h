@@ -12,9 +12,9 @@ namespace sluice::simgpu {
 
 inline bool Usable(CUmemoryPool pool) { return IsLive(pool) && !pool->destroyed.load(); }
 
-inline CUmemoryPool CurrentPool(Driver* driver) {
-  const std::lock_guard lock(driver->mutex);
-  return driver->current_pool;
+inline CUmemoryPool CurrentPool(const Device& device) {
+  const std::lock_guard lock(Driver::Get()->mutex);
+  return device.current_pool;
 }
 
 /// Calls `function(Heap&)` for the pool's part in each context, with that context's lock held.

@@ -9,6 +9,11 @@ using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the dr
 
 namespace {
 
+bool Valid(CUmemAccess_flags flags) {
+  return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+         flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
 /// The driver with its lock held; these calls need no context.
 struct Locked {
   Locked() : driver(Driver::Get()) {
@@ -16,7 +21,7 @@ struct Locked {
   }
   explicit operator bool() const { return driver != nullptr; }
   VirtualMemory& memory() const { return *driver->virtual_memory; }
-  const sluice::Machine& machine() const { return driver->gpu->machine(); }
+  const sluice::Machine& machine() const { return driver->machine(); }
   Driver* driver;
   std::unique_lock<std::mutex> lock;
 };
@@ -84,17 +89,19 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc* de
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
   if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
-  if (desc == nullptr || count != 1 || desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-    return CUDA_ERROR_INVALID_VALUE;
+  if (desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    const CUmemLocation& location = desc[i].location;
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (call.driver->FindDevice(location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (!Valid(desc[i].flags)) return CUDA_ERROR_INVALID_VALUE;
   }
-  if (desc->location.id != 0) return CUDA_ERROR_INVALID_DEVICE;
-  if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-      desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
-      desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
-    return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
+    SpendMappingTime(*call.driver, call.machine().set_access_ns);
+    result = call.memory().SetAccess(ptr, bytes, desc[i].location.id, desc[i].flags);
   }
-  SpendMappingTime(*call.driver, call.machine().set_access_ns);
-  return call.memory().SetAccess(ptr, bytes, desc->flags);
+  return result;
 }
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
@@ -103,8 +110,8 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
   if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (location->id != 0) return CUDA_ERROR_INVALID_DEVICE;
-  return call.memory().GetAccess(flags, ptr);
+  if (call.driver->FindDevice(location->id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  return call.memory().GetAccess(flags, ptr, location->id);
 }
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,

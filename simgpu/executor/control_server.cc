@@ -40,9 +40,10 @@ void ControlServer::Answer(const ControlRequest& request, int fd_in, ControlRepl
     case ControlOp::kStart:
       reply->result = static_cast<uint32_t>(start_);
       reply->b = static_cast<uint64_t>(getpid());
+      mappings_->SetOwnGpu(request.a);
       break;
     case ControlOp::kMapMemory:
-      why = mappings_->MapDevice(request.a, request.b, fd.get(), request.c);
+      why = mappings_->MapDevice(request.a, request.b, fd.get(), request.c, request.d);
       break;
     case ControlOp::kProtect:
       why = mappings_->Protect(request.a, request.b, request.c);
@@ -77,6 +78,15 @@ void ControlServer::Answer(const ControlRequest& request, int fd_in, ControlRepl
     case ControlOp::kMapPeer:
       reply->a = peers_->Add(fd.get());
       if (reply->a == 0) why = "cannot map another context's channel";
+      break;
+    case ControlOp::kMapShadow:
+      why = mappings_->MapShadow(request.a, request.b, fd.get(), request.c, request.d);
+      break;
+    case ControlOp::kProtectShadow:
+      why = mappings_->ProtectShadow(request.a, request.b, request.c);
+      break;
+    case ControlOp::kUnmapShadow:
+      why = mappings_->UnmapShadow(request.a);
       break;
   }
   if (why.empty()) return;

@@ -19,6 +19,10 @@ void* Pointer(uint64_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
+int Protection(uint64_t access) {
+  return access == 0 ? PROT_NONE : access == 1 ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
 std::string Failure(const char* what) { return std::string(what) + ": " + strerror(errno); }
 
 }  // namespace
@@ -29,19 +33,20 @@ Mappings::Mappings(int32_t client_pid) : client_pid_(client_pid) {
   if (path != nullptr && (exempt == nullptr || strcmp(exempt, "1") != 0)) oracle_path_ = path;
 }
 
-std::string Mappings::MapDevice(uint64_t address, uint64_t bytes, int fd, uint64_t offset) {
+std::string Mappings::MapDevice(uint64_t address, uint64_t bytes, int fd, uint64_t offset,
+                                uint64_t home) {
   struct stat info;
   if (fstat(fd, &info) != 0) return Failure("fstat");
   void* at = mmap(Pointer(address), bytes, PROT_NONE,
                   MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return Failure("map device memory");
   const std::lock_guard lock(mutex_);
-  device_[address] = {bytes, info.st_ino, PROT_NONE, {}};
+  device_[address] = {bytes, info.st_ino, PROT_NONE, home, {}};
   return {};
 }
 
 std::string Mappings::Protect(uint64_t address, uint64_t bytes, uint64_t access) {
-  const int protection = access == 0 ? PROT_NONE : access == 1 ? PROT_READ : PROT_READ | PROT_WRITE;
+  const int protection = Protection(access);
   const std::lock_guard lock(mutex_);
   if (mprotect(Pointer(address), bytes, protection) != 0) return Failure("mprotect");
   for (auto it = device_.lower_bound(address); it != device_.end(); ++it) {
@@ -83,6 +88,60 @@ std::string Mappings::UnmapHost(uint64_t client_address) {
   munmap(found->second.local, found->second.bytes);
   host_.erase(found);
   return {};
+}
+
+std::string Mappings::MapShadow(uint64_t address, uint64_t bytes, int fd, uint64_t offset,
+                                uint64_t home) {
+  void* at =
+      mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  if (at == MAP_FAILED) return Failure("map another context's memory");
+  const std::lock_guard lock(mutex_);
+  shadow_[address] = {bytes, home, static_cast<unsigned char*>(at)};
+  return {};
+}
+
+std::string Mappings::ProtectShadow(uint64_t address, uint64_t bytes, uint64_t access) {
+  const std::lock_guard lock(mutex_);
+  const auto* found = FindShadow(address);
+  if (found == nullptr) return "no such shadow";
+  unsigned char* at = found->second.local + (address - found->first);
+  return mprotect(at, bytes, Protection(access)) == 0 ? std::string() : Failure("mprotect");
+}
+
+std::string Mappings::UnmapShadow(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = shadow_.find(address);
+  if (found == shadow_.end()) return "no such shadow";
+  munmap(found->second.local, found->second.bytes);
+  shadow_.erase(found);
+  return {};
+}
+
+const std::pair<const uint64_t, Mappings::Shadow>* Mappings::FindShadow(uint64_t address) const {
+  const auto found = shadow_.upper_bound(address);
+  if (found == shadow_.begin()) return nullptr;
+  const auto& shadow = *std::prev(found);
+  return address - shadow.first < shadow.second.bytes ? &shadow : nullptr;
+}
+
+unsigned char* Mappings::ResolveForCopy(uint64_t address, uint64_t bytes) {
+  if (IsDeviceAddress(address)) {
+    const std::lock_guard lock(mutex_);
+    const auto* found = FindShadow(address);
+    if (found != nullptr && bytes <= found->second.bytes - (address - found->first)) {
+      return found->second.local + (address - found->first);
+    }
+  }
+  return Resolve(address, bytes);
+}
+
+uint64_t Mappings::HomeOf(uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  if (const auto* shadow = FindShadow(address)) return shadow->second.home;
+  const auto found = device_.upper_bound(address);
+  if (found == device_.begin()) return own_gpu();
+  const auto& device = *std::prev(found);
+  return address - device.first < device.second.bytes ? device.second.home : own_gpu();
 }
 
 bool Mappings::IsHost(uint64_t address) {

@@ -74,17 +74,20 @@ CUresult Runner::RunCopy(const Command& command) {
     const unsigned char* source;
     const Command* command;
   } call{(command.flags & kTargetStaged) != 0 ? Staged(c.target, target_bytes)
-                                              : mappings_->Resolve(c.target, target_bytes),
+                                              : mappings_->ResolveForCopy(c.target, target_bytes),
          (command.flags & kSourceStaged) != 0 ? Staged(c.source, source_bytes)
-                                              : mappings_->Resolve(c.source, source_bytes),
+                                              : mappings_->ResolveForCopy(c.source, source_bytes),
          &command};
   if (call.target == nullptr || call.source == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
   mappings_->ApplyOracle();
   const uint64_t rows = c.rows == 0 ? 1 : c.rows * c.layers;
   const Machine& machine = gpu_->machine();
   const bool inside = EngineOf(command) == Engine::kCompute;
-  Begin(command, inside ? machine.DeviceCopyNs(c.bytes * rows) : machine.CopyNs(c.bytes * rows),
-        {machine.least_share, inside ? 1.0 : 0.0});
+  const uint64_t bytes = c.bytes * rows;
+  const uint64_t ns = inside                 ? machine.DeviceCopyNs(bytes)
+                      : BetweenGpus(command) ? machine.PeerCopyNs(bytes)
+                                             : machine.CopyNs(bytes);
+  Begin(command, ns, {machine.least_share, inside ? 1.0 : 0.0});
   const CUresult result = RunGuarded(
       "copy",
       [](void* p) {

@@ -52,6 +52,8 @@ class Runner {
   };
   /// The engine that an operation which costs time runs on.
   Engine EngineOf(const Command& command);
+  /// Whether a copy goes from one GPU to another.
+  bool BetweenGpus(const Command& command);
   /// Whether the command may start beside what is under way.
   bool MayStart(const Command& command);
   bool InFlight(uint32_t stream) const;

@@ -15,7 +15,18 @@ Engine Runner::EngineOf(const Command& command) {
   const bool from_host =
       (command.flags & kSourceStaged) != 0 || mappings_->IsHost(command.copy.source);
   if (to_host) return Engine::kToHost;
-  return from_host ? Engine::kToDevice : Engine::kCompute;
+  if (from_host) return Engine::kToDevice;
+  // Over the link to another GPU: with the copy engine of that direction.
+  if (!BetweenGpus(command)) return Engine::kCompute;
+  return mappings_->HomeOf(command.copy.target) == mappings_->own_gpu() ? Engine::kToDevice
+                                                                        : Engine::kToHost;
+}
+
+bool Runner::BetweenGpus(const Command& command) {
+  constexpr unsigned kStaged = kTargetStaged | kSourceStaged;
+  return command.kind == CommandKind::kCopy && (command.flags & kStaged) == 0 &&
+         !mappings_->IsHost(command.copy.target) && !mappings_->IsHost(command.copy.source) &&
+         mappings_->HomeOf(command.copy.target) != mappings_->HomeOf(command.copy.source);
 }
 
 bool Runner::InFlight(uint32_t stream) const {

@@ -21,6 +21,7 @@ ControlRequest ForeignMemory::MapRequest(const Mappings::value_type& mapping) {
   request.a = mapping.first;
   request.b = Length(mapping.second);
   request.c = mapping.second.file_offset();
+  request.d = static_cast<uint64_t>(mapping.second.home.ordinal);
   return request;
 }
 
@@ -33,21 +34,23 @@ ControlRequest ForeignMemory::AllowRequest(const Mappings::value_type& mapping) 
   return request;
 }
 
-Payer ForeignMemory::PayerOf(Kind kind) const {
-  return {process_, kind == Kind::kExternalBuffer ? Family::kExternal : Family::kIpc};
+Payer ForeignMemory::PayerOf(const Mapping& mapping) {
+  return mapping.home.PayerFor(mapping.kind == Kind::kExternalBuffer ? Family::kExternal
+                                                                     : Family::kIpc);
 }
 
 CUresult ForeignMemory::Open(uint64_t* out, Kind kind, UniqueFd file, uint64_t offset,
                              uint64_t bytes) {
-  const Result<uint64_t> size = gpu_->ImportedBytes(file.get());
+  const std::optional<MemoryFile> found = FindMemoryFile(*devices_, file.get());
   struct stat info;
-  if (!size.ok() || bytes == 0 || offset > *size || bytes > *size - offset ||
+  if (!found || bytes == 0 || offset > found->bytes || bytes > found->bytes - offset ||
       fstat(file.get(), &info) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (kind == Kind::kIpcHandle) {
     for (auto& [page, mapping] : mappings_) {
-      if (mapping.kind == kind && mapping.inode == info.st_ino && mapping.offset == offset) {
+      if (mapping.kind == kind && mapping.inode == info.st_ino && mapping.offset == offset &&
+          mapping.home.gpu == found->home.gpu) {
         ++mapping.opened;
         *out = page + mapping.skip;
         return CUDA_SUCCESS;
@@ -55,9 +58,11 @@ CUresult ForeignMemory::Open(uint64_t* out, Kind kind, UniqueFd file, uint64_t o
     }
   }
   const uint64_t skip = offset % kPage;
-  Mapping mapping{kind, skip, bytes, offset, info.st_ino, 1, next_serial_++, std::move(file)};
+  GpuState* gpu = found->home.gpu;
+  Mapping mapping{kind,        found->home, skip,           bytes,          offset,
+                  info.st_ino, 1,           next_serial_++, std::move(file)};
   const uint64_t length = Length(mapping);
-  const std::optional<uint64_t> page = space_->Reserve(length, gpu_->machine().granularity);
+  const std::optional<uint64_t> page = space_->Reserve(length, gpu->machine().granularity);
   if (!page) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto made = mappings_.emplace(*page, std::move(mapping)).first;
   CUresult result = executors_->CallAll(MapRequest(*made), made->second.file.get());
@@ -67,7 +72,7 @@ CUresult ForeignMemory::Open(uint64_t* out, Kind kind, UniqueFd file, uint64_t o
     space_->Free(*page, length);
     return result;
   }
-  gpu_->CountRequested(static_cast<int64_t>(bytes), PayerOf(kind));
+  gpu->CountRequested(static_cast<int64_t>(bytes), PayerOf(made->second));
   *out = *page + skip;
   return CUDA_SUCCESS;
 }
@@ -84,7 +89,8 @@ CUresult ForeignMemory::Close(uint64_t address, Kind kind) {
   request.a = found->first;
   request.b = Length(found->second);
   const CUresult result = executors_->CallAll(request);
-  gpu_->CountRequested(-static_cast<int64_t>(found->second.bytes), PayerOf(kind));
+  found->second.home.gpu->CountRequested(-static_cast<int64_t>(found->second.bytes),
+                                         PayerOf(found->second));
   space_->Free(found->first, Length(found->second));
   mappings_.erase(found);
   return result;
@@ -97,7 +103,7 @@ std::optional<ForeignMemory::Range> ForeignMemory::Find(uint64_t address) const 
   const Mapping& mapping = found->second;
   const uint64_t start = found->first + mapping.skip;
   if (address < start || address - start >= mapping.bytes) return std::nullopt;
-  return Range{mapping.kind, start, mapping.bytes, mapping.serial};
+  return Range{mapping.kind, start, mapping.bytes, mapping.serial, mapping.home.ordinal};
 }
 
 CUresult ForeignMemory::Replay(ExecutorLink* link) const {

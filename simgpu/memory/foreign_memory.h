@@ -9,8 +9,8 @@
 #include "common/cuda/abi.h"
 #include "common/unique_fd.h"
 #include "simgpu/memory/address_space.h"
+#include "simgpu/memory/device_use.h"
 #include "simgpu/memory/executor_set.h"
-#include "simgpu/sharing/gpu_state.h"
 
 namespace sluice::simgpu {
 
@@ -21,10 +21,10 @@ class ForeignMemory {
  public:
   enum class Kind { kIpcHandle, kPoolPointer, kExternalBuffer };
 
-  ForeignMemory(GpuState* gpu, AddressSpace* space, ExecutorSet* executors, uint32_t process)
-      : gpu_(gpu), space_(space), executors_(executors), process_(process) {}
+  ForeignMemory(const DeviceUses* devices, AddressSpace* space, ExecutorSet* executors)
+      : devices_(devices), space_(space), executors_(executors) {}
 
-  /// Bytes [offset, offset + bytes) of a memory file of this GPU.
+  /// Bytes [offset, offset + bytes) of a memory file of one of the GPUs.
   CUresult Open(uint64_t* out, Kind kind, UniqueFd file, uint64_t offset, uint64_t bytes);
   /// `address` as Open gave it. Who opened the same IPC handle twice closes it twice.
   CUresult Close(uint64_t address, Kind kind);
@@ -34,6 +34,7 @@ class ForeignMemory {
     uint64_t address;
     uint64_t bytes;
     uint64_t serial;
+    int home;  // ordinal of the GPU that it lies on
   };
   std::optional<Range> Find(uint64_t address) const;
 
@@ -43,6 +44,7 @@ class ForeignMemory {
  private:
   struct Mapping {
     Kind kind;
+    DeviceUse home;
     uint64_t skip;   // from the start of the first page to the first byte
     uint64_t bytes;  // of the program's
     uint64_t offset;
@@ -57,12 +59,11 @@ class ForeignMemory {
   static uint64_t Length(const Mapping& mapping);
   static ControlRequest MapRequest(const Mappings::value_type& mapping);
   static ControlRequest AllowRequest(const Mappings::value_type& mapping);
-  Payer PayerOf(Kind kind) const;
+  static Payer PayerOf(const Mapping& mapping);
 
-  GpuState* gpu_;
+  const DeviceUses* devices_;
   AddressSpace* space_;
   ExecutorSet* executors_;
-  uint32_t process_;
   uint64_t next_serial_ = 1;
   Mappings mappings_;
 };

@@ -9,12 +9,14 @@
 namespace sluice::simgpu {
 namespace {
 
-ControlRequest Request(ControlOp op, uint64_t address, uint64_t bytes, uint64_t access = 0) {
+ControlRequest Request(ControlOp op, uint64_t address, uint64_t bytes, uint64_t access = 0,
+                       int home = 0) {
   ControlRequest request{};
   request.op = op;
   request.a = address;
   request.b = bytes;
   request.c = access;
+  request.d = static_cast<uint64_t>(home);
   return request;
 }
 
@@ -61,10 +63,10 @@ bool GraphMemory::Back(uint64_t address) {
     reserved_high_ = std::max(reserved_high_, reserved_);
   }
   const bool mapped =
-      executors_->CallAll(Request(ControlOp::kMapMemory, address, block.bytes), memory.get()) ==
-          CUDA_SUCCESS &&
-      executors_->CallAll(Request(ControlOp::kProtect, address, block.bytes,
-                                  CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) == CUDA_SUCCESS;
+      executors_->CallAll(Request(ControlOp::kMapMemory, address, block.bytes, 0, ordinal_),
+                          memory.get()) == CUDA_SUCCESS &&
+      executors_->CallOn(ordinal_, Request(ControlOp::kProtect, address, block.bytes,
+                                           CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) == CUDA_SUCCESS;
   block.memory = std::move(memory);
   used_ += block.bytes;
   used_high_ = std::max(used_high_, used_);
@@ -97,12 +99,13 @@ std::optional<GraphMemory::Block> GraphMemory::Find(uint64_t address) const {
   return Block{found->first, found->second.bytes, found->second.serial};
 }
 
-CUresult GraphMemory::Replay(ExecutorLink* link) const {
+CUresult GraphMemory::Replay(ExecutorLink* link, int ordinal) const {
   for (const auto& [address, block] : blocks_) {
     if (!block.memory.valid()) continue;
-    const auto mapped =
-        link->Call(Request(ControlOp::kMapMemory, address, block.bytes), block.memory.get());
+    const auto mapped = link->Call(
+        Request(ControlOp::kMapMemory, address, block.bytes, 0, ordinal_), block.memory.get());
     if (mapped.result != CUDA_SUCCESS) return static_cast<CUresult>(mapped.result);
+    if (ordinal != ordinal_) continue;
     const auto opened = link->Call(
         Request(ControlOp::kProtect, address, block.bytes, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
     if (opened.result != CUDA_SUCCESS) return static_cast<CUresult>(opened.result);

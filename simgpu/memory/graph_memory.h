@@ -8,18 +8,23 @@
 
 #include "common/unique_fd.h"
 #include "simgpu/memory/address_space.h"
+#include "simgpu/memory/device_use.h"
 #include "simgpu/memory/executor_set.h"
-#include "simgpu/sharing/gpu_state.h"
 
 namespace sluice::simgpu {
 
-/// What allocation nodes of graphs stand for: blocks whose addresses are fixed as long as they
-/// exist, while memory comes and goes behind them. Memory that no block needs is kept for the next
-/// one of the same size until it is asked back. The caller locks.
+/// What allocation nodes of graphs on one GPU stand for: blocks whose addresses are fixed as long
+/// as they exist, while memory comes and goes behind them. Memory that no block needs is kept for
+/// the next one of the same size until it is asked back. The caller locks.
 class GraphMemory {
  public:
-  GraphMemory(GpuState* gpu, AddressSpace* space, ExecutorSet* executors, uint32_t process)
-      : gpu_(gpu), space_(space), executors_(executors), payer_{process, Family::kGraph} {}
+  GraphMemory(const DeviceUse& home, AddressSpace* space, ExecutorSet* executors)
+      : gpu_(home.gpu),
+        ordinal_(home.ordinal),
+        space_(space),
+        executors_(executors),
+        payer_(home.PayerFor(Family::kGraph)),
+        next_serial_((static_cast<uint64_t>(home.ordinal) << 48) + 1) {}
 
   struct Block {
     uint64_t address = 0;
@@ -40,8 +45,8 @@ class GraphMemory {
   void DropKept();
   /// The block that `address` lies in.
   std::optional<Block> Find(uint64_t address) const;
-  /// Makes all present mappings in the executor of a new context.
-  CUresult Replay(ExecutorLink* link) const;
+  /// Makes all present mappings in the executor of a new context on GPU `ordinal`.
+  CUresult Replay(ExecutorLink* link, int ordinal) const;
 
   uint64_t used() const { return used_; }
   uint64_t reserved() const { return reserved_; }
@@ -57,12 +62,13 @@ class GraphMemory {
     UniqueFd memory;
   };
   GpuState* gpu_;
+  int ordinal_;
   AddressSpace* space_;
   ExecutorSet* executors_;
   Payer payer_;
   std::map<uint64_t, Entry> blocks_;        // by address
   std::multimap<uint64_t, UniqueFd> kept_;  // by size
-  uint64_t next_serial_ = 1;
+  uint64_t next_serial_;                    // none is another GPU's
   uint64_t used_ = 0;
   uint64_t reserved_ = 0;
   uint64_t used_high_ = 0;

@@ -87,18 +87,20 @@ CUresult HostMemory::Allocate(void** out, uint64_t bytes, unsigned flags,
   return PublishNew(out, std::move(fd), {Kind::kAllocated, 0, bytes, flags, owner, PageUp(bytes)});
 }
 
-CUresult HostMemory::AllocateManaged(void** out, uint64_t bytes, unsigned flags,
-                                     const ExecutorLink* owner) {
+CUresult HostMemory::AllocateManaged(void** out, const DeviceUse& home, uint64_t bytes,
+                                     unsigned flags, const ExecutorLink* owner) {
   const uint64_t rounded = PageUp(bytes);
   if (rounded < bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  Result<UniqueFd> file = gpu_->CreateMemory(rounded, ManagedPayer());
+  const Payer payer = home.PayerFor(Family::kManaged);
+  Result<UniqueFd> file = home.gpu->CreateMemory(rounded, payer);
   if (!file.ok()) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result =
-      PublishNew(out, std::move(*file), {Kind::kManaged, 0, bytes, flags, owner, rounded});
+  Range range{Kind::kManaged, 0, bytes, flags, owner, rounded};
+  range.home = home;
+  const CUresult result = PublishNew(out, std::move(*file), std::move(range));
   if (result == CUDA_SUCCESS) {
-    gpu_->CountRequested(static_cast<int64_t>(bytes), ManagedPayer());
+    home.gpu->CountRequested(static_cast<int64_t>(bytes), payer);
   } else {
-    gpu_->Uncharge(rounded, ManagedPayer());
+    home.gpu->Uncharge(rounded, payer);
   }
   return result;
 }
@@ -119,8 +121,10 @@ CUresult HostMemory::Unpublish(const Ranges::value_type& range) {
   const CUresult result = executors_->CallAll(request);
   if (range.second.kind != Kind::kRegistered) munmap(Pointer(range.first), range.second.bytes);
   if (range.second.kind == Kind::kManaged) {
-    gpu_->CountRequested(-static_cast<int64_t>(range.second.user_bytes), ManagedPayer());
-    gpu_->Uncharge(range.second.bytes, ManagedPayer());
+    const DeviceUse& home = range.second.home;
+    const Payer payer = home.PayerFor(Family::kManaged);
+    home.gpu->CountRequested(-static_cast<int64_t>(range.second.user_bytes), payer);
+    home.gpu->Uncharge(range.second.bytes, payer);
   }
   return result;
 }
@@ -160,8 +164,17 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes, unsigned flags,
                                                                  : CUDA_ERROR_INVALID_VALUE;
   }
   if (file->fd.valid()) {
-    return Publish(start, {Kind::kRegistered, user, bytes, flags, owner, length, file->offset,
-                           file->writable, 0, std::move(file->fd)});
+    return Publish(start, {Kind::kRegistered,
+                           user,
+                           bytes,
+                           flags,
+                           owner,
+                           length,
+                           file->offset,
+                           file->writable,
+                           0,
+                           std::move(file->fd),
+                           {}});
   }
   UniqueFd copy = NewFile(length);
   if (!copy.valid() || !WriteAll(copy.get(), start, length)) return CUDA_ERROR_INVALID_VALUE;
@@ -170,7 +183,8 @@ CUresult HostMemory::Register(void* pointer, uint64_t bytes, unsigned flags,
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   return Publish(
-      start, {Kind::kRegistered, user, bytes, flags, owner, length, 0, true, 0, std::move(copy)});
+      start,
+      {Kind::kRegistered, user, bytes, flags, owner, length, 0, true, 0, std::move(copy), {}});
 }
 
 CUresult HostMemory::Unregister(void* pointer) {

@@ -10,8 +10,8 @@
 
 #include "common/cuda/abi.h"
 #include "common/unique_fd.h"
+#include "simgpu/memory/device_use.h"
 #include "simgpu/memory/executor_set.h"
-#include "simgpu/sharing/gpu_state.h"
 
 namespace sluice::simgpu {
 
@@ -30,13 +30,13 @@ class HostMemory {
     const ExecutorLink* owner;  // compared, never followed
   };
 
-  HostMemory(GpuState* gpu, ExecutorSet* executors, uint32_t process)
-      : gpu_(gpu), executors_(executors), process_(process) {}
+  explicit HostMemory(ExecutorSet* executors) : executors_(executors) {}
 
   /// `owner`: the executor of the context in which it is made, and with which it goes.
   CUresult Allocate(void** out, uint64_t bytes, unsigned flags, const ExecutorLink* owner);
   CUresult Free(void* pointer);
-  CUresult AllocateManaged(void** out, uint64_t bytes, unsigned flags, const ExecutorLink* owner);
+  CUresult AllocateManaged(void** out, const DeviceUse& home, uint64_t bytes, unsigned flags,
+                           const ExecutorLink* owner);
   CUresult FreeManaged(void* pointer);
   /// Shared mappings are registered through their own file. Private memory is *replaced* in place
   /// by a shared mapping with the same contents, page by page around the range: no other thread may
@@ -64,6 +64,7 @@ class HostMemory {
     bool writable = true;
     uint64_t serial = 0;
     UniqueFd fd{};
+    DeviceUse home{};  // managed: where it lies
   };
   CUresult PublishNew(void** out, UniqueFd file, Range range);
   using Ranges = std::map<uint64_t, Range>;  // by page-aligned start
@@ -71,11 +72,7 @@ class HostMemory {
   Ranges::iterator FindUser(void* pointer, Kind kind);
   CUresult Unpublish(const Ranges::value_type& range);
 
-  Payer ManagedPayer() const { return {process_, Family::kManaged}; }
-
-  GpuState* gpu_;
   ExecutorSet* executors_;
-  uint32_t process_;
   uint64_t next_serial_ = 1;
   Ranges ranges_;
 };

@@ -9,11 +9,11 @@
 namespace sluice::simgpu {
 namespace {
 
-CUmemAllocationProp StandardProperties() {
+CUmemAllocationProp StandardProperties(int ordinal) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
   return prop;
 }
 
@@ -24,10 +24,10 @@ CUmemAllocationProp StandardProperties() {
 /// driver.
 struct VirtualMemory::Physical {
   ~Physical() {
-    if (fd.valid()) gpu->CountRequested(-static_cast<int64_t>(bytes), payer);
-    if (payer.family == Family::kVmm) gpu->Uncharge(bytes, payer);
+    if (fd.valid()) home.gpu->CountRequested(-static_cast<int64_t>(bytes), payer);
+    if (payer.family == Family::kVmm) home.gpu->Uncharge(bytes, payer);
   }
-  GpuState* gpu = nullptr;
+  DeviceUse home;
   Payer payer;  // kIpc: imported, and paid for elsewhere
   UniqueFd fd;
   uint64_t bytes = 0;
@@ -37,7 +37,7 @@ struct VirtualMemory::Physical {
 };
 
 CUmemGenericAllocationHandle VirtualMemory::Publish(std::shared_ptr<Physical> memory) {
-  gpu_->CountRequested(static_cast<int64_t>(memory->bytes), memory->payer);
+  memory->home.gpu->CountRequested(static_cast<int64_t>(memory->bytes), memory->payer);
   memory->handle = next_handle_++;
   memory->references = 1;
   const CUmemGenericAllocationHandle handle = memory->handle;
@@ -57,19 +57,21 @@ CUresult VirtualMemory::Create(CUmemGenericAllocationHandle* out, uint64_t bytes
       prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (prop.location.id != 0) return CUDA_ERROR_INVALID_DEVICE;
+  const auto ordinal = static_cast<size_t>(prop.location.id);
+  if (ordinal >= devices_->size()) return CUDA_ERROR_INVALID_DEVICE;
   if (prop.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
       prop.requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  const Payer payer{process_, Family::kVmm};
-  Result<UniqueFd> fd = gpu_->CreateMemory(bytes, payer);
+  const DeviceUse& home = (*devices_)[ordinal];
+  const Payer payer = home.PayerFor(Family::kVmm);
+  Result<UniqueFd> fd = home.gpu->CreateMemory(bytes, payer);
   if (!fd.ok()) {
     return fd.status().code() == StatusCode::kResourceExhausted ? CUDA_ERROR_OUT_OF_MEMORY
                                                                 : CUDA_ERROR_OPERATING_SYSTEM;
   }
   auto memory = std::make_shared<Physical>();
-  memory->gpu = gpu_;
+  memory->home = home;
   memory->payer = payer;
   memory->fd = std::move(*fd);
   memory->bytes = bytes;
@@ -114,10 +116,9 @@ CUresult VirtualMemory::Map(uint64_t address, uint64_t bytes, uint64_t offset,
   request.op = ControlOp::kMapMemory;
   request.a = address;
   request.b = bytes;
+  request.d = static_cast<uint64_t>(memory->home.ordinal);
   const CUresult result = executors_->CallAll(request, memory->fd.get());
-  if (result == CUDA_SUCCESS) {
-    mappings_[address] = {bytes, CU_MEM_ACCESS_FLAGS_PROT_NONE, memory};
-  }
+  if (result == CUDA_SUCCESS) mappings_[address] = {bytes, {}, memory};
   return result;
 }
 
@@ -142,26 +143,26 @@ CUresult VirtualMemory::Unmap(uint64_t address, uint64_t bytes) {
   return result;
 }
 
-CUresult VirtualMemory::SetAccess(uint64_t address, uint64_t bytes, unsigned flags) {
+CUresult VirtualMemory::SetAccess(uint64_t address, uint64_t bytes, int ordinal, unsigned flags) {
   if (!Covered(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   ControlRequest request{};
   request.op = ControlOp::kProtect;
   request.a = address;
   request.b = bytes;
   request.c = flags;
-  const CUresult result = executors_->CallAll(request);
+  const CUresult result = executors_->CallOn(ordinal, request);
   if (result != CUDA_SUCCESS) return result;
   for (auto it = mappings_.find(address); it != mappings_.end() && it->first < address + bytes;
        ++it) {
-    it->second.access = flags;
+    it->second.access[static_cast<size_t>(ordinal)] = static_cast<uint8_t>(flags);
   }
   return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::GetAccess(unsigned long long* flags, uint64_t address) const {
+CUresult VirtualMemory::GetAccess(unsigned long long* flags, uint64_t address, int ordinal) const {
   const std::optional<Range> range = Find(address);
   if (!range) return CUDA_ERROR_INVALID_VALUE;
-  *flags = mappings_.at(range->address).access;
+  *flags = mappings_.at(range->address).access[static_cast<size_t>(ordinal)];
   return CUDA_SUCCESS;
 }
 
@@ -177,15 +178,15 @@ CUresult VirtualMemory::Export(int* fd, CUmemGenericAllocationHandle handle) con
 }
 
 CUresult VirtualMemory::Import(CUmemGenericAllocationHandle* out, int fd) {
-  const Result<uint64_t> bytes = gpu_->ImportedBytes(fd);
-  if (!bytes.ok() || *bytes == 0 || !Aligned(*bytes)) return CUDA_ERROR_INVALID_VALUE;
+  const std::optional<MemoryFile> file = FindMemoryFile(*devices_, fd);
+  if (!file || file->bytes == 0 || !Aligned(file->bytes)) return CUDA_ERROR_INVALID_VALUE;
   auto memory = std::make_shared<Physical>();
-  memory->gpu = gpu_;
-  memory->payer = {process_, Family::kIpc};
+  memory->home = file->home;
+  memory->payer = file->home.PayerFor(Family::kIpc);
   memory->fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!memory->fd.valid()) return CUDA_ERROR_OPERATING_SYSTEM;
-  memory->bytes = *bytes;
-  memory->prop = StandardProperties();
+  memory->bytes = file->bytes;
+  memory->prop = StandardProperties(file->home.ordinal);
   *out = Publish(std::move(memory));
   return CUDA_SUCCESS;
 }
@@ -209,19 +210,22 @@ std::optional<VirtualMemory::Range> VirtualMemory::Find(uint64_t address) const 
   if (found == mappings_.begin()) return std::nullopt;
   --found;
   if (address - found->first >= found->second.bytes) return std::nullopt;
-  return Range{found->first, found->second.bytes, found->second.memory->handle};
+  const Physical& memory = *found->second.memory;
+  return Range{found->first, found->second.bytes, memory.handle, memory.home.ordinal};
 }
 
-CUresult VirtualMemory::Replay(ExecutorLink* link) const {
+CUresult VirtualMemory::Replay(ExecutorLink* link, int ordinal) const {
   for (const auto& [address, mapping] : mappings_) {
     ControlRequest request{};
     request.op = ControlOp::kMapMemory;
     request.a = address;
     request.b = mapping.bytes;
+    request.d = static_cast<uint64_t>(mapping.memory->home.ordinal);
+    const unsigned access = mapping.access[static_cast<size_t>(ordinal)];
     ControlReply reply = link->Call(request, mapping.memory->fd.get());
-    if (reply.result == CUDA_SUCCESS && mapping.access != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+    if (reply.result == CUDA_SUCCESS && access != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
       request.op = ControlOp::kProtect;
-      request.c = mapping.access;
+      request.c = access;
       reply = link->Call(request);
     }
     if (reply.result != CUDA_SUCCESS) return static_cast<CUresult>(reply.result);

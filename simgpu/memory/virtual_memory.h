@@ -10,8 +10,8 @@
 #include "common/cuda/abi.h"
 #include "common/unique_fd.h"
 #include "simgpu/memory/address_space.h"
+#include "simgpu/memory/device_use.h"
 #include "simgpu/memory/executor_set.h"
-#include "simgpu/sharing/gpu_state.h"
 
 namespace sluice::simgpu {
 
@@ -20,8 +20,8 @@ namespace sluice::simgpu {
 /// caller locks.
 class VirtualMemory {
  public:
-  VirtualMemory(GpuState* gpu, AddressSpace* space, ExecutorSet* executors, uint32_t process)
-      : gpu_(gpu), space_(space), executors_(executors), process_(process) {}
+  VirtualMemory(const DeviceUses* devices, AddressSpace* space, ExecutorSet* executors)
+      : devices_(devices), space_(space), executors_(executors) {}
 
   CUresult Create(CUmemGenericAllocationHandle* out, uint64_t bytes,
                   const CUmemAllocationProp& prop);
@@ -30,8 +30,9 @@ class VirtualMemory {
   CUresult Map(uint64_t address, uint64_t bytes, uint64_t offset,
                CUmemGenericAllocationHandle handle);
   CUresult Unmap(uint64_t address, uint64_t bytes);
-  CUresult SetAccess(uint64_t address, uint64_t bytes, unsigned flags);
-  CUresult GetAccess(unsigned long long* flags, uint64_t address) const;
+  /// For one GPU, which exists.
+  CUresult SetAccess(uint64_t address, uint64_t bytes, int ordinal, unsigned flags);
+  CUresult GetAccess(unsigned long long* flags, uint64_t address, int ordinal) const;
   CUresult Export(int* fd, CUmemGenericAllocationHandle handle) const;
   CUresult Import(CUmemGenericAllocationHandle* out, int fd);
   CUresult Properties(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) const;
@@ -42,31 +43,33 @@ class VirtualMemory {
     uint64_t address = 0;
     uint64_t bytes = 0;
     uint64_t serial = 0;  // of the memory behind it
+    int home = 0;         // ordinal of the GPU that it lies on
   };
   std::optional<Range> Find(uint64_t address) const;
 
-  /// Makes all present mappings in the executor of a new context.
-  CUresult Replay(ExecutorLink* link) const;
+  /// Makes all present mappings in the executor of a new context on GPU `ordinal`.
+  CUresult Replay(ExecutorLink* link, int ordinal) const;
 
  private:
   struct Physical;
   struct Mapping {
     uint64_t bytes;
-    unsigned access;
+    DeviceAccess access;
     std::shared_ptr<Physical> memory;
   };
   using Mappings = std::map<uint64_t, Mapping>;
 
-  bool Aligned(uint64_t value) const { return value % gpu_->machine().granularity == 0; }
+  bool Aligned(uint64_t value) const {
+    return value % devices_->front().gpu->machine().granularity == 0;
+  }
   CUmemGenericAllocationHandle Publish(std::shared_ptr<Physical> memory);
   std::shared_ptr<Physical> Get(CUmemGenericAllocationHandle handle) const;
   /// Whether mappings cover [address, address + bytes) exactly.
   bool Covered(uint64_t address, uint64_t bytes) const;
 
-  GpuState* gpu_;
+  const DeviceUses* devices_;
   AddressSpace* space_;
   ExecutorSet* executors_;
-  uint32_t process_;
   uint64_t next_handle_ = 0x1000;
   std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles_;
   Mappings mappings_;

@@ -1,44 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "common/cuda/nvml_abi.h"
 #include "simgpu/sharing/futex.h"
-#include "simgpu/sharing/gpu_state.h"
+#include "simgpu/sharing/gpu_folders.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): few names, C interface
 
 struct nvmlEventSet_st {
-  bool watches = false;
-  uint64_t seen = 0;  // errors of the state page that were told, or happened before
+  /// By GPU: errors of its state page that were told, or happened before. Nothing: not watched.
+  std::array<std::optional<uint64_t>, kMaxGpus> seen;
 };
 
 namespace {
 
 std::mutex g_mutex;
 std::vector<std::unique_ptr<nvmlEventSet_st>> g_sets;
-std::unique_ptr<GpuState> g_gpu;
+std::vector<std::unique_ptr<GpuState>> g_gpus;  // all: CUDA_VISIBLE_DEVICES hides none from NVML
 int g_users = 0;
 
-nvmlDevice_t Handle() { return reinterpret_cast<nvmlDevice_t>(g_gpu.get()); }
+nvmlDevice_t Handle(size_t index) { return reinterpret_cast<nvmlDevice_t>(g_gpus[index].get()); }
 
 /// Holds the lock; `result` says whether the call can go on.
 struct Call {
   explicit Call(nvmlDevice_t device) : lock(g_mutex) {
-    if (g_gpu == nullptr) {
-      result = NVML_ERROR_UNINITIALIZED;
-    } else if (device != Handle()) {
-      result = NVML_ERROR_INVALID_ARGUMENT;
+    result = g_gpus.empty() ? NVML_ERROR_UNINITIALIZED : NVML_ERROR_INVALID_ARGUMENT;
+    for (size_t i = 0; i < g_gpus.size(); ++i) {
+      if (device != Handle(i)) continue;
+      gpu = g_gpus[i].get();
+      index = static_cast<uint32_t>(i);
+      result = NVML_SUCCESS;
     }
   }
   std::lock_guard<std::mutex> lock;
+  GpuState* gpu = nullptr;
+  uint32_t index = 0;
   nvmlReturn_t result = NVML_SUCCESS;
 };
+
+/// As nvmlDeviceGetPciInfo writes it.
+std::string BusId(uint32_t index) {
+  char text[32];
+  snprintf(text, sizeof text, "%08X:%02X:%02X.0", 0u, PciBus(index), 0u);
+  return text;
+}
 
 nvmlReturn_t CopyText(const std::string& text, char* out, unsigned length) {
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
@@ -47,15 +60,17 @@ nvmlReturn_t CopyText(const std::string& text, char* out, unsigned length) {
   return NVML_SUCCESS;
 }
 
+constexpr uint64_t kLookAgainNs = 10'000'000;
+
 struct Running {
   unsigned pid;
   unsigned long long bytes;
 };
 
 /// One row per program with at least one living executor.
-std::vector<Running> ListRunning() {
-  g_gpu->Reap();
-  StatePage* page = g_gpu->page();
+std::vector<Running> ListRunning(GpuState* gpu) {
+  gpu->Reap();
+  StatePage* page = gpu->page();
   const StateLock lock(page);
   std::vector<Running> rows;
   for (const ExecutorEntry& e : page->executor) {
@@ -76,13 +91,14 @@ bool KnownSet(nvmlEventSet_t set) {
   return false;
 }
 
-/// The oldest error that the set has not told yet. With the lock held.
-bool NextXid(nvmlEventSet_t set, unsigned long long* code) {
-  const StatePage* page = g_gpu->page();
-  const StateLock lock(g_gpu->page());
-  if (!set->watches || set->seen == page->xids) return false;
-  set->seen = std::max(set->seen, page->xids - std::min<uint64_t>(page->xids, kKeptXids));
-  *code = page->xid[set->seen++ % kKeptXids].code;
+/// The oldest error of a GPU that the set has not told yet. With the lock held.
+bool NextXid(nvmlEventSet_t set, size_t index, unsigned long long* code) {
+  const StatePage* page = g_gpus[index]->page();
+  const StateLock lock(g_gpus[index]->page());
+  std::optional<uint64_t>& seen = set->seen[index];
+  if (!seen || *seen == page->xids) return false;
+  *seen = std::max(*seen, page->xids - std::min<uint64_t>(page->xids, kKeptXids));
+  *code = page->xid[(*seen)++ % kKeptXids].code;
   return true;
 }
 
@@ -102,9 +118,9 @@ nvmlReturn_t ListProcesses(nvmlDevice_t device, List list, unsigned* count, Info
   const Call call(device);
   if (call.result != NVML_SUCCESS) return call.result;
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const bool mps = g_gpu->machine().sharing == sluice::Sharing::kMps;
+  const bool mps = call.gpu->machine().sharing == sluice::Sharing::kMps;
   std::vector<Running> rows;
-  if (mps == (list == List::kMps)) rows = ListRunning();
+  if (mps == (list == List::kMps)) rows = ListRunning(call.gpu);
   const unsigned room = *count;
   *count = static_cast<unsigned>(rows.size());
   if (rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -121,15 +137,15 @@ nvmlReturn_t ListProcesses(nvmlDevice_t device, List list, unsigned* count, Info
 
 nvmlReturn_t nvmlInit_v2(void) {
   const std::lock_guard lock(g_mutex);
-  if (g_gpu == nullptr) {
+  if (g_gpus.empty()) {
     const char* dir = getenv("SLUICE_SIMGPU");
     if (dir == nullptr || *dir == 0) return NVML_ERROR_DRIVER_NOT_LOADED;
-    auto gpu = GpuState::Open(dir);
-    if (!gpu.ok()) {
-      fprintf(stderr, "simulated GPU: %s\n", gpu.status().message().c_str());
+    auto gpus = OpenGpus(dir);
+    if (!gpus.ok()) {
+      fprintf(stderr, "simulated GPU: %s\n", gpus.status().message().c_str());
       return NVML_ERROR_DRIVER_NOT_LOADED;
     }
-    g_gpu = std::move(*gpu);
+    g_gpus = std::move(*gpus);
   }
   ++g_users;
   return NVML_SUCCESS;
@@ -138,7 +154,7 @@ nvmlReturn_t nvmlInit_v2(void) {
 nvmlReturn_t nvmlShutdown(void) {
   const std::lock_guard lock(g_mutex);
   if (g_users == 0) return NVML_ERROR_UNINITIALIZED;
-  if (--g_users == 0) g_gpu.reset();
+  if (--g_users == 0) g_gpus.clear();
   return NVML_SUCCESS;
 }
 
@@ -169,44 +185,84 @@ const char* nvmlErrorString(nvmlReturn_t result) {
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
   const std::lock_guard lock(g_mutex);
-  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  *count = 1;
+  *count = static_cast<unsigned>(g_gpus.size());
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
   const std::lock_guard lock(g_mutex);
-  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
-  if (device == nullptr || index != 0) return NVML_ERROR_INVALID_ARGUMENT;
-  *device = Handle();
+  if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
+  if (device == nullptr || index >= g_gpus.size()) return NVML_ERROR_INVALID_ARGUMENT;
+  *device = Handle(index);
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
   const std::lock_guard lock(g_mutex);
-  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
   if (device == nullptr || uuid == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  if (g_gpu->UuidText() != uuid) return NVML_ERROR_NOT_FOUND;
-  *device = Handle();
+  for (size_t i = 0; i < g_gpus.size(); ++i) {
+    if (g_gpus[i]->UuidText() != uuid) continue;
+    *device = Handle(i);
+    return NVML_SUCCESS;
+  }
+  return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* device) {
+  const std::lock_guard lock(g_mutex);
+  if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
+  if (device == nullptr || id == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned slot = 0;
+  if (sscanf(id, "%x:%x:%x", &domain, &bus, &slot) != 3) return NVML_ERROR_INVALID_ARGUMENT;
+  for (uint32_t i = 0; i < g_gpus.size(); ++i) {
+    if (domain != 0 || bus != PciBus(i) || slot != 0) continue;
+    *device = Handle(i);
+    return NVML_SUCCESS;
+  }
+  return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* info) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (info == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *info = {};
+  info->bus = PciBus(call.index);
+  const std::string id = BusId(call.index);
+  snprintf(info->busId, sizeof info->busId, "%s", id.c_str());
+  snprintf(info->busIdLegacy, sizeof info->busIdLegacy, "%s", id.c_str() + 4);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* index) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (index == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *index = call.index;
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length) {
   const Call call(device);
-  return call.result != NVML_SUCCESS ? call.result : CopyText(g_gpu->UuidText(), uuid, length);
+  return call.result != NVML_SUCCESS ? call.result : CopyText(call.gpu->UuidText(), uuid, length);
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length) {
   const Call call(device);
-  return call.result != NVML_SUCCESS ? call.result : CopyText(g_gpu->machine().name, name, length);
+  return call.result != NVML_SUCCESS ? call.result
+                                     : CopyText(call.gpu->machine().name, name, length);
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
   const Call call(device);
   if (call.result != NVML_SUCCESS) return call.result;
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const GpuState::Memory now = g_gpu->MemoryNow();
+  const GpuState::Memory now = call.gpu->MemoryNow();
   *memory = {now.total, now.free, now.total - now.free};
   return NVML_SUCCESS;
 }
@@ -216,7 +272,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
   if (call.result != NVML_SUCCESS) return call.result;
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (memory->version != kNvmlMemoryV2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  const GpuState::Memory now = g_gpu->MemoryNow();
+  const GpuState::Memory now = call.gpu->MemoryNow();
   *memory = {kNvmlMemoryV2, now.total, 0, now.free, now.total - now.free};
   return NVML_SUCCESS;
 }
@@ -267,7 +323,7 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* 
   const Call call(device);
   if (call.result != NVML_SUCCESS) return call.result;
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const unsigned long long total = g_gpu->page()->capacity;
+  const unsigned long long total = call.gpu->page()->capacity;
   *memory = {total, total, 0};
   return NVML_SUCCESS;
 }
@@ -282,7 +338,7 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set) {
   const std::lock_guard lock(g_mutex);
-  if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
   if (set == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   g_sets.push_back(std::make_unique<nvmlEventSet_st>());
   *set = g_sets.back().get();
@@ -302,9 +358,8 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ty
   if (call.result != NVML_SUCCESS) return call.result;
   if (!KnownSet(set)) return NVML_ERROR_INVALID_ARGUMENT;
   if (types != nvmlEventTypeXidCriticalError) return NVML_ERROR_NOT_SUPPORTED;
-  const StateLock lock(g_gpu->page());
-  set->watches = true;
-  set->seen = g_gpu->page()->xids;
+  const StateLock lock(call.gpu->page());
+  set->seen[call.index] = call.gpu->page()->xids;
   return NVML_SUCCESS;
 }
 
@@ -315,14 +370,20 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_v2_t* data,
   for (;;) {
     std::atomic<uint32_t>* bell = nullptr;
     uint32_t rung = 0;
+    size_t watched = 0;
     {
       const std::lock_guard lock(g_mutex);
-      if (g_gpu == nullptr) return NVML_ERROR_UNINITIALIZED;
+      if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
       if (!KnownSet(set)) return NVML_ERROR_INVALID_ARGUMENT;
-      bell = &g_gpu->page()->xid_bell;
+      bell = &g_gpus.front()->page()->xid_bell;
       rung = bell->load();
-      if (NextXid(set, &data->eventData)) {
-        data->device = Handle();
+      for (size_t i = 0; i < g_gpus.size(); ++i) {
+        if (!set->seen[i]) continue;
+        ++watched;
+        bell = &g_gpus[i]->page()->xid_bell;
+        rung = bell->load();
+        if (!NextXid(set, i, &data->eventData)) continue;
+        data->device = Handle(i);
         data->eventType = nvmlEventTypeXidCriticalError;
         data->gpuInstanceId = data->computeInstanceId = UINT32_MAX;  // no MIG
         return NVML_SUCCESS;
@@ -330,7 +391,8 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_v2_t* data,
     }
     const uint64_t now = MonotonicNs();
     if (now >= end) return NVML_ERROR_TIMEOUT;
-    FutexWait(bell, rung, end - now);
+    // One of several bells wakes nobody: look at the others again soon.
+    FutexWait(bell, rung, watched > 1 ? std::min(end - now, kLookAgainNs) : end - now);
   }
 }
 

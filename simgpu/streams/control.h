@@ -9,8 +9,9 @@ namespace sluice::simgpu {
 /// Synchronous requests of a context to its executor, on a seqpacket socket; one reply each. They
 /// do not wait for queued operations.
 enum class ControlOp : uint32_t {
-  kStart,         // first request; reply: b: the executor's pid
-  kMapMemory,     // fd, a: device address, b: bytes, c: file offset; no access until kProtect
+  kStart,         // first request, a: number of its GPU in the client; reply: b: the executor's pid
+  kMapMemory,     // fd, a: device address, b: bytes, c: file offset, d: number of the GPU that the
+                  // memory lies on; no access until kProtect
   kProtect,       // a: device address, b: bytes, c: CUmemAccess_flags
   kUnmapMemory,   // a: device address, b: bytes
   kMapHost,       // fd, a: host address in the client, b: bytes, c: file offset, d: writable
@@ -19,6 +20,9 @@ enum class ControlOp : uint32_t {
   kUnloadModule,  // a: module
   kGetFunction,   // a: module, text: name -> a: function, b: parameters, sizes
   kMapPeer,       // fd: another context's channel -> a: its number
+  kMapShadow,     // as kMapMemory, where copies alone look; no access until kProtectShadow
+  kProtectShadow,  // as kProtect
+  kUnmapShadow,    // a: device address with which it was mapped
 };
 
 inline constexpr uint32_t kMaxParams = 256;

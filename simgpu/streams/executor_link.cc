@@ -93,7 +93,8 @@ int StartDetached(const Spawn& spawn) {
 
 }  // namespace
 
-Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, uint32_t process) {
+Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, uint32_t process,
+                                                          int ordinal) {
   std::unique_ptr<ExecutorLink> link(new ExecutorLink);
   {
     int pair[2];
@@ -131,6 +132,7 @@ Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, u
   }
   ControlRequest start{};
   start.op = ControlOp::kStart;
+  start.a = static_cast<uint64_t>(ordinal);
   const ControlReply hello = link->Call(start);
   if (hello.result == CUDA_ERROR_OUT_OF_MEMORY) {
     return Status(StatusCode::kResourceExhausted, "no memory for a context");

@@ -17,8 +17,10 @@ namespace sluice::simgpu {
 /// A context's end of its executor: the process, the shared channel and the control socket.
 class ExecutorLink {
  public:
-  /// Starts `simgpu-executor` from the folder of this library.
-  static Result<std::unique_ptr<ExecutorLink>> Start(const GpuState& gpu, uint32_t process);
+  /// Starts `simgpu-executor` from the folder of this library. The client knows the GPU as number
+  /// `ordinal`.
+  static Result<std::unique_ptr<ExecutorLink>> Start(const GpuState& gpu, uint32_t process,
+                                                     int ordinal);
   /// Ends the executor and waits until its memory is free.
   ~ExecutorLink();
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -64,6 +65,26 @@ TEST_F(Control, GoesUpAndDown) {
   EXPECT_NE(access(dir_.c_str(), F_OK), 0);
 }
 
+TEST_F(Control, SeveralGpusGoUpAndDownTogether) {
+  Expect("up " + dir_ + " --gpus 3 --memory 8MiB", 0, "");
+  Expect("stats " + dir_, 0, "GPU 2\nmemory ");
+  const Outcome all = RunCommand(kCtl + " stats " + dir_ + " --json");
+  EXPECT_EQ(std::count(all.text.begin(), all.text.end(), '\n'), 3) << all.text;  // a line each
+  Expect("inject " + dir_ + " cuInit=1ms --gpu 2", 0, "");
+  for (const char* gpu : {"0", "1", "2"}) {
+    const std::string one = " --gpu " + std::string(gpu);
+    Expect("stats " + dir_ + " --json" + one, 0, "{\"device_clock_ns\"");
+    const bool injected =
+        RunCommand(kCtl + " stats " + dir_ + one).text.find("cuInit") != std::string::npos;
+    EXPECT_EQ(injected, one.back() == '2') << gpu;
+  }
+  Expect("xid " + dir_ + " 79 --gpu 1", 0, "");
+  Expect("stats " + dir_ + " --gpu 3", 2, "has 3 GPU(s), numbered from 0");
+  Expect("up " + dir_ + " --memory 8MiB", 1, "already");
+  Expect("down " + dir_, 0, "");
+  EXPECT_NE(access(dir_.c_str(), F_OK), 0);
+}
+
 TEST_F(Control, NamesWhatIsWrong) {
   Expect("", 2, "simgpu-ctl up DIR");
   Expect("fly " + dir_, 2, "allowed are up, stats, xid, inject, machine, down, run");
@@ -72,6 +93,12 @@ TEST_F(Control, NamesWhatIsWrong) {
   Expect("up " + dir_ + " --memory lots", 2, "--memory");
   Expect("up " + dir_ + " --memory 8MiB --colour red", 2, "--colour");
   Expect("stats", 2, "DIR");
+  Expect("up " + dir_ + " --memory 8MiB --gpus 9", 2,
+         "--gpus '9': allowed is a number from 1 to 8");
+  Expect("up " + dir_ + " --memory 8MiB --gpus two", 2, "--gpus 'two'");
+  Expect("run --memory 8MiB --gpus", 2, "--gpus needs a value");
+  Expect("stats " + dir_ + " --gpu -1", 2, "--gpu '-1': allowed is a number from 0 to 7");
+  Expect("down " + dir_ + " --gpu 1", 2, "unexpected argument '--gpu'");
   Expect("stats " + dir_, 1, "simgpu-ctl up");
   Expect("run --memory 8MiB", 2, "--");
   Expect("run --memory 8MiB -- /no/such/program", 127, "/no/such/program");
@@ -112,6 +139,11 @@ TEST_F(Control, WithoutAGpuThereIsNoDevice) {
   EXPECT_NE(wrong.text.find("cuInit=100"), std::string::npos) << wrong.text;
   EXPECT_NE(wrong.text.find("no simulated GPU"), std::string::npos) << wrong.text;
   std::ofstream(folder_ + "/state") << "not a state page";
+  // Nor where the environment hides it.
+  const Outcome hidden =
+      RunCommand("CUDA_VISIBLE_DEVICES=-1 " + std::string(self) + " --role=init");
+  EXPECT_NE(hidden.text.find("cuInit=100"), std::string::npos) << hidden.text;
+  EXPECT_NE(hidden.text.find("CUDA_VISIBLE_DEVICES leaves none"), std::string::npos) << hidden.text;
   const Outcome garbage = RunCommand("SLUICE_SIMGPU=" + folder_ + " " + self + " --role=init");
   EXPECT_NE(garbage.text.find("cuInit=100"), std::string::npos) << garbage.text;
 }
