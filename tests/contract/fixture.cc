@@ -27,8 +27,9 @@ constexpr int kPatienceMs = 10'000;
 constexpr int kRoleIn = 11;
 constexpr int kRoleOut = 12;
 
-/// Of the simulated GPU.
+/// Of the simulated GPU, and how many there are.
 const char* g_memory = "64MiB";
+const char* g_gpus = "1";
 
 std::map<std::string, int (*)()>& Roles() {
   static auto* roles = new std::map<std::string, int (*)()>;
@@ -58,6 +59,11 @@ bool OwnKernels() { return getenv("SLUICE_CONTRACT_IMAGE") == nullptr; }
 
 bool NeedGpuMemory(const char* size) {
   g_memory = size;
+  return true;
+}
+
+bool NeedGpus(const char* count) {
+  g_gpus = count;
   return true;
 }
 
@@ -220,10 +226,10 @@ bool AddRole(const char* role, int (*function)()) {
 
 namespace {
 
-std::string StatsText() {
+std::string StatsText(int gpu) {
   OnlySimulated("it reads the counters of simgpu-ctl");
-  const std::string command =
-      std::string(SLUICE_SIMGPU_CTL) + " stats " + getenv("SLUICE_SIMGPU") + " --json";
+  const std::string command = std::string(SLUICE_SIMGPU_CTL) + " stats " + getenv("SLUICE_SIMGPU") +
+                              " --json --gpu " + std::to_string(gpu);
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   char buffer[4096];
@@ -242,13 +248,13 @@ uint64_t NumberAfter(const std::string& text, const std::string& key, size_t* at
 
 }  // namespace
 
-uint64_t Stat(const std::string& key) {
+uint64_t Stat(const std::string& key, int gpu) {
   size_t at = 0;
-  return NumberAfter(StatsText(), key, &at);
+  return NumberAfter(StatsText(gpu), key, &at);
 }
 
 Counted CountedBytes(const std::string& family, int pid) {
-  const std::string text = StatsText();
+  const std::string text = StatsText(0);
   size_t at = text.find("\"pid\": " + std::to_string(pid == 0 ? getpid() : pid) + ",");
   EXPECT_NE(at, std::string::npos) << text;
   if (at == std::string::npos) return {};
@@ -274,8 +280,8 @@ int main(int argc, char** argv) {
   using namespace sluice::contract;
   if (!RealDriver() && getenv("SLUICE_SIMGPU") == nullptr) {
     std::vector<char*> command;
-    for (const char* word :
-         {SLUICE_SIMGPU_CTL, "run", "--memory", g_memory, "--machine", MachineFile(), "--"}) {
+    for (const char* word : {SLUICE_SIMGPU_CTL, "run", "--gpus", g_gpus, "--memory", g_memory,
+                             "--machine", MachineFile(), "--"}) {
       command.push_back(const_cast<char*>(word));
     }
     command.insert(command.end(), argv, argv + argc);

@@ -95,8 +95,11 @@ bool AddRole(const char* role, int (*function)());
 /// `const bool kX = NeedGpuMemory("192MiB");`: the size of the simulated GPU, if not 64 MiB.
 bool NeedGpuMemory(const char* size);
 
+/// `const bool kX = NeedGpus("2");`: how many simulated GPUs, if not one.
+bool NeedGpus(const char* count);
+
 /// The numbers of `simgpu-ctl stats --json`. On a real driver they end the test as skipped.
-uint64_t Stat(const std::string& key);
+uint64_t Stat(const std::string& key, int gpu = 0);
 
 /// What simgpu-ctl counts for this process (or another) and one family of memory.
 struct Counted {
