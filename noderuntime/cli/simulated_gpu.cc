@@ -29,9 +29,10 @@ Result<std::string> Control(const Layout& layout, std::vector<std::string> argum
 }  // namespace
 
 Result<SimulatedGpu> SimulatedGpu::Up(const Layout& layout, const std::string& dir,
-                                      uint64_t memory_bytes, const std::string& machine_file) {
-  const auto up = Control(
-      layout, {"up", dir, "--memory", std::to_string(memory_bytes), "--machine", machine_file});
+                                      uint64_t memory_bytes, const std::string& machine_file,
+                                      unsigned gpus) {
+  const auto up = Control(layout, {"up", dir, "--gpus", std::to_string(gpus), "--memory",
+                                   std::to_string(memory_bytes), "--machine", machine_file});
   if (!up.ok()) return up.status();
   return SimulatedGpu(layout, dir);
 }
@@ -50,8 +51,8 @@ Environment SimulatedGpu::Select(Environment environment) const {
   return environment;
 }
 
-Result<GpuStats> SimulatedGpu::Stats() const {
-  const auto text = Control(layout_, {"stats", dir_, "--gpu", "0", "--json"});
+Result<GpuStats> SimulatedGpu::Stats(unsigned gpu) const {
+  const auto text = Control(layout_, {"stats", dir_, "--gpu", std::to_string(gpu), "--json"});
   if (!text.ok()) return text.status();
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   uint64_t busy_ns = 0;

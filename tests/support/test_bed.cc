@@ -50,7 +50,8 @@ TestBed::TestBed(const BedOptions& options)
   }
   const uint64_t memory = Must(ParseBytes(options.gpu_memory, "gpu_memory"), "test bed");
   gpu_.emplace(
-      Must(cli::SimulatedGpu::Up(layout_, work_.File("gpu"), memory, machine), "simulated GPU"));
+      Must(cli::SimulatedGpu::Up(layout_, work_.File("gpu"), memory, machine, options.gpus),
+           "simulated GPU"));
   const ::sluice::Status made = cli::MakeRuntimeDir(runtime_dir());
   if (!made.ok()) throw std::runtime_error(made.message());
   if (!options.keeper_dies.empty()) {
@@ -136,7 +137,9 @@ nlohmann::json TestBed::Status() const {
   return nlohmann::json::parse(Must(client.FetchStatus(), "status"));
 }
 
-cli::GpuStats TestBed::GpuStats() const { return Must(gpu_->Stats(), "simulated GPU"); }
+cli::GpuStats TestBed::GpuStats(unsigned gpu) const {
+  return Must(gpu_->Stats(gpu), "simulated GPU");
+}
 
 void TestBed::StopDaemon() {
   const ::sluice::Status stopped = daemon_->Stop();

@@ -24,6 +24,7 @@ std::string Program(const std::string& variable);
 
 struct BedOptions {
   std::string gpu_memory = "64MiB";
+  unsigned gpus = 1;  // that many alike; the daemon manages the first
   /// The text of a machine file, or its path when it begins with '/'; empty: the defaults.
   std::string machine;
   std::string pool = "48MiB";
@@ -76,7 +77,7 @@ class TestBed {
   EventLog& log() { return *logs_.back(); }
   /// Of all daemons, the first one's first.
   std::vector<std::unique_ptr<EventLog>>& logs() { return logs_; }
-  cli::GpuStats GpuStats() const;
+  cli::GpuStats GpuStats(unsigned gpu = 0) const;
   const cli::WorkDir& work() const { return work_; }
   std::string runtime_dir() const { return work_.File("run"); }
   std::string daemon_log() const { return work_.File("noded.log"); }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "tests/hooks/hook_fixture.h"
+
+// A job on a machine with two GPUs, of which Sluice manages the first. second_gpu_test runs it.
+
+namespace sluice::hooks {
+namespace {
+
+/// Every way to get memory of the current context's GPU.
+void ExpectRefused(int gpu) {
+  CUdeviceptr memory = 0;
+  size_t pitch = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&memory, kUnit), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemAllocPitch_v2(&memory, &pitch, 64, 64, 4), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemAllocAsync(&memory, kUnit, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemAllocManaged(&memory, kUnit, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
+  CUmemAllocationProp prop = DeviceMemory();
+  prop.location.id = gpu;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(cuMemCreate(&handle, kUnit, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  CUDA_ARRAY_DESCRIPTOR_v2 shape{64, 64, CU_AD_FORMAT_FLOAT, 1};
+  CUarray array = nullptr;
+  EXPECT_EQ(cuArrayCreate_v2(&array, &shape), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+class SecondGpu : public Hook {};
+
+// Kernels and copies pass; memory that nobody manages is refused, aloud, and changes no account.
+TEST_F(SecondGpu, BesideTheFirst) {
+  Begin();
+  CUcontext second = nullptr;
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&second, 1));
+  // Charged as if it were the job's own GPU: too much rather than too little.
+  ExpectSoon([this] { return Outside("context"); }, 2 * kContext);
+  ASSERT_CU(cuCtxSetCurrent(second));
+  const auto held = Says("held_bytes");
+  ExpectRefused(1);
+  // Also by its name from the first one.
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  CUmemAllocationProp prop = DeviceMemory();
+  prop.location.id = 1;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(cuMemCreate(&handle, kUnit, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(Says("held_bytes"), held);
+  ASSERT_CU(cuCtxSetCurrent(second));
+  CUmodule module = nullptr;
+  CUfunction nothing = nullptr;
+  ASSERT_CU(cuModuleLoadData(&module, contract::KernelImage().c_str()));
+  ASSERT_CU(cuModuleGetFunction(&nothing, module, "nothing"));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_CU(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  }
+  ASSERT_CU(cuCtxSynchronize());
+  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(1));
+  ExpectSoon([this] { return Outside("context"); }, kContext);
+  // The job goes on where its memory is.
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  const CUdeviceptr memory = Alloc(kUnit);
+  ASSERT_CU(Fill(memory, 7, 16));
+  EXPECT_EQ(Read32(memory), 7u);
+  ASSERT_CU(cuMemFree_v2(memory));
+}
+
+// A job that begins on the second one has no session, and so no memory.
+TEST_F(SecondGpu, Alone) {
+  CUcontext second = nullptr;
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&second, 1));
+  ASSERT_CU(cuCtxSetCurrent(second));
+  CUdeviceptr memory = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&memory, kUnit), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAllocAsync(&memory, kUnit, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(1));
+}
+
+}  // namespace
+}  // namespace sluice::hooks
