@@ -251,7 +251,9 @@ TEST_F(Devices, AreThoseOfTheManagementLibrary) {
     }
   }
   EXPECT_GE(used[1].used, 16u << 20);
-  if (!RealDriver()) EXPECT_LT(used[0].used, 16u << 20);
+  if (!RealDriver()) {
+    EXPECT_LT(used[0].used, 16u << 20);
+  }
   nvmlDevice_t none = nullptr;
   EXPECT_EQ(NVML(nvmlDeviceGetHandleByIndex_v2)(count, &none), NVML_ERROR_INVALID_ARGUMENT);
   Free(1, memory);
