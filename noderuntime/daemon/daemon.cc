@@ -31,6 +31,9 @@ constexpr int64_t kFenceLookNs = 200'000;
 /// Nobody waits for it yet; held longer than needed it still is.
 constexpr int64_t kLazyFenceLookNs = 1'000'000;
 
+/// While there is something to say that had no room.
+constexpr int64_t kSayLeftOutNs = 1'000'000'000;
+
 uint64_t Nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
 /// One descriptor per handle and more per session.
@@ -236,7 +239,9 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   for (const auto& [id, job] : jobs_) {
     if (job.holder.has_value()) sooner(until(job.holder->next_poll_ns()));
     if (job.orphan_until_ns != 0) sooner(until(job.orphan_until_ns));
+    if (job.lines.left_out() > 0) sooner(kSayLeftOutNs);
   }
+  if (launcher_lines_.left_out() > 0) sooner(kSayLeftOutNs);
   if (jobs_.empty() && options_.idle_exit_s) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
   }
@@ -258,6 +263,7 @@ void Daemon::Tick(uint64_t now_ns) {
   PollHolders(now_ns);
   CloseOverdue(now_ns);
   ForgetOrphans(now_ns);
+  SayLeftOut(now_ns);
   for (auto& [id, client] : clients_) {
     if (!client.session->connection().has_queued()) continue;
     if (Status s = client.session->connection().Flush(); !s.ok())

@@ -15,6 +15,7 @@
 #include "noderuntime/config/options.h"
 #include "noderuntime/daemon/event_loop.h"
 #include "noderuntime/daemon/holder_watch.h"
+#include "noderuntime/daemon/line_budget.h"
 #include "noderuntime/daemon/runtime_dir.h"
 #include "noderuntime/daemon/status_json.h"
 #include "noderuntime/daemon/takeover.h"
@@ -65,6 +66,7 @@ struct JobEntry {
   std::optional<HolderWatch> holder;
   std::optional<AbsentSession> absent;
   uint64_t orphan_until_ns = 0;  // it may have a launcher that nobody can see
+  LineBudget lines{40, 1, NowNs()};
 };
 
 /// One connection on the daemon's own socket.
@@ -114,6 +116,12 @@ class Daemon : private flow::FlowSink {
   template <typename Frame>
   bool SendTo(flow::JobId job, const Frame& frame);
   Client* SessionOf(flow::JobId job);
+
+  // daemon_lines.cc: lines of the log that a client can cause as often as it likes. Each job has a
+  // budget for them, and so have all launchers together.
+  void SayOfJob(flow::JobId job, spdlog::level::level_enum level, const std::string& text);
+  void SayOfLaunchers(spdlog::level::level_enum level, const std::string& text);
+  void SayLeftOut(uint64_t now_ns);
 
   // daemon_control.cc: launchers and the command line
   bool UsesGpuUnseen(const JobEntry& job) const;
@@ -184,6 +192,7 @@ class Daemon : private flow::FlowSink {
   std::map<flow::JobId, JobEntry> jobs_;
   uint32_t next_connection_ = 1;
   flow::JobId next_job_ = 1;
+  LineBudget launcher_lines_{200, 10, NowNs()};
   /// Clients to be closed when no flow call is on the stack: a send to them failed.
   std::vector<std::pair<uint32_t, std::string>> doomed_;
 

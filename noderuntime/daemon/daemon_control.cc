@@ -92,7 +92,7 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
       }
     }
     if (status.ok()) continue;
-    spdlog::warn("launcher: {}", status.message());
+    SayOfLaunchers(spdlog::level::warn, "launcher: " + status.message());
     protocol::Close close = {};
     close.header = session::MakeHeader(protocol::FrameType::kClose, sizeof close);
     session::CopyText(status.message(), close.text);
@@ -141,7 +141,8 @@ Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) 
   if (job.ok()) {
     client.job = *job;
     jobs_.at(*job).launcher = control;
-    spdlog::info("job {} '{}': registered", *job, wanted.name);
+    SayOfLaunchers(spdlog::level::info,
+                   "job " + std::to_string(*job) + " '" + wanted.name + "': registered");
     // Before the answer: whoever has it relies on the job.
     Keep(keeper::Kind::kListener, *job, jobs_.at(*job).listener.get());
     Keep(keeper::Kind::kLauncher, *job, client.connection.fd());
@@ -153,7 +154,7 @@ Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) 
   answer.header = session::MakeHeader(protocol::FrameType::kRegistered, sizeof answer, wanted.seq);
   answer.status = static_cast<uint32_t>(job.status().code());
   session::CopyText(job.status().message(), answer.path);
-  spdlog::info("'{}' refused: {}", wanted.name, job.status().message());
+  SayOfLaunchers(spdlog::level::info, "'" + wanted.name + "' refused: " + job.status().message());
   return client.connection.SendFrame(answer);
 }
 

@@ -62,13 +62,15 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   for (const auto& [client, state] : clients_) {
     if (state.job == id) orphans.push_back(client);
   }
-  const bool had_session = job.session_number != 0;
+  std::string last = job.session_number != 0 ? "over" : "ended without having opened a session";
+  if (const uint64_t count = job.lines.left_out(); count > 0)
+    last += "; " + std::to_string(count) + " more lines of it were left out";
   loop_.Remove(job.listener_token);
   jobs_.erase(found);
   dir_.RemoveJobDir(id);
   registry_changed_ = true;
   DropKeptJob(id);
-  spdlog::info("job {}: {}", id, had_session ? "over" : "ended without having opened a session");
+  SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": " + last);
   for (const uint32_t client : orphans) CloseClient(client, "the job is over");
 }
 
@@ -80,7 +82,7 @@ void Daemon::AcceptClient(flow::JobId id) {
   if (of_job >= kMaxClientsPerJob) return;
   Result<session::Peer> peer = session::PeerOf(socket.get());
   if (!peer.ok()) {
-    spdlog::warn("job {}: {}", id, peer.status().message());
+    SayOfJob(id, spdlog::level::warn, peer.status().message());
     return;
   }
   const uint32_t client_id = next_connection_++;
@@ -245,7 +247,7 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
   job.started = false;
   job.orphan_until_ns = 0;
   if (Status s = client->session->Prepare(); !s.ok()) {
-    spdlog::error("job {}: {}", client->job, s.message());
+    SayOfJob(client->job, spdlog::level::err, s.message());
     CloseClient(id, s.message());
     return;
   }
@@ -257,12 +259,13 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
   registry_changed_ = true;
   SaveState();
   if (Status s = client->session->Accept(job.limit_bytes, job.request_bytes); !s.ok()) {
-    spdlog::error("job {}: {}", client->job, s.message());
+    SayOfJob(client->job, spdlog::level::err, s.message());
     CloseClient(id, s.message());
     return;
   }
   UpdateInterest(client);
-  spdlog::info("job {} '{}': session of process {}", client->job, job.spec.name, job.pid);
+  SayOfJob(client->job, spdlog::level::info,
+           "session of process " + std::to_string(job.pid) + " ('" + job.spec.name + "')");
 }
 
 void Daemon::CloseClient(uint32_t id, const std::string& reason) {
@@ -284,8 +287,8 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, spdlog::level::l
   const auto entry = jobs_.find(job_id);
   if (entry == jobs_.end()) return;
   JobEntry& job = entry->second;
-  spdlog::log(level, "job {}: connection of process {} closed: {}", job_id, client.session->pid(),
-              reason);
+  SayOfJob(job_id, level,
+           "connection of process " + std::to_string(client.session->pid()) + " closed: " + reason);
   if (job.session == id) {
     job.session = 0;
     const uint64_t now = NowNs();
@@ -314,7 +317,8 @@ void Daemon::PollHolders(uint64_t now_ns) {
   }
   for (const flow::JobId id : gone) {
     JobEntry& job = jobs_.at(id);
-    spdlog::info("job {}: the last holder, process {}, is gone", id, job.holder->pid());
+    SayOfJob(id, spdlog::level::info,
+             "the last holder, process " + std::to_string(job.holder->pid()) + ", is gone");
     job.holder.reset();
     flow_->HolderGone(id, now_ns);
     registry_changed_ = true;

@@ -77,7 +77,7 @@ void Daemon::Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const 
   Client* client = SessionOf(job);
   if (client == nullptr) return;
   client->session->Answered();
-  spdlog::info("job {}: denied: {}", job, text);
+  SayOfJob(job, spdlog::level::info, "denied: " + text);
   protocol::Deny frame = {};
   frame.header = MakeHeader(protocol::FrameType::kDeny, sizeof frame, seq);
   frame.code = static_cast<uint32_t>(code);
@@ -86,7 +86,7 @@ void Daemon::Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const 
 }
 
 void Daemon::Notice(flow::JobId job, uint32_t seq, const std::string& text) {
-  spdlog::info("job {}: {}", job, text);
+  SayOfJob(job, spdlog::level::info, text);
   protocol::Notice frame = {};
   frame.header = MakeHeader(protocol::FrameType::kNotice, sizeof frame, seq);
   session::CopyText(text, frame.text);

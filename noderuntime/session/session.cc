@@ -29,7 +29,7 @@ Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool
       peer_(std::move(peer)),
       pool_(pool),
       since_ns_(now_ns),
-      rate_at_ns_(now_ns) {}
+      rate_(kFrameBurst, kFramesPerSecond, now_ns) {}
 
 std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
   while (state_ != State::kClosed && frames_left_ > 0) {
@@ -44,7 +44,7 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
       case Connection::Read::kFrame:
         break;
     }
-    if (!WithinRate(now_ns)) {
+    if (!rate_.Take(now_ns)) {
       return Fail("more than " + std::to_string(kFramesPerSecond) + " frames in a second");
     }
     Result<Frame> frame = ParseFrame(datagram);
@@ -53,17 +53,6 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
     if (event.has_value()) return event;
   }
   return std::nullopt;
-}
-
-bool Session::WithinRate(uint64_t now_ns) {
-  const uint64_t refill = (now_ns - rate_at_ns_) / (1'000'000'000 / kFramesPerSecond);
-  if (refill > 0) {
-    rate_tokens_ = std::min(kFrameBurst, rate_tokens_ + std::min(refill, kFrameBurst));
-    rate_at_ns_ = now_ns;
-  }
-  if (rate_tokens_ == 0) return false;
-  --rate_tokens_;
-  return true;
 }
 
 std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {

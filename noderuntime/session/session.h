@@ -15,6 +15,7 @@
 #include "noderuntime/session/frames.h"
 #include "noderuntime/session/shared_pages.h"
 #include "noderuntime/session/socket.h"
+#include "noderuntime/session/token_bucket.h"
 
 namespace sluice::session {
 
@@ -106,7 +107,6 @@ class Session {
   static constexpr size_t kMaxDeclaredExtents = 1u << 17;
 
   SessionEvent Fail(const std::string& reason);
-  bool WithinRate(uint64_t now_ns);
   std::optional<SessionEvent> Handle(Frame frame, uint64_t now_ns);
   SessionEvent OtherMajor(uint16_t major);
   SessionEvent HandleHello(const protocol::Hello& hello);
@@ -122,8 +122,7 @@ class Session {
   State state_ = State::kHello;
   uint64_t since_ns_;  // of the current state, for timeouts
   size_t frames_left_ = 0;
-  uint64_t rate_tokens_ = kFrameBurst;
-  uint64_t rate_at_ns_;
+  TokenBucket rate_;
   bool request_outstanding_ = false;
   std::optional<SharedPages> pages_;
   UniqueFd liveness_;
