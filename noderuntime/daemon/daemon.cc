@@ -132,6 +132,7 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
   flow.lease_wait_ns = Nanoseconds(options_.lease_wait_s);
   flow.patience.silent_ns = Nanoseconds(options_.patience_s);
   flow.patience.arrival_ns = std::min(flow.patience.arrival_ns, flow.patience.silent_ns);
+  flow.patience.quiet_ns = std::min(flow.patience.quiet_ns, flow.patience.silent_ns);
   flow.faults = faults;
   flow::FlowSink* sink = this;
   std::set<uint32_t> kept_jobs;

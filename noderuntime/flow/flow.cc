@@ -119,7 +119,7 @@ void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob& job = jobs_.try_emplace(spec.id, spec, pages, ClientHash()).first->second;
   job.waits_since_ns = now_ns;
-  job.last_sign_ns = now_ns;
+  job.last_sign_ns = job.last_work_ns = now_ns;
   // Its context is there already: what is asked is whether it may stay.
   if (const Status charged = ChargeOutside(
           spec.id, job, static_cast<uint32_t>(protocol::Family::kContext), options_.context_bytes);
@@ -137,7 +137,6 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Lease from a job that has not begun");
   ++job->leases;
-  job->last_sign_ns = now_ns;
   job->answer = PendingAnswer{lease.header.seq, protocol::kNoGate, 0, 0};
   if (!job->refusal.empty()) {
     AnswerDeny(id, protocol::DenyCode::kRefused, job->refusal);
@@ -281,6 +280,7 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
     } else {
       Log(RecordFor(EventKind::kDeath, id));
       Must(ledger_.Die(id));
+      dead_since_ns_[id] = now_ns;
       if (options_.faults.skip_quarantine) HolderGone(id, now_ns);
     }
   }
@@ -305,6 +305,7 @@ void Flow::HolderGone(JobId id, uint64_t now_ns) {
   if (!held.empty()) sink_->HolderChanged(held, scheduler::kNoJob);
   Log(RecordFor(EventKind::kFree, id));
   Must(ledger_.LastHolderGone(id));
+  dead_since_ns_.erase(id);
   outside_.Remove(id);
   Decide();
 }
@@ -317,6 +318,7 @@ void Flow::Tick(uint64_t now_ns) {
   if (frozen_) return;
   SettleUnprofiled();
   AdmitWaiting();
+  GiveUpHolders();
   YieldToQuarantine();
   DenyOverdue();
   Decide();

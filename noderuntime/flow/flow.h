@@ -139,9 +139,11 @@ class Flow {
   // flow_timers.cc: what happens because time passes.
   void SendNotices();
   void DenyOverdue();
+  void GiveUpHolders();
   void YieldToQuarantine();
   void SettleUnprofiled();
   void Settle(JobId id, FlowJob* job, scheduler::GiveUp reason);
+  void SetQuiet(JobId id, bool quiet);
   bool SomebodyWaitsToBegin(JobId but) const;
   bool WaitsForAMeasurement(JobId id) const;
 
@@ -180,6 +182,8 @@ class Flow {
   /// Requests that exceed their job's limit only until its own releases are fenced: the policy
   /// would deny them at once.
   std::vector<Request> fenced_out_;
+  /// Since when the job is dead and its memory is not free. A daemon that takes over counts anew.
+  std::map<JobId, uint64_t> dead_since_ns_;
   uint64_t now_ns_ = 0;
   uint64_t next_ticket_ = 1;
   size_t fences_pending_ = 0;

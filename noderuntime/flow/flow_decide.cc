@@ -146,6 +146,8 @@ void Flow::Decide() {
 
 bool Flow::ApplyDecision(const Decision& decision) {
   const JobId id = decision.job;
+  const scheduler::Job* asker = ledger_.Find(id);
+  const Units peak = asker == nullptr ? 0 : asker->peak;
   std::vector<Record> records;
   if (sink_->wants_log()) records = scheduler::RecordsOf(decision, requests_, ledger_);
   if (Status s = scheduler::Apply(decision, requests_, &ledger_); !s.ok()) {
@@ -174,6 +176,8 @@ bool Flow::ApplyDecision(const Decision& decision) {
   const Request request = requests_[decision.request];
   scheduler::CountOvertaken(decision, &requests_);
   const scheduler::Job& known = *ledger_.Find(id);
+  // Asking is no sign of life, or whoever asks for ever would be waited for as long. Growth is one.
+  if (known.peak > peak) job->last_sign_ns = now_ns_;
   job->use = std::max(job->use, known.leased);
   job->largest_run = std::max(job->largest_run, request.contiguous);
   if (request.kind == RequestKind::kNewcomer) PublishLimit(id);

@@ -105,7 +105,6 @@ Status Flow::OnCharge(JobId id, const protocol::Charge& charge, uint64_t now_ns)
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Charge from a job that has not begun");
-  job->last_sign_ns = now_ns_;
   if (!IsCharged(charge.family)) {
     return Breach("Charge of family " + std::to_string(charge.family) + "; allowed: 1 to " +
                   std::to_string(kContextFamily));

@@ -34,7 +34,10 @@ void Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   const uint64_t pool_bytes = uint64_t{options_.pool_units} * options_.unit_bytes;
   const RingReader::Outcome outcome = job->ring.Consume(&job->profiler, max_records, pool_bytes);
   job->copies += outcome.copies;
-  if (outcome.records > 0) job->last_sign_ns = now_ns_;
+  if (outcome.launches > 0 || outcome.copies > 0) {
+    job->last_sign_ns = job->last_work_ns = now_ns_;
+    SetQuiet(id, false);
+  }
   if (outcome.launches > 0) {
     job->launches += outcome.launches;
     if (job->waited_for_since_ns != 0) job->waiting_launches += outcome.launches;

@@ -161,6 +161,9 @@ Result<std::unique_ptr<Flow>> Flow::Restore(const FlowOptions& options, FlowSink
     flow->Log(flow->RecordFor(EventKind::kDeath, id));
     Must(flow->ledger_.Die(id));
   }
+  for (const scheduler::Job& job : flow->ledger_.jobs()) {
+    if (job.phase == Phase::kDying) flow->dead_since_ns_[job.id] = now_ns;
+  }
   return flow;
 }
 
@@ -188,7 +191,7 @@ void Flow::RestoreJob(ByteReader* in, const std::map<JobId, JobPages>& pages) {
   // Without pages its session ended while the state was written; nobody can speak for it any more.
   if (!in->ok() || found == pages.end()) return;
 
-  job.last_sign_ns = now_ns_;
+  job.last_sign_ns = job.last_work_ns = now_ns_;
   const protocol::ClientPage& client = *job.pages.client;
   // What was not read yet is passed over: the profiler begins anew, from what is live now.
   // Once: the client may write another head at any time.
@@ -383,7 +386,7 @@ Status Flow::ResumeOutside(JobId id, FlowJob* job, const session::Declaration& d
 void Flow::Thaw(uint64_t now_ns) {
   now_ns_ = now_ns;
   frozen_ = false;
-  for (auto& [id, job] : jobs_) job.last_sign_ns = now_ns;
+  for (auto& [id, job] : jobs_) job.last_sign_ns = job.last_work_ns = now_ns;
   Decide();
 }
 

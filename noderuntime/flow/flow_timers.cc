@@ -48,13 +48,20 @@ void Flow::SendNotices() {
 }
 
 void Flow::DenyOverdue() {
+  const auto others_return = [this](JobId job) {
+    return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(), [job](const auto& other) {
+      return other.id != job && other.phase == Phase::kRunning && other.terms.returns;
+    });
+  };
   std::vector<JobId> overdue;
   for (const Request& request : requests_) {
     const FlowJob* job = Find(request.job);
     const scheduler::Job* known = ledger_.Find(request.job);
     if (job == nullptr || known == nullptr || request.kind != RequestKind::kLease) continue;
-    // A profiled job that was promised this waits as long as it takes.
-    const bool promised = known->phase == Phase::kRunning && scheduler::Promised(ledger_, request);
+    // A profiled job that was promised this waits as long as it takes. So does one without a
+    // profile while others are inside the iterations that they were let into beside it.
+    const bool promised = (known->phase == Phase::kRunning || others_return(request.job)) &&
+                          scheduler::Promised(ledger_, request);
     if (!promised && now_ns_ - job->waits_since_ns >= options_.lease_wait_ns) {
       overdue.push_back(request.job);
     }
@@ -68,6 +75,17 @@ void Flow::DenyOverdue() {
     AnswerDeny(
         id, protocol::DenyCode::kExhausted,
         "gave up after " + std::to_string(options_.lease_wait_ns / 1'000'000'000) + " s: " + text);
+  }
+}
+
+/// Whoever waits for what a dead job's child keeps waits as long as for what nobody was promised.
+void Flow::GiveUpHolders() {
+  for (const auto& [id, since] : dead_since_ns_) {
+    const uint64_t waited = now_ns_ - since;
+    scheduler::Linger linger = scheduler::Linger::kNot;
+    if (waited >= options_.notice_after_ns) linger = scheduler::Linger::kAWhile;
+    if (waited >= options_.lease_wait_ns) linger = scheduler::Linger::kForGood;
+    Must(ledger_.SetLinger(id, linger));
   }
 }
 
@@ -110,6 +128,7 @@ void Flow::SettleUnprofiled() {
       continue;
     }
     if (job.waited_for_since_ns == 0) job.waited_for_since_ns = now_ns_;
+    SetQuiet(id, now_ns_ - job.last_work_ns >= options_.patience.quiet_ns);
     scheduler::Measured measured;
     measured.blocked = job.waits_since_ns != 0;
     measured.waited_ns = now_ns_ - job.waited_for_since_ns;
@@ -123,6 +142,13 @@ void Flow::SettleUnprofiled() {
     if (reason != scheduler::GiveUp::kNot) given_up.emplace_back(id, reason);
   }
   for (const auto& [id, reason] : given_up) Settle(id, Get(id), reason);
+}
+
+void Flow::SetQuiet(JobId id, bool quiet) {
+  const scheduler::Job* known = ledger_.Find(id);
+  if (known == nullptr || known->phase != Phase::kUnprofiled || known->quiet == quiet) return;
+  Must(ledger_.SetQuiet(id, quiet));
+  Log(RecordFor(quiet ? EventKind::kQuiet : EventKind::kBusy, id));
 }
 
 void Flow::Settle(JobId id, FlowJob* job, scheduler::GiveUp reason) {

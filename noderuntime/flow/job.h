@@ -82,7 +82,8 @@ struct FlowJob {
 
   bool pressure = false;
   uint32_t flags = 0;
-  uint64_t last_sign_ns = 0;  // launch, copy, allocation or request
+  uint64_t last_sign_ns = 0;  // it computed, or was granted more than it ever held
+  uint64_t last_work_ns = 0;  // it computed: launch or copy
   uint64_t launches = 0;
   uint64_t copies = 0;
   uint64_t leases = 0;               // asked for

@@ -53,6 +53,11 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       job->limit = job->request = record.limit;
       job->claim = std::min(job->claim, job->limit);
       break;
+    case EventKind::kQuiet:
+    case EventKind::kBusy:
+      Expect(job->where == Where::kUnknownIteration, record, "without a profile");
+      job->quiet = record.event == EventKind::kQuiet;
+      break;
     case EventKind::kGate:
       if (record.gate == 0) Open(record, job);
       Grant(id, job, record.extents);
@@ -111,7 +116,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kMismatch:
       Expect(job->where == Where::kIteration, record, "inside an iteration");
       job->where = Where::kUnknownIteration;
-      job->returns = job->drained = job->settled = false;
+      job->returns = job->drained = job->settled = job->quiet = false;
       job->piece = kWholeClaim;
       StopLending(id);
       break;
@@ -195,7 +200,7 @@ void Replay::Open(const Record& record, ReplayJob* job) {
   Expect(from_trough || (job->where == Where::kWaiting && !record.profiled), record,
          "at its trough");
   Unknown(record, *job);
-  job->settled = false;
+  job->settled = job->quiet = false;
   job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
   job->claim = record.claim;
   job->piece = record.piece == 0 ? 1 : record.piece;
@@ -211,6 +216,8 @@ void Replay::Unknown(const Record& record, const ReplayJob& job) {
   }
   for (const auto& [id, other] : jobs_) {
     if (id == record.job || other.where != Where::kUnknownIteration || other.settled) continue;
+    // Nothing is measured, and what passes comes back.
+    if (other.quiet && record.profiled && record.returns) continue;
     Complain("I7", "job " + std::to_string(record.job) + " passes its gate while job " +
                        std::to_string(id) + " is measured");
   }
@@ -270,7 +277,7 @@ void Replay::Trough(JobId id, ReplayJob* job, bool drained) {
   }
   StopLending(id);
   job->where = Where::kTrough;
-  job->settled = false;
+  job->settled = job->quiet = false;
   job->drained = drained;
   if (!drained) return;
   job->base = now;

@@ -18,6 +18,7 @@ struct ReplayJob {
   bool returns = false;
   bool drained = false;
   bool settled = false;  // without a profile, and nobody waits for one
+  bool quiet = false;    // without a profile, and it computes nothing
   Units request = 0;
   Units limit = 0;
   Units claim = 0;

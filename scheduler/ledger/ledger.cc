@@ -79,7 +79,8 @@ std::string Ledger::Holders(JobId except) const {
   for (const Job* job : holders) {
     if (!text.empty()) text += ", ";
     text += job->Title() + " holds " + Bytes(job->held()) + " (limit " + Bytes(job->limit) +
-            (job->phase == Phase::kDying ? ", its process ended" : "") + ")";
+            (job->phase == Phase::kDying ? ", its process ended" : "") +
+            (job->linger != Linger::kNot ? ", a process that it started lives on" : "") + ")";
   }
   return text.empty() ? "no other job holds memory" : text;
 }
@@ -212,6 +213,7 @@ Status Ledger::StartUnprofiled(JobId job) {
   Job* const j = *known;
   j->phase = Phase::kUnprofiled;
   j->settled = false;
+  j->quiet = false;
   j->drained = false;
   j->terms = GateTerms{j->limit, kWholeClaim, false, End::kLow};
   return Status();
@@ -232,6 +234,13 @@ Status Ledger::Settle(JobId job, Units limit) {
   j->request = limit;
   j->terms.claim = std::min(j->terms.claim, limit);
   j->settled = true;
+  return Status();
+}
+
+Status Ledger::SetQuiet(JobId job, bool quiet) {
+  auto known = Expect(job, {Phase::kUnprofiled}, "quiet");
+  if (!known.ok()) return known.status();
+  (*known)->quiet = quiet;
   return Status();
 }
 
@@ -273,6 +282,7 @@ Status Ledger::LoseProfile(JobId job) {
   j->terms.returns = false;
   j->terms.piece = kWholeClaim;
   j->settled = false;
+  j->quiet = false;
   j->drained = false;
   return Status();
 }
@@ -293,6 +303,7 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
   Move(j, map_.Held(job, UnitState::kSpare), UnitState::kFree, 0);
   j->phase = Phase::kParked;
   j->settled = false;
+  j->quiet = false;
   j->drained = drained;
   if (drained) {
     Extents now = map_.Held(job);
@@ -415,6 +426,15 @@ Status Ledger::Die(JobId job) {
   if (!known.ok()) return known.status();
   Move(*known, map_.Held(job), UnitState::kQuarantined, 0);
   (*known)->phase = Phase::kDying;
+  (*known)->settled = false;
+  (*known)->quiet = false;
+  return Status();
+}
+
+Status Ledger::SetLinger(JobId job, Linger linger) {
+  auto known = Expect(job, {Phase::kDying}, "linger");
+  if (!known.ok()) return known.status();
+  (*known)->linger = linger;
   return Status();
 }
 

@@ -34,6 +34,8 @@ struct Job {
   GateTerms terms;       // meaningful past the gate
   bool settled = false;  // unprofiled, and nobody waits for a profile any more
   bool drained = false;  // a base has been measured, and at the last trough the job was drained
+  bool quiet = false;    // unprofiled, and it computes nothing: nobody has to stand still for it
+  Linger linger = Linger::kNot;  // dying
   Units leased = 0;
   Units unfenced = 0;
   Units spare = 0;
@@ -90,6 +92,8 @@ class Ledger {
   /// Unprofiled, and nobody waits for its profile any more: it is taken to hold up to `limit` for
   /// good, so its request becomes its limit (I0 is asked) and its claim falls with it.
   Status Settle(JobId job, Units limit);
+  /// Unprofiled: whether it computes nothing at the moment. Its claim stays what it is.
+  Status SetQuiet(JobId job, bool quiet);
   Status OpenGate(JobId job, const GateTerms& terms);  // parked -> running
   Status RaiseClaim(JobId job, Units claim);           // past its gate, up to its limit
   Status LoseProfile(JobId job);                       // running -> unprofiled; keeps its claim
@@ -107,7 +111,8 @@ class Ledger {
   Status Reclaim(JobId job, const Extents& extents);  // spare -> free
 
   // the end
-  Status Die(JobId job);             // everything it holds -> quarantined
+  Status Die(JobId job);  // everything it holds -> quarantined
+  Status SetLinger(JobId job, Linger linger);
   Status LastHolderGone(JobId job);  // quarantined -> free; the job is removed
   Status Leave(JobId job);           // a job that holds nothing but spare units is removed
 

@@ -58,7 +58,8 @@ void SetRequest(Ledger* ledger, JobId job, Units request, const MayYield& may_yi
 Units LargestClaim(const Ledger& ledger, JobId job) {
   uint64_t kept = 0;
   for (const Job& other : ledger.jobs()) {
-    if (other.id == job || other.phase == Phase::kDying) continue;
+    if (other.id == job) continue;
+    if (other.phase == Phase::kDying && other.linger != Linger::kForGood) continue;
     const bool returns = other.phase == Phase::kRunning && other.terms.returns;
     kept += returns ? std::min(other.held(), TotalUnits(other.base)) : other.held();
   }

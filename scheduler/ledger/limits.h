@@ -24,7 +24,7 @@ void SetRequest(Ledger* ledger, JobId job, Units request, const MayYield& may_yi
 void MakeRoom(Ledger* ledger, JobId job, Units request, const MayYield& may_yield);
 
 /// The largest claim with which the gate of `job` can open at all while the others keep what they
-/// hold at their troughs.
+/// hold at their troughs. What a dead job holds counts as free until nobody waits for it any more.
 Units LargestClaim(const Ledger& ledger, JobId job);
 
 }  // namespace sluice::scheduler

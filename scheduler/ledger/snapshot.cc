@@ -8,7 +8,8 @@ namespace sluice::scheduler {
 
 namespace {
 
-// A new member of these has to be written and read here.
+// A new member of these has to be written and read here. `quiet` and `linger` are not: they are
+// questions of time, and whoever takes over counts it anew.
 #if defined(__x86_64__) && defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG)
 static_assert(sizeof(Job) == 144 && sizeof(GateTerms) == 12 && sizeof(Span) == 24);
 #endif

@@ -44,6 +44,15 @@ enum class Phase : uint8_t { kWaiting, kUnprofiled, kParked, kRunning, kDying };
 /// it now could leave the job without the run it was promised (Ledger::Reclaim).
 enum class UnitState : uint8_t { kFree, kLeased, kUnfenced, kSpare, kQuarantined };
 
+/// How long a dead job's last holder has lived on, as far as decisions go. Mostly it is gone within
+/// milliseconds; a forked child may keep the memory for hours. Whoever keeps the ledger has the
+/// clock.
+enum class Linger : uint8_t {
+  kNot,      // its memory is about to come back: worth waiting for
+  kAWhile,   // others go on beside it where what is free suffices
+  kForGood,  // nobody waits for it any more, as if its memory were no part of the pool
+};
+
 /// The end of the pool from which a job takes its memory.
 enum class End : uint8_t { kLow, kHigh };
 

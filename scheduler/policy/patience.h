@@ -14,7 +14,11 @@ namespace sluice::scheduler {
 /// nothing for half a minute and more, with next to nothing held. Hence `silent_ns`: no compiler is
 /// that long between two launches unless it was told to search, and then its user can give a limit.
 struct Patience {
-  uint64_t silent_ns = 120'000'000'000;  // without a sign of life
+  /// Without a sign of life: a launch, a copy, or more memory than it ever held. To ask is none.
+  uint64_t silent_ns = 120'000'000'000;
+  /// Without a launch or a copy: those who have a profile go on beside it. Short, for a job that is
+  /// quiet loses nothing but a wait of one iteration when it computes again.
+  uint64_t quiet_ns = 5'000'000'000;
   /// At least so long since somebody waits: it may have been about to go on.
   uint64_t arrival_ns = 5'000'000'000;
   /// In all, however busy it is: three iterations of five minutes.
@@ -27,7 +31,7 @@ struct Measured {
   bool blocked = false;    // it waits for memory itself, so nothing can be heard of it
   uint64_t waited_ns = 0;  // since somebody waits for it
   uint64_t launches = 0;   // since then
-  uint64_t silent_ns = 0;  // since its last launch, copy, allocation or request
+  uint64_t silent_ns = 0;  // since its last sign of life
   struct Published {
     uint64_t launches = 0;  // since it was told its cycle
     uint32_t period = 0;

@@ -7,11 +7,11 @@ namespace sluice::scheduler {
 namespace {
 
 /// Jobs other than `job` that occupy a lane. A settled job without a profile never comes back to a
-/// trough: if it counted, `temporal` would never open another gate.
+/// trough, and a quiet one may not for long: if they counted, `temporal` would open no other gate.
 uint32_t Occupants(const Ledger& ledger, JobId job) {
   uint32_t count = 0;
   for (const Job& other : ledger.jobs()) {
-    if (other.id != job && other.past_gate() && !other.settled) ++count;
+    if (other.id != job && other.past_gate() && !other.settled && !other.quiet) ++count;
   }
   return count;
 }

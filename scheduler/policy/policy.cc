@@ -49,7 +49,7 @@ class Round {
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     if (auto decision = OpenByTicket()) return decision;
-    if (SomethingMoves()) return std::nullopt;
+    if (SomethingMoves(Rest::kForNow)) return std::nullopt;
     // Scattered memory that the job's blocks may not fill still counts against its claim: not
     // before there is nothing better to wait for.
     for (const size_t i : by_ticket_) {
@@ -57,6 +57,7 @@ class Round {
       if (auto decision = TryGrant(i, Pieces::kAny)) return decision;
     }
     if (auto decision = OpenAtRest()) return decision;
+    if (SomethingMoves(Rest::kForGood)) return std::nullopt;
     return DenyAtRest();
   }
 
@@ -186,7 +187,7 @@ class Round {
     for (const Job& other : ledger_.jobs()) {
       // I7: its demand is unknown and being measured; it has the others at their troughs.
       if (ledger_.rules().measure_alone && other.id != job.id &&
-          other.phase == Phase::kUnprofiled && !other.settled)
+          other.phase == Phase::kUnprofiled && !other.settled && !MayPass(request, other))
         return std::nullopt;
     }
     Decision decision;
@@ -212,11 +213,18 @@ class Round {
       if (!MakeOperations(decision, requests_, &trial).ok()) continue;
       if (!ledger_.rules().check_safety) return decision;
       // Stricter than for a grant: while anybody is stuck, nobody new comes in.
-      // On sums NoWorse would refuse what this is for: the job itself is stuck in runs afterwards.
-      if (IsSafe(trial, measure) && (measure == Measure::kSums || NoWorse(ledger_, trial)))
-        return decision;
+      // On sums it is asked in sums alone: the job itself is stuck in runs afterwards.
+      if (IsSafe(trial, measure) && NoWorse(ledger_, trial, measure)) return decision;
     }
     return std::nullopt;
+  }
+
+  /// Nothing is measured while a job computes nothing: whoever comes back from its iteration goes
+  /// on beside it. I3 counts all that the quiet job may claim as gone for good, and what it asks
+  /// for comes before any gate.
+  bool MayPass(const Request& request, const Job& unknown) const {
+    return request.kind == RequestKind::kGate0 && request.returns && unknown.quiet &&
+           !Asks(unknown.id);
   }
 
   /// The end of the pool with fewer jobs on it; the low one when they are equal.
@@ -237,13 +245,20 @@ class Round {
                        [job](const Request& request) { return request.job == job; });
   }
 
+  /// kForNow: nothing comes back soon, so that those who can go on with what is there do. kForGood:
+  /// waiting is hopeless, and somebody is told so.
+  enum class Rest : uint8_t { kForNow, kForGood };
+
   /// Memory may still come back without a decision: a job past its gate runs, a fence is on its
   /// way, a dead job's last holder will go. A settled job without a profile runs too, but promises
   /// nothing.
-  bool SomethingMoves() const {
+  bool SomethingMoves(Rest rest) const {
+    const bool soon = rest == Rest::kForNow;
     for (const Job& job : ledger_.jobs()) {
-      if (job.unfenced > 0 || job.phase == Phase::kDying) return true;
-      if (job.past_gate() && !job.settled && !Asks(job.id)) return true;
+      if (job.unfenced > 0) return true;
+      if (job.phase == Phase::kDying && job.linger < (soon ? Linger::kAWhile : Linger::kForGood))
+        return true;
+      if (job.past_gate() && !job.settled && !(soon && job.quiet) && !Asks(job.id)) return true;
       // It came to its trough with all it had and will ask to go on; then it drains.
       if (job.phase == Phase::kParked && !job.drained && job.held() > 0 && !Asks(job.id))
         return true;

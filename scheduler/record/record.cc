@@ -22,6 +22,7 @@ constexpr Name kNames[] = {
     {EventKind::kWait, "wait"},         {EventKind::kDeny, "deny"},
     {EventKind::kDeath, "death"},       {EventKind::kFree, "free"},
     {EventKind::kLeave, "leave"},       {EventKind::kOutside, "outside"},
+    {EventKind::kQuiet, "quiet"},       {EventKind::kBusy, "busy"},
 };
 
 }  // namespace

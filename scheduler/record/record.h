@@ -32,6 +32,8 @@ enum class EventKind : uint8_t {
   kBase,      // units: the base as measured (for people; replay derives it)
   kMismatch,  // the job lost its profile: gives nothing back
   kSettle,    // unprofiled, and not waited for any more
+  kQuiet,     // unprofiled, and computes nothing: jobs with a profile go on beside it
+  kBusy,      // a quiet job computes again
   kWait,      // units, contiguous, text: a request has begun to wait
   kDeny,      // units, text
   kOutside,   // bytes: all that it has outside the pool; units: how much of that counts against its

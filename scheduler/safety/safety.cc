@@ -123,7 +123,7 @@ bool IsSafe(const Ledger& ledger, Measure measure, Dying dying) {
   return FindOrder(ledger, measure, dying).safe();
 }
 
-bool NoWorse(const Ledger& before, const Ledger& after) {
+bool NoWorse(const Ledger& before, const Ledger& after, Measure finest) {
   // Both ways to count dying jobs: somebody may be safe only with their memory, but a decision must
   // not be what makes it so. Both measures: where runs are lost already, sums must not get lost as
   // well, since they are what a gate on sums (policy, OpenAtRest) lives on.
@@ -132,6 +132,7 @@ bool NoWorse(const Ledger& before, const Ledger& after) {
   for (const Dying dying : {Dying::kComesBack, Dying::kMayStay}) {
     if (dying == Dying::kMayStay && !any_dying) break;  // the same question again
     for (const Measure measure : {Measure::kExtents, Measure::kSums}) {
+      if (measure < finest) continue;
       const Order now = FindOrder(after, measure, dying);
       if (now.safe()) break;  // in extents, hence in sums
       const Order then = FindOrder(before, measure, dying);

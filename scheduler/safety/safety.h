@@ -50,7 +50,7 @@ bool IsSafe(const Ledger& ledger, Measure measure = Measure::kExtents,
 
 /// No job that could complete before (in extents, in sums) cannot complete after. When I3 held
 /// before, this is I3 after. When it did not (a job kept memory at its trough that it had not held
-/// there before), it still lets those who can complete go on.
-bool NoWorse(const Ledger& before, const Ledger& after);
+/// there before), it still lets those who can complete go on. kSums: asked on sums alone.
+bool NoWorse(const Ledger& before, const Ledger& after, Measure finest = Measure::kExtents);
 
 }  // namespace sluice::scheduler

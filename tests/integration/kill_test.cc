@@ -40,10 +40,14 @@ std::vector<std::string> Victim(const std::string& blocks) {
 }
 /// Its peak is 7 MiB: with the peer's 11 MiB more than the pool, so that memory is lent.
 const char kBlocks[] = "12";
-/// Its peak is 2 MiB: the peer can go on beside what stays with its child, wherever that lies.
-/// (What is free then may be in pieces, and with 3 MiB the peer's claim fits into two of them and
-/// no more.)
+/// Its peak is 2 MiB: the peer can go on at once beside what stays with its child, wherever that
+/// lies.
 const char kBlocksBesideAChild[] = "2";
+/// Its peak is 3 MiB: what is free beside that has room for the peer's claim, and not in every
+/// shape that the peer may ask for.
+const char kPiecesBesideAChild[] = "4";
+/// Its peak is 4 MiB: the peer's need fits beside that, and its claim, with a margin, does not.
+const char kLittleBesideAChild[] = "6";
 
 /// What became of a dead job's units between two records of the log.
 struct Estate {
@@ -73,13 +77,15 @@ Estate EstateOf(const std::vector<Record>& records, JobId job, size_t death, siz
 /// One daemon and one long-lived job; many others come and are killed beside it.
 class KillBed {
  public:
-  /// `flags` go to a daemon into which defects can be planted; without any it is the real one.
-  explicit KillBed(const std::vector<std::string>& flags = {}) {
+  /// `faults` go to a daemon into which defects can be planted; without any it is the real one.
+  explicit KillBed(const std::vector<std::string>& flags = {},
+                   const std::vector<std::string>& faults = {}) {
     BedOptions options;
     options.gpu_memory = "64MiB";
     options.pool = "16MiB";
-    if (!flags.empty()) options.noded = Program("NODED_WITH_FAULTS");
+    if (!faults.empty()) options.noded = Program("NODED_WITH_FAULTS");
     options.noded_flags = flags;
+    options.noded_flags.insert(options.noded_flags.end(), faults.begin(), faults.end());
     bed_ = std::make_unique<TestBed>(options);
     peer_ = std::make_unique<Peer>(*bed_);
     peer_->AwaitProfile();
@@ -136,27 +142,30 @@ class KillBed {
 
   /// Kills a job that holds `bytes` and has a forked child, and reports as KillAt() checks.
   Estate KillHolding(const std::string& bytes) {
-    const size_t start = log().Read().size();
     InputPipe child_input = MakeInputPipe();
-    cli::JobGroup group;
-    group.Add(Start({Program("WORKLOAD"), "--one-shot", "--block-bytes", bytes, "--hold",
-                     "--fork-at-launch", "1"},
-                    child_input));
-    Finish(group, 60'000, [](cli::JobGroup& running) {
-      const cli::JobProcess& victim = running.jobs().front();
-      const bool holding =
-          std::find(victim.out().begin(), victim.out().end(), "holding") != victim.out().end();
-      if (holding && !victim.ended()) victim.Signal(SIGKILL);
-    });
-    EXPECT_EQ(group.jobs().front().status().signal, SIGKILL) << Describe(group.jobs().front());
-    const std::optional<JobId> job = AdmittedSince(start);
-    if (job) return EstateBesideTheChild(*job);
-    ADD_FAILURE() << Describe(group.jobs().front());
-    return {};
+    const std::optional<JobId> job = KillHolder(bytes, child_input);
+    return job ? EstateBesideTheChild(*job) : Estate();
+  }
+
+  /// The same where so little is left that the peer cannot go on: it is refused what it needs.
+  Estate KillHoldingWhatThePeerNeeds(const std::string& bytes) {
+    InputPipe child_input = MakeInputPipe();
+    const std::optional<JobId> job = KillHolder(bytes, child_input);
+    if (!job) return {};
+    const cli::JobProcess& peer = peer_->AwaitOutOfMemory();
+    EXPECT_TRUE(std::any_of(peer.err().begin(), peer.err().end(), [](const std::string& line) {
+      return line.find("a process that it started lives on") != std::string::npos;
+    })) << Describe(peer);
+    const std::vector<Record>& records = log().Read();
+    const auto death = log().Find(EventKind::kDeath, *job);
+    return death ? EstateOf(records, *job, *death, records.size()) : Estate();
   }
 
   scheduler::AuditReport ExpectAllWell() {
     peer_->FinishAndCompare();
+    return ExpectSoundLog();
+  }
+  scheduler::AuditReport ExpectSoundLog() {
     bed_->StopDaemon();
     EXPECT_EQ(bed_->GpuStats().oracle_violations, 0u);
     const scheduler::AuditReport report = log().Audit();
@@ -189,6 +198,24 @@ class KillBed {
 
  private:
   EventLog& log() { return bed_->log(); }
+
+  std::optional<JobId> KillHolder(const std::string& bytes, InputPipe& child_input) {
+    const size_t start = log().Read().size();
+    cli::JobGroup group;
+    group.Add(Start({Program("WORKLOAD"), "--one-shot", "--block-bytes", bytes, "--hold",
+                     "--fork-at-launch", "1"},
+                    child_input));
+    Finish(group, 60'000, [](cli::JobGroup& running) {
+      const cli::JobProcess& victim = running.jobs().front();
+      const bool holding =
+          std::find(victim.out().begin(), victim.out().end(), "holding") != victim.out().end();
+      if (holding && !victim.ended()) victim.Signal(SIGKILL);
+    });
+    EXPECT_EQ(group.jobs().front().status().signal, SIGKILL) << Describe(group.jobs().front());
+    const std::optional<JobId> job = AdmittedSince(start);
+    if (!job) ADD_FAILURE() << Describe(group.jobs().front());
+    return job;
+  }
 
   cli::JobProcess Start(const std::vector<std::string>& command, InputPipe& input) {
     cli::JobProcess victim = bed_->Start({.label = "victim",
@@ -318,10 +345,41 @@ TEST(Kill, AtAnyMomentOfACapture) {
   bed.ExpectAllWell();
 }
 
+// Beside children that keep more the peer goes on as well: after a second where it may meet its own
+// fragmentation, and as soon as nobody waits for the child any more (here after 2 s) with a smaller
+// claim. 4 deaths each; with SLUICE_KILLS a tenth of that, for each takes its seconds.
+TEST(Kill, BesideAChildThatKeepsMuchThePeerGoesOn) {
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {kPiecesBesideAChild, {}}, {kLittleBesideAChild, {"--lease-wait", "2"}}};
+  for (const auto& [blocks, flags] : cases) {
+    SCOPED_TRACE(std::string("blocks: ") + blocks);
+    KillBed bed(flags);
+    const uint64_t operations = bed.OperationsOf(Victim(blocks));
+    std::mt19937_64 random(kSeed + 3);
+    const unsigned kills = ::getenv("SLUICE_KILLS") == nullptr ? 4 : (Kills() + 9) / 10;
+    for (unsigned i = 0; i < kills && !::testing::Test::HasFailure(); ++i) {
+      const uint64_t first = operations / 4;
+      ASSERT_NO_FATAL_FAILURE(bed.KillAt(Victim(blocks), first + random() % (operations - first),
+                                         /*fork_child=*/true));
+    }
+    bed.ExpectAllWell();
+  }
+}
+
+// Less is left than the peer's peak: it is refused that, aloud and in time, and not waited out.
+TEST(Kill, WhatAChildKeepsIsRefusedToThePeerInTheEnd) {
+  KillBed bed({"--lease-wait", "2"});
+  const Estate estate = bed.KillHoldingWhatThePeerNeeds("6MiB");
+  EXPECT_GE(estate.units, 24u);
+  EXPECT_FALSE(estate.freed);
+  EXPECT_EQ(estate.granted, "");
+  bed.ExpectSoundLog();
+}
+
 // What the tests above check beside a child can fail. The pool has less than the peer's peak beside
 // what the victim holds, so that the peer cannot go on without the victim's units.
 TEST(Kill, ASkippedQuarantineIsSeen) {
-  KillBed bed({"--fault", "skip_quarantine"});
+  KillBed bed({}, {"--fault", "skip_quarantine"});
   const Estate estate = bed.KillHolding("6MiB");
   EXPECT_GE(estate.units, 24u);
   EXPECT_TRUE(estate.freed);

@@ -200,6 +200,40 @@ TEST(SafetyModel, CopiesOfAStateBehaveAlike) {
   ExpectSound(arrives);
 }
 
+/// A dead job's child lives on for ever. Nobody gets its memory and everybody gets on all the same:
+/// at its trough with what is there, or past its gate with a refusal.
+TEST(SafetyModel, ADeadJobsChildStays) {
+  ModelConfig config = Three("a child stays");
+  config.holders_stay = true;
+  ExpectSound(config);
+  config = Tight("a child stays, tight, two deaths");
+  config.holders_stay = true;
+  config.deaths = 2;
+  config.ask_at_gate = false;
+  ExpectSound(config);
+}
+
+TEST(SafetyModel, ADeadJobsChildStaysBesideANewcomer) {
+  ModelConfig config = Three("a child stays, newcomer");
+  config.clients[2].newcomer = true;
+  config.holders_stay = true;
+  config.ask_at_gate = false;
+  ExpectSound(config);
+}
+
+/// It computes nothing where it has no profile; the others go on beside it, and its claim holds.
+TEST(SafetyModel, QuietWithoutAProfile) {
+  ModelConfig config = Three("quiet newcomer");
+  config.clients[2].newcomer = config.clients[2].idles = true;
+  config.deaths = 0;
+  config.ask_at_gate = false;
+  ExpectSound(config);
+  config = Three("quiet after a mismatch");
+  config.clients[2].mismatches = config.clients[2].idles = true;
+  config.deaths = 0;
+  ExpectSound(config);
+}
+
 TEST(SafetyModel, TwoDeaths) {
   ModelConfig config = Three("two deaths");
   config.deaths = 2;
@@ -283,6 +317,14 @@ TEST(SeededBug, MeasuredInCompany) {
   config.deaths = 0;
   config.rules.measure_alone = false;
   ExpectCaught(config, {Finding::kNotAlone});
+}
+
+/// Nobody notices that a dead job's child lives on: whoever waits for its memory waits for ever.
+TEST(SeededBug, TheDeadAreWaitedFor) {
+  ModelConfig config = Three("bug: the dead are waited for");
+  config.holders_stay = true;
+  config.notices_holders = false;
+  ExpectCaught(config, {Finding::kNoWayOn});
 }
 
 /// Fenced units that become free at once, wherever they lie: the job's remaining claim grows, the

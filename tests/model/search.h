@@ -15,8 +15,8 @@
 ///
 /// Assumptions, and nothing else: fences complete; a client that is not blocked reaches its trough
 /// or dies; a blocked client frees nothing; the last holder of a dead client's memory goes some
-/// day. Demand is chosen by an adversary inside each client's claim (beyond it for a client that
-/// deviates).
+/// day, unless `holders_stay`. Demand is chosen by an adversary inside each client's claim (beyond
+/// it for a client that deviates).
 namespace sluice::scheduler::model {
 
 struct ClientModel {
@@ -29,6 +29,7 @@ struct ClientModel {
   bool newcomer = false;    // arrives during the run and begins without a profile
   bool grows = false;       // deviates: asks for more than its claim, up to its limit
   bool mismatches = false;  // deviates: may lose its profile once in the middle of an iteration
+  bool idles = false;       // may compute nothing for a while where it has no profile
   bool drifts = false;  // deviates: may keep a transient unit instead of a base unit at its trough
 };
 
@@ -39,7 +40,10 @@ struct ModelConfig {
   Config policy;
   Rules rules;
   int deaths = 1;
-  Units most_asked = 3;  // units in one request, at most
+  /// The last holder of a dead client's memory may live on for ever: nobody may depend on its end.
+  bool holders_stay = false;
+  bool notices_holders = true;  // as the daemon does, in time: Ledger::SetLinger
+  Units most_asked = 3;         // units in one request, at most
   /// False: whoever would be told out-of-memory because nothing moves waits on instead. Shows what
   /// the rules do without that last resort.
   bool deny_at_rest = true;

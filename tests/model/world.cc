@@ -42,7 +42,9 @@ class Actions {
         Arrive(i);
         return;
       case Stage::kDying: {
+        LiveOn(i);
         Step step = Begin(i, "last holder gone");
+        step.helps = !config_.holders_stay;
         Must(step, step.world.ledger.LastHolderGone(id));
         step.world.clients[i] = Left(Stage::kGone);
         End(std::move(step));
@@ -55,6 +57,7 @@ class Actions {
     if (world_.deaths < config_.deaths) DieNow(i);
     if (world_.Waits(id)) return;  // blocked: it frees nothing
     const Job& job = *world_.ledger.Find(id);
+    if (config_.clients[i].idles && job.phase == Phase::kUnprofiled) TurnQuiet(i, !job.quiet);
     if (job.phase == Phase::kParked) AskGate(i);
     if (!job.past_gate()) return;
     AskLease(i, job);
@@ -94,6 +97,22 @@ class Actions {
     step.world.clients[i] = Left(Stage::kDying);
     ++step.world.deaths;
     step.helps = false;
+    End(std::move(step));
+  }
+
+  /// The clock goes on beside a dead client's last holder.
+  void LiveOn(size_t i) {
+    const Linger linger = world_.ledger.Find(IdOf(i))->linger;
+    if (!config_.holders_stay || !config_.notices_holders || linger == Linger::kForGood) return;
+    const bool first = linger == Linger::kNot;
+    Step step = Begin(i, first ? "has a child that lives on" : "has a child that stays");
+    Must(step, step.world.ledger.SetLinger(IdOf(i), first ? Linger::kAWhile : Linger::kForGood));
+    End(std::move(step));
+  }
+
+  void TurnQuiet(size_t i, bool quiet) {
+    Step step = Begin(i, quiet ? "is quiet" : "computes again");
+    Must(step, step.world.ledger.SetQuiet(IdOf(i), quiet));
     End(std::move(step));
   }
 
@@ -279,7 +298,10 @@ class Actions {
       // fragmentation.
       const bool promised = !past || (request.units + job.held() <= job.terms.claim &&
                                       request.contiguous <= job.terms.piece);
-      if (promised && !client.deviated && !client.sums_only) {
+      // Whoever is past its gate may have been promised what a dead job's child keeps for good, and
+      // the limit of a newcomer may not fit beside that. For a gate 0 there is always a claim.
+      const bool beside_the_dead = request.kind != RequestKind::kGate0 && KeptForGood(world);
+      if (promised && !client.deviated && !client.sums_only && !beside_the_dead) {
         step->findings.emplace_back(Finding::kConformingDenied, decision.reason);
       }
       if (past) return "; " + who + " is denied";  // the program lives with it or dies later
@@ -306,14 +328,21 @@ class Actions {
     return "; " + who + " is granted";
   }
 
+  static bool KeptForGood(const World& world) {
+    return std::any_of(world.ledger.jobs().begin(), world.ledger.jobs().end(),
+                       [](const Job& job) { return job.linger == Linger::kForGood; });
+  }
+
   /// Something comes back without a decision. In the model's own words: the policy has its own.
   bool Moves(const World& world) const {
     for (size_t i = 0; i < world.clients.size(); ++i) {
       const ClientState& client = world.clients[i];
-      if (client.stage == Stage::kDying || !client.on_gpu.empty()) return true;
-      if (client.stage != Stage::kLiving || world.Waits(IdOf(i))) continue;
+      if (!client.on_gpu.empty()) return true;
+      if (client.stage != Stage::kLiving && client.stage != Stage::kDying) continue;
       const Job& job = *world.ledger.Find(IdOf(i));
-      if (job.past_gate() ||
+      if (client.stage == Stage::kDying && job.linger == Linger::kNot) return true;
+      if (client.stage == Stage::kDying || world.Waits(IdOf(i))) continue;
+      if ((job.past_gate() && !job.quiet) ||
           (job.phase == Phase::kParked && !job.drained && !world.ledger.map().Held(job.id).empty()))
         return true;
     }
@@ -327,7 +356,11 @@ class Actions {
     const Request& opened = world.waiting[decision.request];
     if (opened.kind != RequestKind::kNewcomer && opened.kind != RequestKind::kGate0) return;
     for (const Job& other : world.ledger.jobs()) {
-      if (other.id != opened.job && other.phase == Phase::kUnprofiled && !other.settled) {
+      // Nothing is measured while it computes nothing.
+      const bool passes =
+          other.quiet && opened.kind == RequestKind::kGate0 && !world.Waits(other.id);
+      if (other.id != opened.job && other.phase == Phase::kUnprofiled && !other.settled &&
+          !passes) {
         step->findings.emplace_back(Finding::kNotAlone,
                                     "a gate opens while " + other.Title() + " is measured");
       }
@@ -423,7 +456,7 @@ std::string World::Key() const {
     put(job.past_gate() ? static_cast<Units>(job.terms.end) : 0);
     put(job.past_gate() ? std::min<Units>(job.terms.piece, 0xff) : 0);
     put((job.drained ? 1u : 0u) | (job.past_gate() && job.terms.returns ? 2u : 0u) |
-        (job.settled ? 4u : 0u));
+        (job.settled ? 4u : 0u) | (job.quiet ? 8u : 0u) | (static_cast<Units>(job.linger) << 4));
     put_extents(job.base);
     put_extents(job.last_trough);
   }

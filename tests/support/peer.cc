@@ -64,6 +64,12 @@ bool Peer::AwaitIterations(size_t count) {
       [&](const auto&) { return bed_.log().Count(EventKind::kTrough, job_) >= until; }, kWaitMs);
 }
 
+const cli::JobProcess& Peer::AwaitOutOfMemory() {
+  Finish(process_);
+  EXPECT_EQ(process_.status().code, 4) << Describe(process_);
+  return process_;
+}
+
 void Peer::FinishAndCompare() {
   input_.write_end.reset();
   Finish(process_);

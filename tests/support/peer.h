@@ -21,6 +21,8 @@ class Peer {
   /// Returns once it was at its trough `count` more times. False: not in time.
   bool AwaitIterations(size_t count);
   scheduler::JobId job() const { return job_; }
+  /// Returns once it has ended for want of memory. Fails the test when it ends otherwise.
+  const cli::JobProcess& AwaitOutOfMemory();
   /// Ends it and compares. Fails the test when anything differs.
   void FinishAndCompare();
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// The policy beside jobs that come back late or never: the dead whose children live on, and those
+// without a profile that compute nothing.
+#include <gtest/gtest.h>
+
+#include "scheduler/audit/audit.h"
+#include "scheduler/ledger/limits.h"
+#include "scheduler/policy/policy.h"
+#include "tests/unit/scheduler/policy_desk.h"
+
+namespace sluice::scheduler {
+namespace {
+
+void ExpectSoundLog(const Desk& desk) {
+  for (const auto& violation : Audit(desk.records).violations) ADD_FAILURE() << violation.text;
+}
+
+void Linger(Desk& desk, JobId job, Linger linger) {
+  ASSERT_TRUE(desk.ledger.SetLinger(job, linger).ok());
+  desk.Decide();
+}
+
+void Quiet(Desk& desk, JobId job, bool quiet) {
+  ASSERT_TRUE(desk.ledger.SetQuiet(job, quiet).ok());
+  desk.Write(quiet ? EventKind::kQuiet : EventKind::kBusy, job, [](Record&) {});
+  desk.Decide();
+}
+
+/// Job 1 with a base of 2 in a pool of 20; job 2 is dead and keeps 8 units so that 4 and 6 are
+/// free.
+Desk BesideTheDead() {
+  Desk desk(20);
+  desk.Parked(1, "a", 2, 16, {0, 2});
+  desk.Parked(2, "b", 1, 16, {6, 4});
+  desk.Parked(3, "c", 1, 16, {16, 4});
+  desk.Die(2);
+  desk.Die(3);
+  return desk;
+}
+
+TEST(PolicyBesideTheDead, AGateOpensInPiecesOnceTheChildLivesOn) {
+  Desk desk = BesideTheDead();
+  desk.Gate0(1, 12);
+  EXPECT_TRUE(desk.Waits(1)) << "their memory may come back at once";
+  Linger(desk, 2, Linger::kAWhile);
+  EXPECT_TRUE(desk.Waits(1)) << "that of the other one may";
+  Linger(desk, 3, Linger::kAWhile);
+  ASSERT_TRUE(desk.PastGate(1));
+  EXPECT_TRUE(desk.last.sums_only);
+  desk.Lease(1, 10);
+  EXPECT_EQ(desk.Held(1), (Extents{{0, 6}, {10, 6}})) << "all that is free, and nothing else";
+}
+
+TEST(PolicyBesideTheDead, NoGateOpensOnWhatTheyKeep) {
+  Desk desk = BesideTheDead();
+  desk.Gate0(1, 13);
+  Linger(desk, 2, Linger::kAWhile);
+  Linger(desk, 3, Linger::kAWhile);
+  EXPECT_TRUE(desk.Waits(1));
+  EXPECT_EQ(LargestClaim(desk.ledger, 1), 20u);
+  Linger(desk, 2, Linger::kForGood);
+  Linger(desk, 3, Linger::kForGood);
+  EXPECT_EQ(LargestClaim(desk.ledger, 1), 12u) << "whoever can live with less asks for that";
+  EXPECT_EQ(desk.denied, (std::vector<JobId>{1})) << "who cannot is told so";
+  EXPECT_NE(desk.last.reason.find("a process that it started lives on"), std::string::npos)
+      << desk.last.reason;
+}
+
+// It was let past its gate when job 1 would give back what it then took into its grave.
+TEST(PolicyBesideTheDead, WhatWasPromisedIsWaitedForUntilNobodyBelievesInIt) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 80, {0, 10});
+  desk.Parked(2, "b", 10, 80, {10, 10});
+  desk.Gate0(1, 60);
+  desk.Lease(1, 50);
+  desk.Gate0(2, 60);
+  desk.Die(1);
+  desk.Lease(2, 40);
+  Linger(desk, 1, Linger::kAWhile);
+  EXPECT_TRUE(desk.Waits(2));
+  EXPECT_TRUE(desk.denied.empty());
+  Linger(desk, 1, Linger::kForGood);
+  EXPECT_EQ(desk.denied, (std::vector<JobId>{2}));
+  EXPECT_EQ(desk.last.code, DenyCode::kExhausted);
+  desk.Lease(2, 30);
+  EXPECT_EQ(desk.ledger.held(2), 40u) << "all that is free";
+}
+
+/// Job 1 with a profile at its gate, job 2 without one, which may take all that job 1 does not
+/// keep.
+Desk BesideTheIdle(Config config = {}) {
+  Desk desk(100, config);
+  desk.Parked(1, "a", 10, 60, {0, 10});
+  desk.Admit(2, "b", 0, 90);
+  desk.Newcomer(2);
+  desk.Lease(2, 20);
+  desk.Gate0(1, 60);
+  return desk;
+}
+
+TEST(PolicyBesideTheIdle, WhoHasAProfileAndFitsGoesOn) {
+  for (const char* policy : {"flow", "temporal"}) {
+    Config config;
+    config.policy = policy;
+    Desk desk = BesideTheIdle(config);
+    EXPECT_TRUE(desk.Waits(1));
+    Quiet(desk, 2, true);
+    EXPECT_TRUE(desk.PastGate(1)) << policy;
+    desk.Lease(1, 50);
+    desk.Lease(2, 70);
+    EXPECT_TRUE(desk.Waits(2)) << "20 are free";
+    desk.Trough(1);
+    EXPECT_EQ(desk.ledger.held(2), 90u) << "its claim was never in danger";
+    EXPECT_TRUE(desk.denied.empty());
+  }
+}
+
+TEST(PolicyBesideTheIdle, WhatItAsksForComesFirst) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 60, {0, 10});
+  desk.Parked(3, "c", 10, 60, {10, 10});
+  desk.Admit(2, "b", 0, 80);
+  desk.Gate0(3, 50);
+  desk.Lease(3, 40);
+  desk.Newcomer(2);
+  desk.Lease(2, 60);
+  ASSERT_TRUE(desk.Waits(2)) << "40 are free";
+  Quiet(desk, 2, true);
+  desk.Gate0(1, 20);
+  EXPECT_TRUE(desk.Waits(1)) << "it would take what job 2 waits for";
+  desk.Trough(3);
+  EXPECT_FALSE(desk.Waits(2));
+}
+
+TEST(PolicyBesideTheIdle, WhoDoesNotFitWaits) {
+  Desk desk = BesideTheIdle();
+  desk.Lease(2, 30);
+  ASSERT_EQ(desk.ledger.held(2), 50u);
+  Quiet(desk, 2, true);
+  EXPECT_TRUE(desk.Waits(1)) << "50 beside its base, and 40 are free";
+  EXPECT_TRUE(desk.denied.empty());
+}
+
+TEST(PolicyBesideTheIdle, NobodyBeginsBesideItWithoutAProfile) {
+  Desk desk(100);
+  desk.Admit(1, "a", 0, 50);
+  desk.Admit(2, "b", 0, 50);
+  desk.Newcomer(1);
+  desk.Newcomer(2);
+  Quiet(desk, 1, true);
+  EXPECT_TRUE(desk.Waits(2));
+}
+
+TEST(PolicyBesideTheIdle, OnceItComputesTheOthersStandStill) {
+  Desk desk = BesideTheIdle();
+  Quiet(desk, 2, true);
+  ASSERT_TRUE(desk.PastGate(1));
+  Quiet(desk, 2, false);
+  desk.Trough(1);
+  desk.Gate0(1, 60);
+  EXPECT_TRUE(desk.Waits(1));
+  ExpectSoundLog(desk);
+}
+
+TEST(PolicyBesideTheIdle, TheAuditHoldsThatAgainstTheLog) {
+  Desk desk = BesideTheIdle();
+  Quiet(desk, 2, true);
+  ASSERT_TRUE(desk.PastGate(1));
+  std::vector<Record> told = desk.records;
+  std::erase_if(told, [](const Record& record) { return record.event == EventKind::kQuiet; });
+  const AuditReport report = Audit(told);
+  ASSERT_EQ(report.violations.size(), 1u);
+  EXPECT_EQ(report.violations[0].rule, "I7");
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
