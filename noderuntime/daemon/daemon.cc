@@ -105,6 +105,7 @@ Status Daemon::OpenLogs(bool takes_over) {
     Result<eventlog::EventLog> log = eventlog::EventLog::Create(options_.event_log);
     if (!log.ok()) return log.status();
     event_log_.emplace(std::move(*log));
+    access_.logs_requests = true;
   }
   if (options_.oracle.empty()) return {};
   const oracle::OracleLayout layout = {options_.unit_bytes, options_.handle_bytes, access_.handles};
@@ -266,6 +267,7 @@ void Daemon::Tick(uint64_t now_ns) {
   ForgetOrphans(now_ns);
   SayLeftOut(now_ns);
   for (auto& [id, client] : clients_) {
+    if (!client.reads) UpdateInterest(&client);
     if (!client.session->connection().has_queued()) continue;
     if (Status s = client.session->connection().Flush(); !s.ok())
       doomed_.emplace_back(id, s.message());

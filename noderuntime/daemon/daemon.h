@@ -34,6 +34,7 @@ struct Client {
   flow::JobId job = 0;
   EventLoop::Token socket_token = 0;
   EventLoop::Token pidfd_token = 0;
+  bool reads = true;  // whether the loop is told of what it sends
   /// Its Hello is good, but the job's memory is still in the hands of its last process.
   bool waits_for_predecessor = false;
   bool parted = false;  // it said goodbye

@@ -105,7 +105,9 @@ void Daemon::AcceptClient(flow::JobId id) {
 
 void Daemon::UpdateInterest(Client* client) {
   const bool writes = client->session->connection().wants_write();
-  loop_.Modify(client->socket_token, EPOLLIN | (writes ? EPOLLOUT : 0u));
+  const bool reads = !client->session->paused(NowNs());
+  loop_.Modify(client->socket_token, (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u));
+  client->reads = reads;
 }
 
 void Daemon::OnClient(uint32_t id, uint32_t events) {

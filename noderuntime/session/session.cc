@@ -20,6 +20,14 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
+bool IsLogged(const Frame& frame) {
+  return std::holds_alternative<protocol::Lease>(frame) ||
+         std::holds_alternative<protocol::Gate>(frame) ||
+         std::holds_alternative<ReleaseFrame>(frame) ||
+         std::holds_alternative<protocol::Charge>(frame) ||
+         std::holds_alternative<protocol::Uncharge>(frame);
+}
+
 }  // namespace
 
 Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, uint64_t now_ns)
@@ -29,10 +37,11 @@ Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool
       peer_(std::move(peer)),
       pool_(pool),
       since_ns_(now_ns),
-      rate_(kFrameBurst, kFramesPerSecond, now_ns) {}
+      rate_(kFrameBurst, kFramesPerSecond, now_ns),
+      logged_(kLoggedBurst, kLoggedPerSecond, now_ns) {}
 
 std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
-  while (state_ != State::kClosed && frames_left_ > 0) {
+  while (state_ != State::kClosed && frames_left_ > 0 && !paused(now_ns)) {
     --frames_left_;
     std::span<const std::byte> datagram;
     switch (connection_.Receive(&datagram)) {
@@ -49,6 +58,7 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
     }
     Result<Frame> frame = ParseFrame(datagram);
     if (!frame.ok()) return Fail(frame.status().message());
+    if (IsLogged(*frame)) logged_.Take(now_ns);
     std::optional<SessionEvent> event = Handle(std::move(*frame), now_ns);
     if (event.has_value()) return event;
   }

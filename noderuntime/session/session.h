@@ -25,6 +25,7 @@ struct PoolAccess {
   uint64_t handle_bytes = 0;
   std::vector<int> handles;  // in pool order; owned by the pool
   std::array<uint8_t, 16> device_uuid = {};
+  bool logs_requests = false;  // each is a line of the event log, which leaves nothing out
 };
 
 /// What a session tells its owner, in order.
@@ -50,6 +51,9 @@ class Session {
   static constexpr size_t kMaxFramesPerWakeup = 32;
   static constexpr uint64_t kFramesPerSecond = 500'000;
   static constexpr uint64_t kFrameBurst = 50'000;
+  /// Requests and releases, where they are logged: who sends more is read later, not closed.
+  static constexpr uint64_t kLoggedPerSecond = 5'000;
+  static constexpr uint64_t kLoggedBurst = 20'000;
   static constexpr uint64_t kHelloTimeoutNs = 10'000'000'000;
   static constexpr uint64_t kMappingTimeoutNs = 120'000'000'000;
 
@@ -66,6 +70,8 @@ class Session {
   /// Reads up to kMaxFramesPerWakeup frames, one event each. The owner handles an event before it
   /// asks for the next; nullopt: nothing more for now.
   std::optional<SessionEvent> Next(uint64_t now_ns);
+  /// It has sent so much that is logged that nothing is read of it for now.
+  bool paused(uint64_t now_ns) { return pool_.logs_requests && logged_.Left(now_ns) == 0; }
   /// To be called when the socket is readable, before Next.
   void StartWakeup() { frames_left_ = kMaxFramesPerWakeup; }
 
@@ -123,6 +129,7 @@ class Session {
   uint64_t since_ns_;  // of the current state, for timeouts
   size_t frames_left_ = 0;
   TokenBucket rate_;
+  TokenBucket logged_;
   bool request_outstanding_ = false;
   std::optional<SharedPages> pages_;
   UniqueFd liveness_;

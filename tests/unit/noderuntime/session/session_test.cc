@@ -266,6 +266,35 @@ TEST_F(SessionTest, AFloodIsAFault) {
   FAIL() << "the flood was never noticed";
 }
 
+// The event log leaves nothing out, so whoever makes it grow fast is read slowly.
+TEST_F(SessionTest, WhatIsLoggedIsReadNoFasterThanTheLogMayGrow) {
+  pool_.logs_requests = true;
+  Handshake();
+  protocol::Uncharge frame = {};
+  frame.family = static_cast<uint32_t>(protocol::Family::kArray);
+  uint64_t read = 0;
+  for (; read <= Session::kLoggedBurst; ++read) {
+    client_->Send(frame, FrameType::kUncharge);
+    session_->StartWakeup();
+    if (!session_->Next(kNow).has_value()) break;
+  }
+  EXPECT_EQ(read, Session::kLoggedBurst);
+  EXPECT_FALSE(session_->closed()) << "it only waits";
+  EXPECT_TRUE(session_->paused(kNow));
+  constexpr uint64_t kApart = 1'000'000'000 / Session::kLoggedPerSecond;
+  EXPECT_FALSE(session_->Next(kNow + kApart - 1).has_value());
+  EXPECT_TRUE(session_->Next(kNow + kApart).has_value()) << "what was sent is not lost";
+}
+
+TEST_F(SessionTest, WhereNothingIsLoggedNothingIsPaused) {
+  Handshake();
+  for (uint64_t i = 0; i <= Session::kLoggedBurst; ++i) {
+    client_->Send(protocol::Uncharge{}, FrameType::kUncharge);
+    session_->StartWakeup();
+    ASSERT_TRUE(session_->Next(kNow).has_value());
+  }
+}
+
 TEST_F(SessionTest, HangUpAndByeAreNobodysFault) {
   Handshake();
   client_->Send(protocol::Bye{}, FrameType::kBye);
