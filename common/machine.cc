@@ -36,6 +36,8 @@ constexpr IntegerKey kIntegerKeys[] = {
     {"launch_queue", &Machine::launch_queue, 1, 65536},
     {"launch_ns", &Machine::launch_ns, 0, kMaxNs},
     {"alloc_ns", &Machine::alloc_ns, 0, kMaxNs},
+    {"query_ns", &Machine::query_ns, 1, kMaxNs},
+    {"participants", &Machine::participants, 1, 16},
     {"concurrent_kernels", &Machine::concurrent_kernels, 1, 6},
     {"copy_engines", &Machine::copy_engines, 0, 8},
     {"quantum_ns", &Machine::quantum_ns, 1000, kMaxNs},
@@ -83,7 +85,8 @@ constexpr BytesKey kBytesKeys[] = {
 };
 
 std::string AllKeys() {
-  std::string keys = "name, compute_capability, sharing, sharing_variant, serialised, sources";
+  std::string keys =
+      "name, compute_capability, time, sharing, sharing_variant, serialised, sources";
   const auto add = [&keys](std::string_view key) { (keys += ", ") += key; };
   for (const auto& row : kIntegerKeys) add(row.key);
   for (const auto& row : kRealKeys) add(row.key);
@@ -213,6 +216,7 @@ std::string Set(Machine& machine, std::string_view key, std::string_view value) 
     machine.sharing_variant = second ? SharingVariant::kRoofline : SharingVariant::kOccupancy;
     return wrong;
   }
+  if (key == "time") return Choose(value, "real", "virtual", &machine.virtual_time);
   if (key == "serialised") return Choose(value, "no", "yes", &machine.serialised);
   if (key == "sources") return Choose(value, "optional", "required", &machine.sources_required);
   return SetKernel(machine, key, value).value_or("one of the keys " + AllKeys());
@@ -297,6 +301,12 @@ Result<Machine> ParseMachine(std::string_view text, std::string_view origin) {
                                                     std::to_string(line_number) + ": '" +
                                                     std::string(line) + "': allowed: " + allowed);
   }
+  if (machine.participants > 1 && !machine.virtual_time) {
+    return Status(StatusCode::kInvalidArgument,
+                  std::string(origin) +
+                      ": 'participants = " + std::to_string(machine.participants) +
+                      "': allowed: 1, or an integer up to 16 with time = virtual");
+  }
   return machine;
 }
 
@@ -315,6 +325,7 @@ std::string DescribeMachine(const Machine& machine) {
   }
   for (const IntegerKey& key : kIntegerKeys) row(key.key, std::to_string(machine.*key.field));
   for (const RealKey& key : kRealKeys) row(key.key, Real(machine.*key.field));
+  row("time", machine.virtual_time ? "virtual" : "real");
   row("sharing", machine.sharing == Sharing::kMps ? "mps" : "time-slice");
   row("sharing_variant",
       machine.sharing_variant == SharingVariant::kRoofline ? "roofline" : "occupancy");

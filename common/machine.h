@@ -52,6 +52,9 @@ struct Machine {
   double flops_per_s = 0;           // peak, single precision; 0: unknown
   uint64_t memory_bytes_per_s = 0;  // peak; 0: unknown
 
+  bool virtual_time = false;        // the clock follows from what was issued, not from real time
+  uint64_t participants = 1;        // processes that share a virtual time
+  uint64_t query_ns = 500;          // in virtual time: CPU time of asking whether work is over
   double time_scale = 1;            // real seconds per simulated second
   uint64_t launch_queue = 1024;     // outstanding operations per context
   uint64_t launch_ns = 5000;        // CPU time of issuing one operation

@@ -58,6 +58,8 @@ TEST(MachineFile, NamesTheLineAndWhatIsAllowed) {
       {"memory = 1KiB", "1MiB to 16TiB"},   {"l2 = x", "up to 1GiB"},
       {"serialised = 1", "no or yes"},      {"sm_count = 0", "1 to 1024"},
       {"sm_count = 2 | rumour", "cited"},   {"cost.k", "key = value"},
+      {"time = fast", "real or virtual"},   {"query_ns = 0", "1 to"},
+      {"participants = 17", "1 to 16"},     {"participants = 0", "1 to 16"},
       {"compute_capability = 4", "5.0"},    {"compute_capability = 10.0", "5.0 to 9.0"},
   };
   for (const auto& c : cases) {
@@ -67,6 +69,17 @@ TEST(MachineFile, NamesTheLineAndWhatIsAllowed) {
     EXPECT_NE(machine.status().message().find(c.needle), std::string::npos)
         << machine.status().message();
   }
+}
+
+TEST(MachineFile, SeveralParticipantsNeedVirtualTime) {
+  const Result<Machine> machine = ParseMachine("time = virtual\nparticipants = 2\n", "m");
+  ASSERT_TRUE(machine.ok()) << machine.status().message();
+  EXPECT_TRUE(machine->virtual_time);
+  EXPECT_EQ(machine->participants, 2u);
+  const Result<Machine> real = ParseMachine("participants = 2\n", "m");
+  ASSERT_FALSE(real.ok());
+  EXPECT_EQ(real.status().message(),
+            "m: 'participants = 2': allowed: 1, or an integer up to 16 with time = virtual");
 }
 
 TEST(MachineFile, KnowsWhereANumberIsFrom) {
