@@ -60,15 +60,22 @@ void ForRunning(Fluid* fluid, const Use& use) {
 }  // namespace
 
 FluidRules RulesOf(const Machine& machine) {
-  return {machine.sharing, static_cast<double>(machine.quantum_ns),
-          static_cast<double>(machine.switch_ns), machine.copy_engines < 2};
+  const bool exclusive = machine.virtual_time && !machine.overlaps();
+  return {machine.sharing,
+          static_cast<double>(machine.quantum_ns),
+          exclusive ? 0.0 : static_cast<double>(machine.switch_ns),
+          machine.copy_engines < 2,
+          machine.virtual_time,
+          exclusive};
 }
 
 double TimeToEnd(const FluidOp& op) { return op.rate > 0 ? op.remaining_ns / op.rate : kNever; }
 
 void SetRates(Fluid* fluid, const FluidRules& rules) {
   const bool slices = rules.sharing == Sharing::kTimeSlice;
-  if (slices && (fluid->turn == kNoTurn || !HasWork(*fluid, fluid->turn))) PassTurn(fluid, rules);
+  if (slices && !rules.settles && (fluid->turn == kNoTurn || !HasWork(*fluid, fluid->turn))) {
+    PassTurn(fluid, rules);
+  }
   std::vector<FluidOp*> compute;
   std::vector<GpuDemand> demands;
   std::vector<FluidOp*> link[2];
@@ -112,7 +119,7 @@ void Advance(Fluid* fluid, const FluidRules& rules, double ns) {
     fluid->stalled = late ? 1 : 0;
     if (late) return;
     const bool changing = slices && fluid->slice_ns < 0 && fluid->turn != kNoTurn;
-    const bool waited_for = slices && computes && OthersWait(*fluid);
+    const bool waited_for = slices && !rules.exclusive && computes && OthersWait(*fluid);
     if (waited_for && fluid->slice_ns >= rules.quantum_ns - kOver) {
       PassTurn(fluid, rules);
       SetRates(fluid, rules);
@@ -124,6 +131,7 @@ void Advance(Fluid* fluid, const FluidRules& rules, double ns) {
     fluid->clock_ns += step;
     ForRunning(fluid, [&](uint32_t context, FluidOp& op) {
       op.remaining_ns = std::max(op.remaining_ns - step * op.rate, 0.0);
+      if (op.rate > 0) op.begun = 1;
       if (op.engine != Engine::kCompute || op.rate <= 0) return;
       fluid->computed_until[context] = fluid->clock_ns;
     });
@@ -140,6 +148,40 @@ void Advance(Fluid* fluid, const FluidRules& rules, double ns) {
     }
     ns -= step;
   }
+}
+
+void Settle(Fluid* fluid, const FluidRules& rules) {
+  if (rules.sharing == Sharing::kTimeSlice) {
+    const bool works = fluid->turn != kNoTurn && HasWork(*fluid, fluid->turn);
+    if (!works) {
+      fluid->slice_ns = std::min(fluid->slice_ns, 0.0);  // whoever was idle begins a new slice
+      PassTurn(fluid, rules);
+    } else if (rules.exclusive && OthersWait(*fluid) &&
+               fluid->slice_ns >= rules.quantum_ns - kOver &&
+               std::none_of(std::begin(fluid->op[fluid->turn]), std::end(fluid->op[fluid->turn]),
+                            [](const FluidOp& op) { return Computes(op) && op.begun != 0; })) {
+      PassTurn(fluid, rules);
+    }
+  }
+  SetRates(fluid, rules);
+}
+
+double TimeToNext(const Fluid& fluid, const FluidRules& rules) {
+  double next = kNever;
+  bool computes = false;
+  for (const auto& flights : fluid.op) {
+    for (const FluidOp& op : flights) {
+      if (op.state != FluidOp::kRunning) continue;
+      next = std::min(next, TimeToEnd(op));
+      computes = computes || (op.engine == Engine::kCompute && op.rate > 0);
+    }
+  }
+  if (rules.sharing != Sharing::kTimeSlice || fluid.turn == kNoTurn) return next;
+  if (fluid.slice_ns < 0 && HasWork(fluid, fluid.turn)) next = std::min(next, -fluid.slice_ns);
+  if (computes && !rules.exclusive && OthersWait(fluid)) {
+    next = std::min(next, std::max(rules.quantum_ns - fluid.slice_ns, 0.0));
+  }
+  return next;
 }
 
 }  // namespace sluice::simgpu

@@ -22,7 +22,7 @@ struct FluidOp {
   uint32_t state;
   Engine engine;
   uint32_t body_done;  // the host has carried it out; its time may not end before that
-  uint32_t reserved;
+  uint32_t begun;      // some of its time has passed
   double remaining_ns;
   double rate;
   GpuDemand demand;
@@ -48,6 +48,12 @@ struct FluidRules {
   double quantum_ns = 2e6;
   double switch_ns = 0;
   bool one_copy_engine = false;
+  /// Turns change at the end of an operation only when Settle is called: in virtual time the
+  /// context begins its next operation at the same instant, and keeps its turn.
+  bool settles = false;
+  /// One operation at a time, over all contexts and engines, and none is interrupted: a turn that
+  /// used up its time slice passes on between two operations. Needs `settles`.
+  bool exclusive = false;
 };
 FluidRules RulesOf(const Machine& machine);
 
@@ -61,5 +67,11 @@ void SetRates(Fluid* fluid, const FluidRules& rules);
 
 /// Device time until the operation ends if the rates stay; infinite if it does not go on.
 double TimeToEnd(const FluidOp& op);
+
+/// All contexts have begun what they can at this instant: a turn without work passes on.
+void Settle(Fluid* fluid, const FluidRules& rules);
+
+/// Device time until Advance does more than pass time; infinite if nothing goes on.
+double TimeToNext(const Fluid& fluid, const FluidRules& rules);
 
 }  // namespace sluice::simgpu

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <random>
 
@@ -153,6 +155,73 @@ TEST_F(FluidTest, HowOftenSomebodyLooksChangesNothing) {
       }
     }
     ASSERT_LE(fluid_->busy_ns, 2 * work);
+  }
+}
+
+/// As virtual time goes on: from one thing that happens to the next.
+void Step(Fluid* fluid, const FluidRules& rules) {
+  Settle(fluid, rules);
+  const double next = TimeToNext(*fluid, rules);
+  ASSERT_LT(next, 1e12);
+  Advance(fluid, rules, next);
+}
+
+TEST_F(FluidTest, ASettledTurnIsKeptForTheNextOperation) {
+  rules_.settles = true;
+  const FluidOp& first = Add(0, 1 * kMs);
+  const FluidOp& other = Add(1, 1 * kMs);
+  Step(fluid_.get(), rules_);
+  EXPECT_EQ(first.state, FluidOp::kEnded);
+  const FluidOp& second = Add(0, 0.5 * kMs);  // begun at the same instant, in the same slice
+  Step(fluid_.get(), rules_);
+  EXPECT_EQ(second.ended_ns, 1'500'000u);
+  EXPECT_EQ(other.state, FluidOp::kRunning);
+  Step(fluid_.get(), rules_);
+  EXPECT_EQ(other.ended_ns, 2'500'000u);
+}
+
+TEST_F(FluidTest, AnExclusiveOperationIsNotInterrupted) {
+  rules_.settles = true;
+  rules_.exclusive = true;
+  rules_.quantum_ns = 1 * kMs;
+  const FluidOp& first = Add(0, 3 * kMs);
+  const FluidOp& other = Add(1, 1 * kMs);
+  Step(fluid_.get(), rules_);
+  EXPECT_EQ(first.ended_ns, 3'000'000u);
+  const FluidOp& second = Add(0, 1 * kMs);
+  Step(fluid_.get(), rules_);  // the slice is used up: the other one's turn
+  EXPECT_EQ(other.ended_ns, 4'000'000u);
+  Step(fluid_.get(), rules_);
+  EXPECT_EQ(second.ended_ns, 5'000'000u);
+  Settle(fluid_.get(), rules_);
+  EXPECT_TRUE(std::isinf(TimeToNext(*fluid_, rules_)));
+}
+
+TEST_F(FluidTest, FromOneThingToTheNextIsTheSameAsAllAtOnce) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    *fluid_ = Fluid{};
+    fluid_->turn = kNoTurn;
+    rules_ = {};
+    rules_.sharing = seed % 2 == 0 ? Sharing::kMps : Sharing::kTimeSlice;
+    rules_.quantum_ns = 1000;
+    rules_.switch_ns = static_cast<double>(random() % 100);
+    for (uint32_t i = 0; i < 12; ++i) {
+      Add(i % 4, static_cast<double>(1 + random() % 10'000),
+          {0.25 * static_cast<double>(1 + random() % 4), 0.5}, static_cast<Engine>(random() % 3));
+    }
+    const auto whole = std::make_unique<Fluid>(*fluid_);
+    Advance(whole.get(), rules_, 1e6);
+    for (double passed = 0; passed < 1e6;) {
+      const double next = std::min(TimeToNext(*fluid_, rules_), 1e6 - passed);
+      Advance(fluid_.get(), rules_, next);
+      passed += next;
+    }
+    for (uint32_t context = 0; context < 4; ++context) {
+      for (uint32_t i = 0; i < kFlights; ++i) {
+        EXPECT_EQ(fluid_->op[context][i].ended_ns, whole->op[context][i].ended_ns) << seed;
+      }
+    }
   }
 }
 
