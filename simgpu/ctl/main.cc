@@ -45,6 +45,9 @@ constexpr char kUsage[] =
     "  simgpu-ctl down DIR                                remove it\n"
     "  simgpu-ctl run [--gpus N] [--memory SIZE] [--machine FILE] -- PROGRAM ARGS...\n"
     "                                                     run a program on one of its own\n"
+    "up and run also take --virtual-time (the clock follows from the program's calls alone) and, "
+    "with\n"
+    "it, --participants N (of N processes, each with its rank 0 to N-1 in SLUICE_SIMGPU_RANK).\n"
     "FILE is a path or the name of a GPU (h200, p100-16, v100-32); without --memory it has the "
     "GPU's "
     "size.\n"
@@ -57,6 +60,8 @@ struct Options {
   std::string dir;
   std::string memory;
   std::string machine;
+  std::string participants;
+  bool virtual_time = false;
   std::string xid;
   std::string rules;
   uint32_t gpus = 1;
@@ -113,9 +118,14 @@ std::string Parse(int argc, char** argv, Options* options) {
       options->program.assign(argv + i + 1, argv + argc);
       break;
     }
-    if (has_memory && (argument == "--memory" || argument == "--machine")) {
+    if (has_memory &&
+        (argument == "--memory" || argument == "--machine" || argument == "--participants")) {
       if (i + 1 == argc) return argument + " needs a value";
-      (argument == "--memory" ? options->memory : options->machine) = argv[++i];
+      (argument == "--memory"    ? options->memory
+       : argument == "--machine" ? options->machine
+                                 : options->participants) = argv[++i];
+    } else if (has_memory && argument == "--virtual-time") {
+      options->virtual_time = true;
     } else if ((has_memory && argument == "--gpus") || (has_gpu && argument == "--gpu")) {
       if (i + 1 == argc) return argument + " needs a value";
       const std::string wrong = SetCount(argument, argv[++i], options);
@@ -141,6 +151,11 @@ std::string Parse(int argc, char** argv, Options* options) {
   if (has_memory && options->memory.empty() && options->machine.empty()) {
     return "--memory is missing, for example 64MiB";
   }
+  const std::string& n = options->participants;
+  const bool number = n.size() <= 2 && n.find_first_not_of("0123456789") == std::string::npos;
+  if (!n.empty() && (!number || std::stoi(n) < 1 || std::stoi(n) > 16)) {
+    return "--participants " + n + ": allowed: 1 to 16";
+  }
   if (options->command != "run" && options->dir.empty()) return "the folder DIR is missing";
   if (options->command == "xid" &&
       (options->xid.empty() || options->xid.size() > 4 ||
@@ -164,18 +179,25 @@ std::string LibraryFolder() {
   return folder + "/simgpu";
 }
 
-/// The text of --machine, and what it means.
-sluice::Result<std::pair<std::string, sluice::Machine>> ReadMachine(const std::string& file) {
+/// The text of --machine with `more` lines, and what it means.
+sluice::Result<std::pair<std::string, sluice::Machine>> ReadMachine(const std::string& file,
+                                                                    const std::string& more = "") {
   sluice::Result<std::string> text{std::string()};
   if (!file.empty()) text = sluice::simgpu::ReadMachineText(file, LibraryFolder());
   if (!text.ok()) return text.status();
+  if (!more.empty()) *text += "\n" + more;
   sluice::Result<sluice::Machine> machine = sluice::ParseMachine(*text, file);
   if (!machine.ok()) return machine.status();
   return std::pair(std::move(*text), std::move(*machine));
 }
 
 int Up(const Options& options) {
-  auto machine = ReadMachine(options.machine);
+  std::string more;
+  if (options.virtual_time) more += "time = virtual | assumed, by --virtual-time\n";
+  if (!options.participants.empty()) {
+    more += "participants = " + options.participants + " | assumed, by --participants\n";
+  }
+  auto machine = ReadMachine(options.machine, more);
   if (!machine.ok()) return Fail(machine.status().message());
   uint64_t memory = machine->second.memory;
   if (!options.memory.empty()) {
@@ -185,6 +207,11 @@ int Up(const Options& options) {
   }
   if (memory == 0) {
     return Fail("--memory is missing, and " + options.machine + " does not say it", kUsageError);
+  }
+  if (machine->second.virtual_time && options.gpus > 1) {
+    return Fail("--gpus " + std::to_string(options.gpus) +
+                    ": with time = virtual allowed is 1: several GPUs have a clock each",
+                kUsageError);
   }
   bool enforced = false;
   const Status status =

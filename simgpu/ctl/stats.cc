@@ -35,6 +35,7 @@ struct Stats {
   uint64_t token_switches = 0;
   uint64_t faults = 0;
   uint64_t violations = 0;
+  uint64_t stalls = 0;
   std::vector<Violation> last_violations;
   struct Injected {
     std::string name;
@@ -62,6 +63,7 @@ Stats Collect(GpuState* gpu) {
   stats.kernels = page->kernels;
   stats.token_switches = page->token_switches;
   stats.faults = page->faults;
+  stats.stalls = page->time.stalls;
   stats.violations = page->oracle_violations;
   stats.enforced = page->kernel_enforced != 0;
   const uint64_t kept = std::min<uint64_t>(page->oracle_violations, kKeptViolations);
@@ -125,9 +127,9 @@ std::string StatsJson(GpuState* gpu) {
   Append(&text,
          "{\"device_clock_ns\": %llu, \"busy_ns\": %llu, \"idle_ns\": %llu, \"kernels\": %llu, "
          "\"token_switches\": %llu, \"faults\": %llu, \"oracle_violations\": %llu, "
-         "\"last_violations\": [",
+         "\"stalls\": %llu, \"last_violations\": [",
          U(s.clock_ns), U(s.busy_ns), U(s.idle_ns), U(s.kernels), U(s.token_switches), U(s.faults),
-         U(s.violations));
+         U(s.violations), U(s.stalls));
   for (size_t i = 0; i < s.last_violations.size(); ++i) {
     const Violation& v = s.last_violations[i];
     Append(&text, "%s{\"pid\": %d, \"kernel\": %s, \"pool_offset\": %llu}", i == 0 ? "" : ", ",
@@ -170,6 +172,9 @@ std::string StatsText(GpuState* gpu) {
   Append(&text, "kernels     %llu, %llu switches between processes\n", U(s.kernels),
          U(s.token_switches));
   Append(&text, "faults      %llu, oracle violations %llu\n", U(s.faults), U(s.violations));
+  if (s.stalls != 0) {
+    Append(&text, "stalls      %llu times virtual time went on without a program\n", U(s.stalls));
+  }
   for (const Violation& v : s.last_violations) {
     Append(&text, "            pid %d, %s, pool offset %llu\n", v.pid, v.kernel, U(v.pool_offset));
   }

@@ -25,7 +25,8 @@ CUresult Context::Create(Driver* driver, Device* device, std::unique_ptr<Context
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   context->link_ = std::move(*link);
-  context->queue_ = std::make_unique<CommandQueue>(context->link_.get(), &gpu->machine());
+  context->queue_ =
+      std::make_unique<CommandQueue>(context->link_.get(), gpu, driver->virtual_time.get());
   context->streams_.resize(kStreams, nullptr);
   context->slot_last_.resize(kStreams, 0);
   CUstream legacy = driver->streams.New();
@@ -197,6 +198,7 @@ std::vector<uint64_t> Context::AllMarks() {
 }
 
 CUresult Context::WaitFor(const std::vector<uint64_t>& marks) {
+  const WaitCost cost(driver_->virtual_time.get());
   for (const uint64_t mark : marks) {
     if (!queue_->Wait(MarkStream(mark), MarkId(mark))) return queue_->error();
   }
@@ -375,7 +377,7 @@ void Context::HostFunctionLoop() {
     }
     function();
     channel->host_function_done.store(ticket);
-    queue_->Ring();
+    queue_->FunctionReturned();
   }
 }
 

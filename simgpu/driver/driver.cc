@@ -58,7 +58,17 @@ CUresult Driver::Init() {
     return CUDA_ERROR_NO_DEVICE;
   }
   if (!MakeForkMark()) return CUDA_ERROR_OPERATING_SYSTEM;
+  std::unique_ptr<VirtualHost> virtual_time;
+  if (gpus->front()->machine().virtual_time) {
+    Result<std::unique_ptr<VirtualHost>> joined = VirtualHost::Join(gpus->front().get());
+    if (!joined.ok()) {
+      fprintf(stderr, "simulated GPU: %s\n", joined.status().message().c_str());
+      return CUDA_ERROR_NO_DEVICE;
+    }
+    virtual_time = std::move(*joined);
+  }
   auto* driver = new Driver;
+  driver->virtual_time = std::move(virtual_time);
   driver->gpus = std::move(*gpus);
   driver->AddDevices(visible);
   driver->virtual_memory =
@@ -232,7 +242,15 @@ CUresult NotSupported(const char* name) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+void AskDevice(const Driver& driver) {
+  if (driver.virtual_time != nullptr) driver.virtual_time->Ask();
+}
+
 void SpendDriverTime(const Driver& driver, uint64_t simulated_ns) {
+  if (driver.virtual_time != nullptr) {
+    driver.virtual_time->Spend(simulated_ns);
+    return;
+  }
   const double ns = static_cast<double>(simulated_ns) * driver.machine().time_scale;
   SpinFor(static_cast<uint64_t>(ns));
 }
@@ -240,6 +258,10 @@ void SpendDriverTime(const Driver& driver, uint64_t simulated_ns) {
 void SpendMappingTime(const Driver& driver, uint64_t simulated_ns) {
   if (simulated_ns == 0 || !driver.machine().serialised) {
     SpendDriverTime(driver, simulated_ns);
+    return;
+  }
+  if (driver.virtual_time != nullptr) {
+    driver.virtual_time->SpendInTurn(simulated_ns);
     return;
   }
   // Robust: a process that is killed inside leaves nothing half done.

@@ -17,6 +17,7 @@
 #include "simgpu/memory/foreign_memory.h"
 #include "simgpu/memory/host_memory.h"
 #include "simgpu/memory/virtual_memory.h"
+#include "simgpu/streams/virtual_host.h"
 
 namespace sluice::simgpu {
 
@@ -38,6 +39,7 @@ class Driver {
   std::vector<std::unique_ptr<GpuState>> gpus;  // of the machine, seen or not
   DeviceUses uses;                              // those that are seen
   std::vector<std::unique_ptr<Device>> devices;
+  std::unique_ptr<VirtualHost> virtual_time;  // null where the clock follows real time
 
   std::mutex mutex;  // of all that follows
   AddressSpace space;
@@ -104,6 +106,10 @@ CUresult CurrentContext(Context** out);
 
 /// As CurrentContext, but of `handle` where it is not null.
 CUresult NamedContext(CUcontext handle, Context** out);
+
+/// A question whether work is over is about to be answered: in virtual time it costs time, and the
+/// device has come that far.
+void AskDevice(const Driver& driver);
 
 /// Says once on stderr that `name` is not implemented.
 CUresult NotSupported(const char* name);

@@ -32,9 +32,15 @@ bool SharedReached(Context* context, CUevent event) {
 /// There is nothing to wake up a process when another one's work is over.
 CUresult WaitForShared(Context* context, CUevent event) {
   const timespec pause{0, 50'000};
+  VirtualHost* virtual_time = context->driver()->virtual_time.get();
+  const WaitCost cost(virtual_time);
   while (!SharedReached(context, event)) {
     if (context->queue().error() != CUDA_SUCCESS) return context->queue().error();
-    nanosleep(&pause, nullptr);
+    if (virtual_time != nullptr) {
+      virtual_time->AwaitProgress();
+    } else {
+      nanosleep(&pause, nullptr);
+    }
   }
   return CUDA_SUCCESS;
 }
@@ -138,6 +144,7 @@ CUresult cuEventQuery(CUevent event) {
   CUresult result = Check(event, &context);
   if (result == CUDA_SUCCESS) result = MayAsk(context, event);
   if (result != CUDA_SUCCESS) return result;
+  AskDevice(*context->driver());
   const bool reached =
       event->is_shared() ? SharedReached(context, event) : Reached(context, event->mark.load());
   return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -178,6 +185,7 @@ CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
   if (from == 0 || to == 0 || start->slot >= kEventSlots || end->slot >= kEventSlots) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  AskDevice(*context->driver());
   if (!Reached(context, from) || !Reached(other, to)) return CUDA_ERROR_NOT_READY;
   const uint64_t a = context->queue().channel()->event_ns[start->slot].load();
   const uint64_t b = other->queue().channel()->event_ns[end->slot].load();

@@ -73,6 +73,10 @@ CUresult Interfere(const char* function) {
   const Suffering more = Suffer(page == nullptr ? nullptr : page->injection, shared, function);
   all.delay_ns += more.delay_ns;
   if (all.result == 0) all.result = more.result;
+  if (driver != nullptr && driver->virtual_time != nullptr) {
+    if (all.delay_ns != 0) driver->virtual_time->Spend(all.delay_ns);
+    return static_cast<CUresult>(all.result);
+  }
   const double scale = driver == nullptr ? 1 : driver->machine().time_scale;
   if (all.delay_ns != 0) Linger(static_cast<uint64_t>(static_cast<double>(all.delay_ns) * scale));
   return static_cast<CUresult>(all.result);

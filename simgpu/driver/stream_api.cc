@@ -77,12 +77,14 @@ CUresult Query(CUstream handle, bool per_thread) {
     }
     if (result == CUDA_SUCCESS) result = UnsafeInCapture();
     if (result != CUDA_SUCCESS) return result;
+    AskDevice(*context->driver());
     return context->queue().Done(handle->slot, handle->last.load()) ? CUDA_SUCCESS
                                                                     : CUDA_ERROR_NOT_READY;
   }
   StreamCall call(handle, per_thread);
   if (call.result == CUDA_SUCCESS) call.result = UnsafeInCapture();
   if (call.result != CUDA_SUCCESS) return call.result;
+  AskDevice(*call.context->driver());
   return call.context->Reached(call.context->MarksOf(call.stream)) ? CUDA_SUCCESS
                                                                    : CUDA_ERROR_NOT_READY;
 }

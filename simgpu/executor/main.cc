@@ -42,6 +42,13 @@ int main(int argc, char** argv) {
   void* shared = mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, kChannelFd, 0);
   if (shared == MAP_FAILED) return Fail("cannot map the channel");
 
+  static std::unique_ptr<VirtualExecutor> virtual_time;
+  if ((*gpu)->machine().virtual_time) {
+    virtual_time =
+        VirtualExecutor::Attach(gpu->get(), executor, client, static_cast<const Channel*>(shared));
+    if (virtual_time == nullptr) return Fail("its program takes no part in virtual time");
+  }
+
   // What a context itself costs. Held here and not in the client, so that it ends with this process
   // even if a forked child of the client lives on.
   sluice::UniqueFd own_memory;
@@ -65,6 +72,7 @@ int main(int argc, char** argv) {
   static ControlServer server(kControlFd, pidfd, start, &mappings, &modules, &peers);
   InstallFaultHandler(&mappings, gpu->get(), client.pid);
   std::thread([] { server.Run(); }).detach();
-  Runner runner(gpu->get(), executor, static_cast<Channel*>(shared), &mappings, &modules, &peers);
+  Runner runner(gpu->get(), executor, static_cast<Channel*>(shared), &mappings, &modules, &peers,
+                virtual_time.get());
   runner.Run();
 }

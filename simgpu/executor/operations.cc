@@ -171,7 +171,8 @@ void Runner::RecordEvent(const Command& command) {
     Board()->Complete(command.event.shared - 1, command.event.record);
   }
   if (command.event.slot >= kEventSlots) return;  // an event without timing
-  const uint64_t now = fluid_ == nullptr ? DeviceClockNs(*gpu_) : Since();
+  const bool standing = fluid_ == nullptr || virtual_time_ != nullptr;
+  const uint64_t now = standing ? DeviceClockNs(*gpu_) : Since();
   channel_->event_ns[command.event.slot].store(now, std::memory_order_relaxed);
 }
 

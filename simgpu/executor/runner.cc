@@ -22,15 +22,18 @@ bool CostsTime(const Command& command) {
 }
 
 Runner::Runner(GpuState* gpu, uint32_t executor, Channel* channel, Mappings* mappings,
-               Modules* modules, Peers* peers)
+               Modules* modules, Peers* peers, VirtualExecutor* virtual_time)
     : gpu_(gpu),
       channel_(channel),
       mappings_(mappings),
       modules_(modules),
       peers_(peers),
       token_(gpu, executor),
-      fluid_(gpu->machine().overlaps() ? std::make_unique<FluidDevice>(gpu, executor) : nullptr),
-      stream_clock_(kStreams, 0) {}
+      fluid_(gpu->machine().overlaps() || virtual_time != nullptr
+                 ? std::make_unique<FluidDevice>(gpu, executor)
+                 : nullptr),
+      stream_clock_(kStreams, 0),
+      virtual_time_(virtual_time) {}
 
 void Runner::Run() {
   // After a failure what is queued only passes by, but for the host functions that must hear of it.
@@ -46,6 +49,7 @@ void Runner::Run() {
     const std::optional<uint32_t> step = NextStep(c);
     return step && CostsTime(RunOf(c).step(*step));
   };
+  if (virtual_time_ != nullptr) YieldVirtually();
   for (;;) {
     Ingest();
     if (failed() && !failure_seen_) {
@@ -54,6 +58,7 @@ void Runner::Run() {
       CancelFlights();
     }
     Land();
+    looks_outside_ = false;
     const Command* next = queues_.Pick(ready, costs);
     if (next == nullptr) {
       token_.Release();
@@ -61,6 +66,7 @@ void Runner::Run() {
       continue;
     }
     poll_ns_ = 0;
+    progress_ = true;
     if (fluid_ == nullptr && costs(*next) && !token_.held()) {
       token_.Acquire();
       continue;  // it may have taken long: an earlier operation may be runnable by now
@@ -90,14 +96,35 @@ void Runner::Ingest() {
   const uint64_t end = channel_->submitted.load(std::memory_order_acquire);
   const uint64_t now = fluid_ != nullptr && ingested_ < end ? fluid_->Clock() : 0;
   while (ingested_ < end) {
-    Command command = channel_->Slot(++ingested_);
-    command.seen_ns = now;
+    Command command = channel_->Slot(ingested_ + 1);
+    if (virtual_time_ == nullptr) {
+      command.seen_ns = now;
+    } else if (command.seen_ns > now) {
+      return;  // the program's clock is ahead of the device's: it comes when that is there
+    }
+    ++ingested_;
     if (command.stream < kStreams) queues_.Push(command);
   }
 }
 
+void Runner::YieldVirtually() {
+  Rest rest;
+  if (ingested_ < channel_->submitted.load(std::memory_order_acquire)) {
+    rest.next_arrival_ns = channel_->Slot(ingested_ + 1).seen_ns;
+  }
+  rest.looks_outside = looks_outside_;
+  rest.function_out = host_function_ != 0;
+  rest.progress = progress_;
+  progress_ = false;
+  virtual_time_->Yield(rest);
+}
+
 /// Until the client rings, or a little while if some stream waits for a value in memory.
 void Runner::Sleep() {
+  if (virtual_time_ != nullptr) {
+    YieldVirtually();
+    return;
+  }
   uint64_t timeout = kIdleSleepNs;
   if (!queues_.empty()) {
     poll_ns_ = std::clamp(poll_ns_ * 2, kShortestPollNs, kLongestPollNs);
@@ -128,6 +155,7 @@ bool Runner::Ready(const Command& command) {
 
 bool Runner::EventReached(const Command& command) {
   const auto& wait = command.wait_event;
+  looks_outside_ = looks_outside_ || wait.shared != 0 || wait.peer != 0;
   if (wait.shared != 0) return Board() == nullptr || Board()->Reached(wait.shared - 1, wait.id);
   if (wait.peer != 0) return peers_->Reached(wait.peer, wait.stream, wait.id);
   return wait.stream >= kStreams ||
@@ -141,6 +169,7 @@ EventBoard* Runner::Board() {
 
 bool Runner::ValueReached(const Command& command) {
   const auto& v = command.value;
+  looks_outside_ = true;
   const uint32_t width = v.width == 4 ? 4 : 8;
   struct Look {
     const unsigned char* address;

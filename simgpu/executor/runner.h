@@ -17,6 +17,7 @@
 #include "simgpu/sharing/event_board.h"
 #include "simgpu/sharing/fluid_device.h"
 #include "simgpu/streams/channel.h"
+#include "simgpu/streams/virtual_executor.h"
 
 namespace sluice::simgpu {
 
@@ -26,13 +27,15 @@ bool CostsTime(const Command& command);
 /// Takes the operations of one context from the channel and runs them, one at a time. One thread.
 class Runner {
  public:
+  /// `virtual_time` is null where the clock follows real time.
   Runner(GpuState* gpu, uint32_t executor, Channel* channel, Mappings* mappings, Modules* modules,
-         Peers* peers);
+         Peers* peers, VirtualExecutor* virtual_time);
   [[noreturn]] void Run();
 
  private:
   void Ingest();
   void Sleep();
+  void YieldVirtually();
   bool Ready(const Command& command);
   bool EventReached(const Command& command);
   bool ValueReached(const Command& command);
@@ -102,6 +105,9 @@ class Runner {
   uint64_t host_function_ = 0;  // ticket of the one whose turn it is
   bool failure_seen_ = false;
   uint64_t poll_ns_ = 0;  // how long to sleep between looks at a waited-for value
+  VirtualExecutor* virtual_time_;
+  bool looks_outside_ = false;  // some stream waits for what is not in this context's own order
+  bool progress_ = false;       // something was carried out since the last Yield
 };
 
 }  // namespace sluice::simgpu

@@ -102,6 +102,7 @@ void Runner::Land() {
       continue;
     }
     const Flight flight = flights_[i];
+    progress_ = true;
     flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(i));
     uint64_t& clock = stream_clock_[flight.command.stream];
     clock = std::max(clock, *ended);

@@ -27,7 +27,7 @@ uint64_t Elapsed(uint64_t since, const Machine& machine) {
 uint64_t DeviceClockNs(const GpuState& gpu) {
   StatePage* page = gpu.page();
   StateLock lock(page);
-  if (gpu.machine().overlaps()) return FluidClockLocked(gpu);
+  if (gpu.machine().overlaps() || gpu.machine().virtual_time) return FluidClockLocked(gpu);
   if (page->busy == 0) return page->clock_ns + Elapsed(page->real_mark_ns, gpu.machine());
   if (page->op_started_real_ns == 0) return page->clock_ns;
   return page->clock_ns +

@@ -74,6 +74,7 @@ void MakeGood(Fluid* fluid, uint32_t me, FluidOp* op, double since) {
 }  // namespace
 
 uint64_t FluidClockLocked(const GpuState& gpu) {
+  if (gpu.machine().virtual_time) return NowNs(gpu.page()->fluid);
   AdvanceToNow(gpu, RulesOf(gpu.machine()));
   return static_cast<uint64_t>(gpu.page()->fluid.clock_ns);
 }
@@ -87,12 +88,14 @@ FluidDevice::FluidDevice(GpuState* gpu, uint32_t executor)
   SetRates(&gpu_->page()->fluid, rules_);
 }
 
-void FluidDevice::AdvanceLocked() { AdvanceToNow(*gpu_, rules_); }
+/// In virtual time the clock stands while an executor works.
+void FluidDevice::AdvanceLocked() {
+  if (!gpu_->machine().virtual_time) AdvanceToNow(*gpu_, rules_);
+}
 
 uint64_t FluidDevice::Clock() {
   const StateLock lock(gpu_->page());
-  AdvanceLocked();
-  return static_cast<uint64_t>(gpu_->page()->fluid.clock_ns);
+  return FluidClockLocked(*gpu_);
 }
 
 std::optional<uint32_t> FluidDevice::Begin(uint64_t declared_ns, Engine engine,
@@ -102,12 +105,13 @@ std::optional<uint32_t> FluidDevice::Begin(uint64_t declared_ns, Engine engine,
   const StateLock lock(page);
   AdvanceLocked();
   Fluid& fluid = page->fluid;
+  if (rules_.exclusive) engine = Engine::kCompute;  // it is alone, wherever it runs
   for (uint32_t i = 0; i < kFlights; ++i) {
     FluidOp& op = fluid.op[me_][i];
     if (op.state != FluidOp::kFree) continue;
     op = {FluidOp::kRunning, engine, 0, 0, static_cast<double>(declared_ns), 0, demand, 0, 0};
     SetRates(&fluid, rules_);
-    MakeGood(&fluid, me_, &op, static_cast<double>(since));
+    if (!gpu_->machine().virtual_time) MakeGood(&fluid, me_, &op, static_cast<double>(since));
     declared_[i] = {declared_ns, is_kernel};
     if (page->first_start_ns == UINT64_MAX) {
       page->first_start_ns = static_cast<uint64_t>(fluid.clock_ns);
@@ -122,7 +126,7 @@ void FluidDevice::BodyDone(uint32_t flight) {
   // First the time until now, in which the clock may have waited for this.
   AdvanceLocked();
   gpu_->page()->fluid.op[me_][flight].body_done = 1;
-  Advance(&gpu_->page()->fluid, rules_, 0);
+  if (!gpu_->machine().virtual_time) Advance(&gpu_->page()->fluid, rules_, 0);
 }
 
 std::optional<uint64_t> FluidDevice::Land(uint32_t flight) {

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "simgpu/sharing/process_id.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ struct Stat {
   char state = 0;
   long threads = 0;
   uint64_t start = 0;
+  uint64_t cpu = 0;
 };
 
 size_t ReadSmallFile(const char* path, char* buffer, size_t size) {
@@ -29,9 +31,7 @@ size_t ReadSmallFile(const char* path, char* buffer, size_t size) {
   return static_cast<size_t>(n);
 }
 
-Stat ReadStat(pid_t pid) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+Stat ReadStatFile(const char* path) {
   char text[1024];
   if (ReadSmallFile(path, text, sizeof text) == 0) return {};
   // The second field is the name in parentheses and may hold anything; the last ')' ends it.
@@ -40,16 +40,25 @@ Stat ReadStat(pid_t pid) {
   Stat stat;
   long long threads = 0;
   unsigned long long start = 0;
-  // Fields 3 (state), 20 (threads) and 22 (start time).
+  unsigned long long user = 0;
+  unsigned long long system = 0;
+  // Fields 3 (state), 14 and 15 (CPU time), 20 (threads) and 22 (start time).
   if (sscanf(p + 2,
-             "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %*s %llu",
-             &stat.state, &threads, &start) != 3) {
+             "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %lld %*s %llu",
+             &stat.state, &user, &system, &threads, &start) != 5) {
     return {};
   }
+  stat.cpu = user + system;
   stat.threads = static_cast<long>(threads);
   stat.start = start;
   stat.found = true;
   return stat;
+}
+
+Stat ReadStat(pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  return ReadStatFile(path);
 }
 
 }  // namespace
@@ -65,6 +74,24 @@ bool ProcessGone(const ProcessId& process) {
   const Stat stat = ReadStat(process.pid);
   if (!stat.found || stat.start != process.start) return true;
   return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;
+}
+
+std::optional<uint64_t> SleepingProcessCpu(pid_t pid) {
+  const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+  DIR* tasks = opendir(folder.c_str());
+  if (tasks == nullptr) return std::nullopt;
+  std::optional<uint64_t> cpu = 0;
+  while (const dirent* task = readdir(tasks)) {
+    if (task->d_name[0] == '.') continue;
+    const Stat stat = ReadStatFile((folder + "/" + task->d_name + "/stat").c_str());
+    if (!stat.found || stat.state != 'S') {
+      cpu.reset();
+      break;
+    }
+    *cpu += stat.cpu;
+  }
+  closedir(tasks);
+  return cpu;
 }
 
 std::string ProcessName(pid_t pid) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace sluice::simgpu {
@@ -26,6 +27,10 @@ ProcessId FindProcess(pid_t pid);
 /// True once nothing of the process can hold memory any more: it is reaped, or a zombie whose other
 /// threads have ended too (a zombie leader alone may still share its memory with running threads).
 bool ProcessGone(const ProcessId& process);
+
+/// CPU time (clock ticks) that the process has used, if all its threads sleep; nothing if one of
+/// them runs, could run or waits for a disk.
+std::optional<uint64_t> SleepingProcessCpu(pid_t pid);
 
 /// The short name (comm) of a process, empty if it is gone.
 std::string ProcessName(pid_t pid);

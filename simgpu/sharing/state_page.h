@@ -11,11 +11,12 @@
 #include "simgpu/sharing/injection.h"
 #include "simgpu/sharing/memory_family.h"
 #include "simgpu/sharing/process_id.h"
+#include "simgpu/sharing/virtual_time.h"
 
 namespace sluice::simgpu {
 
 inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
-inline constexpr uint32_t kStateVersion = 7;
+inline constexpr uint32_t kStateVersion = 8;
 inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
 inline constexpr uint32_t kMaxFinished = 64;
 inline constexpr uint32_t kMaxExecutors = 64;
@@ -124,6 +125,12 @@ struct StatePage {
   // at the monotonic time `fluid_mark_ns`.
   Fluid fluid;
   uint64_t fluid_mark_ns;
+
+  // In virtual time: who may go on, and futexes by which they learn it (1: rung). `fluid` is then
+  // what is under way whether operations overlap or not.
+  VirtualTime time;
+  std::atomic<uint32_t> wait_bell[kVirtualWaits];
+  std::atomic<uint32_t> context_bell[kFluidContexts];
 
   uint32_t finished_counter;
   ProcessEntry process[kMaxProcesses];

@@ -44,7 +44,9 @@ struct Command {
   CommandKind kind;
   uint8_t flags;
   uint16_t reserved;
-  uint64_t seen_ns;  // of the executor: device clock when it saw the operation
+  /// Of the executor: device clock when it saw the operation. In virtual time of the client: its
+  /// clock when it issued the operation.
+  uint64_t seen_ns;
   union {
     struct {
       uint32_t function;

@@ -15,13 +15,20 @@ constexpr uint64_t kExecutorCheckNs = 100'000'000;
 
 }  // namespace
 
-CommandQueue::CommandQueue(ExecutorLink* link, const Machine* machine)
+CommandQueue::CommandQueue(ExecutorLink* link, const GpuState* gpu, VirtualHost* virtual_time)
     : link_(link),
       channel_(link->channel()),
-      machine_(machine),
+      machine_(&gpu->machine()),
+      virtual_time_(virtual_time),
       launch_spin_ns_(
-          static_cast<uint64_t>(static_cast<double>(machine->launch_ns) * machine->time_scale)) {
+          static_cast<uint64_t>(static_cast<double>(machine_->launch_ns) * machine_->time_scale)) {
   free_[0] = kStagingBytes;
+  if (virtual_time_ == nullptr) return;
+  const StateLock lock(gpu->page());
+  for (uint32_t i = 0; i < kMaxExecutors; ++i) {
+    const ExecutorEntry& entry = gpu->page()->executor[i];
+    if (entry.used != 0 && entry.id.pid == link->pid()) executor_ = i;
+  }
 }
 
 CUresult CommandQueue::error() const {
@@ -54,26 +61,58 @@ bool CommandQueue::Wait(uint32_t stream, uint64_t id) {
     const uint32_t seen = channel_->progress.load();
     if (error() != CUDA_SUCCESS) return false;
     if (Done(stream, id)) return true;
-    WaitForProgress(seen);
+    if (virtual_time_ != nullptr) {
+      virtual_time_->AwaitOperation(executor_, channel_, stream, id);
+      if (!Done(stream, id)) CheckExecutor();
+    } else {
+      WaitForProgress(seen);
+    }
+  }
+}
+
+/// In virtual time: until `count` operations are finished.
+void CommandQueue::WaitForFinished(uint64_t count) {
+  virtual_time_->AwaitFinished(executor_, channel_, count);
+  if (channel_->finished.load(std::memory_order_acquire) < count) CheckExecutor();
+}
+
+void CommandQueue::FunctionReturned() {
+  if (virtual_time_ != nullptr) {
+    virtual_time_->FunctionReturned(executor_);
+  } else {
+    Ring();
   }
 }
 
 void CommandQueue::Ring() {
+  if (virtual_time_ != nullptr) {
+    virtual_time_->Wake(executor_);
+    return;
+  }
   if (channel_->sleeping.load() == 0) return;
   channel_->doorbell.fetch_add(1);
   FutexWakeAll(&channel_->doorbell);
 }
 
 uint64_t CommandQueue::Submit(Command command, Lock&) {
-  SpinFor(launch_spin_ns_);
+  if (virtual_time_ != nullptr) {
+    virtual_time_->Spend(machine_->launch_ns);
+  } else {
+    SpinFor(launch_spin_ns_);
+  }
   const uint64_t id = channel_->submitted.load(std::memory_order_relaxed) + 1;
   for (;;) {
     const uint32_t seen = channel_->progress.load();
     if (error() != CUDA_SUCCESS) return 0;
     const uint64_t outstanding = id - 1 - channel_->finished.load(std::memory_order_acquire);
     if (outstanding < machine_->launch_queue) break;
-    WaitForProgress(seen);
+    if (virtual_time_ != nullptr) {
+      WaitForFinished(id - machine_->launch_queue);
+    } else {
+      WaitForProgress(seen);
+    }
   }
+  if (virtual_time_ != nullptr) command.seen_ns = virtual_time_->Clock();
   command.id = id;
   channel_->Slot(id) = command;
   channel_->submitted.store(id);
@@ -123,8 +162,13 @@ std::optional<uint64_t> CommandQueue::Stage(uint64_t bytes, Lock& held) {
       taken_[offset] = bytes;
       return offset;
     }
+    const uint64_t finished = channel_->finished.load();
     held.unlock();
-    WaitForProgress(seen);
+    if (virtual_time_ != nullptr) {
+      WaitForFinished(finished + 1);
+    } else {
+      WaitForProgress(seen);
+    }
     held.lock();
   }
 }

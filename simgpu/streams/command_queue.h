@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "common/cuda/abi.h"
-#include "simgpu/sharing/machine_file.h"
 #include "simgpu/streams/executor_link.h"
+#include "simgpu/streams/virtual_host.h"
 
 namespace sluice::simgpu {
 
@@ -20,7 +20,8 @@ class CommandQueue {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  CommandQueue(ExecutorLink* link, const Machine* machine);
+  /// `virtual_time` is null where the clock follows real time.
+  CommandQueue(ExecutorLink* link, const GpuState* gpu, VirtualHost* virtual_time);
 
   /// Issues one operation and returns its id, 0 if the context has failed. Costs CPU time as the
   /// driver's own work does, and blocks *under the driver lock* while the launch queue is full.
@@ -39,9 +40,12 @@ class CommandQueue {
 
   Channel* channel() const { return channel_; }
   void Ring();
+  /// A host function has returned.
+  void FunctionReturned();
 
  private:
   void WaitForProgress(uint32_t seen);
+  void WaitForFinished(uint64_t count);
   void CheckExecutor();
   void ReapStaged();
 
@@ -54,6 +58,8 @@ class CommandQueue {
   ExecutorLink* link_;
   Channel* channel_;
   const Machine* machine_;
+  VirtualHost* virtual_time_;
+  uint32_t executor_ = kNobody;  // in virtual time: as the GPU's state numbers it
   uint64_t launch_spin_ns_;
   std::map<uint64_t, uint64_t> free_;   // staging: offset -> bytes
   std::map<uint64_t, uint64_t> taken_;  // offset -> bytes

@@ -19,6 +19,7 @@
 
 #include "common/cuda/abi.h"
 #include "simgpu/streams/fd_passing.h"
+#include "simgpu/streams/inside_driver.h"
 
 extern char** environ;
 
@@ -96,6 +97,8 @@ int StartDetached(const Spawn& spawn) {
 Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, uint32_t process,
                                                           int ordinal) {
   std::unique_ptr<ExecutorLink> link(new ExecutorLink);
+  InsideDriver::TellOf(&gpu);
+  const InsideDriver inside;
   {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -140,11 +143,13 @@ Result<std::unique_ptr<ExecutorLink>> ExecutorLink::Start(const GpuState& gpu, u
   if (hello.result != CUDA_SUCCESS) {
     return Status(StatusCode::kUnavailable, "the executor of the simulated GPU did not start");
   }
+  link->pid_ = static_cast<int>(hello.b);
   link->pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, hello.b, 0)));
   return link;
 }
 
 ExecutorLink::~ExecutorLink() {
+  const InsideDriver inside;
   // Not only closed: a forked child may hold a copy of this end.
   if (socket_.valid()) shutdown(socket_.get(), SHUT_RDWR);
   if (pidfd_.valid()) {
@@ -165,6 +170,7 @@ bool ExecutorLink::Alive() const {
 
 ControlReply ExecutorLink::Call(const ControlRequest& request, int fd) {
   const std::lock_guard lock(mutex_);
+  const InsideDriver inside;
   ControlReply reply{};
   int none = -1;
   if (!SendPacket(socket_.get(), &request, sizeof request, fd) ||

@@ -28,6 +28,7 @@ class ExecutorLink {
   /// One request and its reply. A dead executor answers CUDA_ERROR_LAUNCH_FAILED.
   ControlReply Call(const ControlRequest& request, int fd = -1);
   bool Alive() const;
+  int pid() const { return pid_; }
   /// The channel's file, for executors of other contexts that wait for this one's work.
   int channel_fd() const { return channel_fd_.get(); }
 
@@ -37,6 +38,7 @@ class ExecutorLink {
   UniqueFd channel_fd_;
   UniqueFd socket_;
   UniqueFd pidfd_;
+  int pid_ = 0;
   std::mutex mutex_;  // one request at a time
 };
 

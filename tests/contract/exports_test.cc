@@ -118,12 +118,15 @@ TEST(Exports, NoNameAndNoVariantIsListedTwice) {
   EXPECT_EQ(names.size(), 673u);
 }
 
-TEST(Exports, TheLibraryExportsTheTableAndNothingElse) {
+TEST(Exports, TheLibraryExportsTheTableAndTwoNamesOfItsOwn) {
   OnlySimulated("a real library may export more");
   ASSERT_NE(Library(), nullptr);
   link_map* map = nullptr;
   ASSERT_EQ(dlinfo(Library(), RTLD_DI_LINKMAP, &map), 0);
-  EXPECT_EQ(DefinedNames(map->l_name), Names());
+  auto expected = Names();
+  // For programs that replay recorded jobs; no program mistakes them for names of CUDA.
+  for (const char* own : {"simgpuHostWork", "simgpuHostClock"}) expected.insert(own);
+  EXPECT_EQ(DefinedNames(map->l_name), expected);
 }
 
 TEST(Exports, EveryVariantIsFoundFromItsVersionOn) {
