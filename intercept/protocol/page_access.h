@@ -31,8 +31,8 @@ inline void LoadRecord(OpRecord& to, const OpRecord& from) {
   values[1] = __atomic_load_n(words + 1, __ATOMIC_RELAXED);
 }
 
-/// The daemon, on another core, has read this place a round ago: the line comes back from there while
-/// the records before it are written, not when a lock waits for the store.
+/// The daemon, on another core, has read this place a round ago: the line comes back from there
+/// while the records before it are written, not when a lock waits for the store.
 inline void PrepareStore(OpRecord& place) {
 #if defined(__x86_64__)
   __asm__ volatile("prefetchw %0" : : "m"(place));
