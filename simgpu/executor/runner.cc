@@ -49,7 +49,7 @@ void Runner::Run() {
     const std::optional<uint32_t> step = NextStep(c);
     return step && CostsTime(RunOf(c).step(*step));
   };
-  if (virtual_time_ != nullptr) YieldVirtually();
+  if (virtual_time_ != nullptr) virtual_time_->AwaitTurn();
   for (;;) {
     Ingest();
     if (failed() && !failure_seen_) {

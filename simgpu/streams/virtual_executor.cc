@@ -27,9 +27,10 @@ uint64_t VirtualExecutor::Now() const {
   return NowNs(gpu_->page()->fluid);
 }
 
+void VirtualExecutor::AwaitTurn() { AwaitBell(*gpu_, &gpu_->page()->context_bell[me_]); }
+
 void VirtualExecutor::Yield(const Rest& rest) {
   StatePage* page = gpu_->page();
-  std::atomic<uint32_t>* bell = &page->context_bell[me_];
   {
     const StateLock lock(page);
     const uint64_t now = NowNs(page->fluid);
@@ -40,7 +41,7 @@ void VirtualExecutor::Yield(const Rest& rest) {
     EndTurn(&page->time, me_, rest, now);
     PassOnLocked(*gpu_);
   }
-  AwaitBell(*gpu_, bell);
+  AwaitTurn();
 }
 
 }  // namespace sluice::simgpu

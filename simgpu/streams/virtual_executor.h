@@ -19,6 +19,8 @@ class VirtualExecutor {
 
   /// The device clock; it stands while this executor works.
   uint64_t Now() const;
+  /// The first turn: the program may have given it to this executor already.
+  void AwaitTurn();
   /// Lets others go on, and returns when this executor has the turn again.
   void Yield(const Rest& rest);
 

@@ -71,6 +71,7 @@ Result<std::unique_ptr<VirtualHost>> VirtualHost::Join(const GpuState* gpu) {
   }
   StatePage* page = gpu->page();
   std::unique_ptr<VirtualHost> host(new VirtualHost(gpu, *rank));
+  uint32_t place = 0;  // there is room: one wait per process that is only now joining
   {
     const StateLock lock(page);
     if (!MayJoin(page->time, *rank)) {
@@ -78,10 +79,17 @@ Result<std::unique_ptr<VirtualHost>> VirtualHost::Join(const GpuState* gpu) {
                     "in virtual time two processes want rank " + std::to_string(*rank));
     }
     sluice::simgpu::Join(&page->time, *rank, SelfProcess(), NowNs(page->fluid));
+    // Whose turn it was in the round before must not matter in this one.
+    page->fluid.turn = kNoTurn;
+    page->fluid.slice_ns = 0;
+    // At once: were the round open without this one in the row, another one would go first.
+    place = BeginWait(&page->time, {VirtualWait::kTurn, *rank, 0, 0, 0, 0, 0, 0}, 0).value_or(0);
+    page->wait_bell[place].store(0);
+    PassOnLocked(*gpu);
   }
-  VirtualWait wait{};
-  wait.kind = VirtualWait::kTurn;
-  host->Wait(wait, nullptr);
+  AwaitBell(*gpu, &page->wait_bell[place]);
+  const StateLock lock(page);
+  EndWait(&page->time, place);
   return host;
 }
 
