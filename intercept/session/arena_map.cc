@@ -44,11 +44,16 @@ const char* ArenaMap::SetAccess(const DriverTable& driver, CUdevice device) {
   return nullptr;
 }
 
-void ArenaMap::Unmap(const DriverTable& driver) {
-  if (base_ == 0) return;
+void ArenaMap::UnmapHandles(const DriverTable& driver) {
   for (uint32_t i = 0; i < mapped_; ++i) {
     static_cast<void>(driver.cuMemUnmap(base_ + i * handle_bytes_, handle_bytes_));
   }
+  mapped_ = 0;
+}
+
+void ArenaMap::Unmap(const DriverTable& driver) {
+  if (base_ == 0) return;
+  UnmapHandles(driver);
   static_cast<void>(driver.cuMemAddressFree(base_, bytes()));
   *this = ArenaMap();
 }

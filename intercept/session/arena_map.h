@@ -19,6 +19,8 @@ class ArenaMap {
   /// Imports and maps the next handle, in pool order. `fd` stays the caller's.
   const char* MapNext(const DriverTable& driver, int fd);
   const char* SetAccess(const DriverTable& driver, CUdevice device);
+  /// The range stays reserved: nobody else's memory comes to lie there yet.
+  void UnmapHandles(const DriverTable& driver);
   void Unmap(const DriverTable& driver);
 
   CUdeviceptr base() const { return base_; }

@@ -45,6 +45,7 @@ void Client::AfterForkInChild() {
     session_.ForgetInChild();
   }
   request_lock_.ForgetHolder();
+  contexts_lock_.ForgetHolder();
   send_lock_.ForgetHolder();
   for (Lock& lock : mark_locks_) lock.ForgetHolder();
   state_lock_.ForgetHolder();
@@ -184,7 +185,7 @@ void Client::EndSession() {
 void Client::EndSessionLocked(bool away) {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady && state != State::kAway && state != State::kLost) return;
-  const bool idle = OthersAreDone();
+  const bool idle = !many_contexts_ || SynchroniseContexts(false);
   const bool unmapped = EndLeased(idle);
   const bool clean = unmapped && idle;
   if (state == State::kReady && clean) {
@@ -197,6 +198,9 @@ void Client::EndSessionLocked(bool away) {
         session_.marks().mark[slot].store(streams_.queued()[slot], std::memory_order_release);
       }
     }
+    // Before anybody else may have it: work that another context begins even now finds nothing
+    // here.
+    session_.UnmapArena(*driver_);
     while (ReleaseUnits(~0u) > 0) {
     }
   }

@@ -29,7 +29,8 @@ namespace sluice {
 ///   settle_lock_   what is charged for driver pools follows what the driver reports of them
 ///   pools_lock_    no pool is destroyed while it is asked for its figures
 ///   request_lock_  one request to the daemon at a time; the only one held while waiting for it
-///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
+///   contexts_lock_ no context ends while all of them are waited for; held while the GPU is waited
+///   for send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
 ///   outside_lock_  what the program holds outside the arena; like the state lock, inside it
@@ -200,18 +201,23 @@ class Client {
   }
   template <class Issue>
   CUresult EndOwnContext(Issue issue) {
-    const uint64_t ending = BeginContextEnd(context_);
-    const CUresult result = issue();
-    FinishContextEnd(ending, result == CUDA_SUCCESS);
+    CUresult result = CUDA_SUCCESS;
+    {
+      const LockGuard guard(contexts_lock_);
+      const uint64_t ending = BeginContextEnd(context_);
+      result = issue();
+      FinishContextEnd(ending, true, result == CUDA_SUCCESS);
+    }
     if (result == CUDA_SUCCESS) EndSession();
     return result;
   }
   template <class Issue>
   CUresult EndOtherContext(CUcontext context, Issue issue) {
     if (context == nullptr) return issue();
+    const LockGuard guard(contexts_lock_);
     const uint64_t ending = BeginContextEnd(context);
     const CUresult result = FreeOutside(Thing::kContext, context, issue);
-    FinishContextEnd(ending, result == CUDA_SUCCESS);
+    FinishContextEnd(ending, true, result == CUDA_SUCCESS);
     return result;
   }
   CUresult PrimaryContextRetain(CUcontext* out, CUdevice device);
@@ -225,6 +231,7 @@ class Client {
   template <class Issue>
   CUresult CaptureBegin(CUstream stream, Issue issue) {
     captures_.Add();
+    if (has_session()) AwaitMarks();
     const CUresult result = issue();
     result == CUDA_SUCCESS ? captures_.Began(stream, CurrentContext()) : captures_.Remove();
     return result;
@@ -385,9 +392,10 @@ class Client {
   void Count(protocol::Family family, int64_t change);
   void SendUnsent(bool wait = false);
   CUresult DeclareOutside();
-  uint64_t BeginContextEnd(CUcontext context);
+  uint64_t BeginContextEnd(CUcontext context, bool certain = true);
   void NameContext(uint64_t from, uint64_t to);
-  void FinishContextEnd(uint64_t ending, bool ended);
+  void NameStreams(uint64_t from, uint64_t to, bool active);
+  void FinishContextEnd(uint64_t ending, bool certain, bool ended);
   void LivingOutside(uint64_t* bytes);
   CUresult SettleAccount(bool may_grow);
   void LeaveAccount();
@@ -428,7 +436,9 @@ class Client {
   bool Mark(uint32_t slot, bool required);
   bool Drain();
   bool WaitForMarks(const uint64_t* targets, uint32_t slots);
-  bool OthersAreDone();
+  bool SynchroniseContexts(bool own);
+  bool SynchroniseContext(CUcontext context);
+  void CollectEverything(uint64_t free_seq);
   void CollectContext(CUcontext context, uint64_t free_seq);
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 
@@ -474,6 +484,7 @@ class Client {
   void PassGate(uint32_t gate, uint32_t profile);
   void AskGate(uint32_t gate, uint32_t profile, bool drained);
   void ReleaseExcess();
+  void AwaitMarks();
   bool TakeTrough(uint32_t slot);
   bool AheadOfCredit(uint32_t slot, uint64_t* wait_for);
   void WaitForCredit();
@@ -487,6 +498,7 @@ class Client {
   Settings settings_;
 
   Lock request_lock_;
+  Lock contexts_lock_;
   Lock send_lock_;
   Lock mark_locks_[protocol::kStreamSlots];
   BriefLock state_lock_;

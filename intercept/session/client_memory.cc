@@ -245,20 +245,24 @@ CUresult Client::Free(CUdeviceptr address) {
   }
   // While anybody captures, synchronising the context would break the capture: the block waits, as
   // something freed on no known stream, for the next time that it can be synchronised.
-  const bool captured = block.sync && captures_.load() > 0;
+  bool done = !block.sync || captures_.load() == 0;
   // Programs rely on the synchronisation that cuMemFree does for cuMemAlloc memory. If it fails,
   // the GPU may still use the block, so it stays allocated.
-  if (block.sync && !captured) {
+  const bool many = many_contexts_;
+  if (block.sync && done) {
     if (const CUresult result = driver_->cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
+    // The block may be another context's, or in use there.
+    done = !many || SynchroniseContexts(true);
   }
-  if (settings_.poison && !captured) Poison(block, nullptr);
+  if (settings_.poison && done) Poison(block, nullptr);
   const CUcontext context = block.sync ? CurrentContext() : nullptr;
+  if (block.sync && done && many) CollectEverything(free_seq);
   const LockGuard guard(state_lock_);
   const uint32_t id = FindLiveAt(address);
   if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
   ForgetPoolBlock(address);
-  FreeFound(id, !captured);
-  if (!captured && block.sync) CollectContext(context, free_seq);
+  FreeFound(id, done);
+  if (done && block.sync && !many) CollectContext(context, free_seq);
   return CUDA_SUCCESS;
 }
 

@@ -253,10 +253,26 @@ CUresult Client::SettleAccount(bool may_grow) {
 
 // A context ends: what belongs to it gets another name before the driver is asked. A moment after
 // the driver's answer the handle may be a new context's, whose things are none of it.
-uint64_t Client::BeginContextEnd(CUcontext context) {
+// contexts_lock_ is held until it has ended. `certain`: it will end, so that its streams are marked
+// no more: nobody uses their handles once the driver may have freed them.
+uint64_t Client::BeginContextEnd(CUcontext context, bool certain) {
   const uint64_t ending = KeyOf(context) | kEnding;
   NameContext(KeyOf(context), ending);
+  if (certain) NameStreams(KeyOf(context), ending, false);
   return ending;
+}
+
+void Client::NameStreams(uint64_t from, uint64_t to, bool active) {
+  bool named[protocol::kStreamSlots] = {};
+  {
+    const LockGuard guard(state_lock_);
+    streams_.NameContext(reinterpret_cast<CUcontext>(from), reinterpret_cast<CUcontext>(to), active,
+                         [&](uint32_t slot) { named[slot] = true; });
+    stream_generation_.fetch_add(1, std::memory_order_release);
+  }
+  for (uint32_t slot = 0; slot < protocol::kStreamSlots && !active; ++slot) {
+    if (named[slot]) const LockGuard marking(mark_locks_[slot]);  // one under way is waited for
+  }
 }
 
 void Client::NameContext(uint64_t from, uint64_t to) {
@@ -269,20 +285,36 @@ void Client::NameContext(uint64_t from, uint64_t to) {
 
 // A context is gone, and with it all that belonged to it, whether there is a session or not. What
 // other contexts have stays theirs. `ended`: false, the driver has refused and it lives.
-void Client::FinishContextEnd(uint64_t ending, bool ended) {
-  if (!ended) return NameContext(ending, ending & ~kEnding);
+void Client::FinishContextEnd(uint64_t ending, bool certain, bool ended) {
+  const uint64_t alive = ending & ~kEnding;
+  if (!ended) {
+    if (certain) NameStreams(ending, alive, true);
+    return NameContext(ending, alive);
+  }
+  if (!certain) NameStreams(alive, ending, false);
   captures_.ContextGone(ending);
+  if (has_session()) {
+    const LockGuard guard(state_lock_);
+    for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
+      if (KeyOf(streams_[slot].context) != ending) continue;
+      arena_.CollectThrough(slot, arena_.FreeSeq());  // the GPU has done all that was on it
+      streams_[slot].context = nullptr;
+    }
+  }
   uint64_t charged[kFirstCounted] = {};
   uint64_t imported = 0;
   {
     const LockGuard guard(outside_lock_);
+    bool others = false;
     holdings_.ForEach([&](Holding& holding) {
+      others = others || holding.thing == Thing::kContext;
       if (holding.context != ending || !EndsWithContext(holding)) return;
       if (holding.family == static_cast<uint32_t>(Family::kImported)) imported += holding.bytes;
       if (holding.family < kFirstCounted) charged[holding.family] += holding.bytes;
       holding.family = 0;  // its handle may still come to be given up
       if (holding.thing == Thing::kGraphExec) holding.bytes = 0;  // and will take no more
     });
+    if (!others) many_contexts_ = false;
   }
   for (uint32_t family = 1; family < kFirstCounted; ++family) {
     Uncharge(static_cast<Family>(family), charged[family]);

@@ -49,7 +49,13 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
     // Drivers before 12.0: the handle, which a destroy retires, stands for the stream.
     id = reinterpret_cast<uintptr_t>(stream) ^ (per_thread ? ThreadId() << 32 : 0);
   }
-  const CUcontext context = CurrentContext();
+  CUcontext context = CurrentContext();
+  // Another one may be current: what its streams are done with says nothing of this stream.
+  CUcontext own = nullptr;
+  if (!IsDefault(stream) && driver_->cuStreamGetCtx != nullptr &&
+      driver_->cuStreamGetCtx(stream, &own) == CUDA_SUCCESS && own != nullptr) {
+    context = own;
+  }
   const LockGuard guard(state_lock_);
   *slot = streams_.Find(id);
   if (*slot == kNoSlot) {
@@ -179,13 +185,8 @@ bool Client::Drain() {
     whole_context = true;
   }
   if (whole_context) {
-    // Synchronising a context breaks every capture in it, whoever captures.
-    if (captures_.load() > 0) return false;
-    const CUcontext context = CurrentContext();
-    const RelaxedCapture relaxed(*driver_);
-    if (context != context_ || driver_->cuCtxSynchronize() != CUDA_SUCCESS) return false;
-    const LockGuard guard(state_lock_);
-    CollectContext(context, free_seq);
+    if (!SynchroniseContexts(true)) return false;
+    CollectEverything(free_seq);
   }
   uint64_t targets[protocol::kStreamSlots];
   {
@@ -208,12 +209,31 @@ void Client::CollectContext(CUcontext context, uint64_t free_seq) {
   if (!many_contexts_) arena_.CollectThrough(kNoSlot, free_seq);
 }
 
-// Whether no context works on what the session has, the session's own being gone: each other one
-// that is known is waited for.
-bool Client::OthersAreDone() {
-  if (!many_contexts_) return true;
-  // Synchronising a context breaks every capture in it.
+// All work of the process up to `free_seq` is done.
+void Client::CollectEverything(uint64_t free_seq) {
+  const LockGuard guard(state_lock_);
+  for (uint32_t slot = 0; slot < streams_.used(); ++slot) arena_.CollectThrough(slot, free_seq);
+  arena_.CollectThrough(kNoSlot, free_seq);
+}
+
+bool Client::SynchroniseContext(CUcontext context) {
+  if (context == CurrentContext()) return driver_->cuCtxSynchronize() == CUDA_SUCCESS;
+  if (driver_->cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return false;
+  const CUresult result = driver_->cuCtxSynchronize();
+  CUcontext none = nullptr;
+  static_cast<void>(driver_->cuCtxPopCurrent_v2(&none));
+  return result == CUDA_SUCCESS;
+}
+
+// Waits for the work of every context that is known: each may work on what the session has. `own`:
+// for that of the session's too, which is there. False when that cannot be known.
+bool Client::SynchroniseContexts(bool own) {
+  // One that is just ending is waited for here.
+  const LockGuard contexts(contexts_lock_);
+  // Synchronising a context breaks every capture in it, whoever captures.
   if (captures_.load() > 0) return false;
+  const RelaxedCapture relaxed(*driver_);
+  if (own && !SynchroniseContext(context_)) return false;
   for (uint64_t last = 0;;) {
     uint64_t next = ~uint64_t{0};
     {
@@ -226,14 +246,14 @@ bool Client::OthersAreDone() {
     }
     if (next == ~uint64_t{0}) return true;
     last = next;
-    CUcontext none = nullptr;
-    if (driver_->cuCtxPushCurrent_v2(reinterpret_cast<CUcontext>(next)) != CUDA_SUCCESS) {
-      return false;
-    }
-    const CUresult result = driver_->cuCtxSynchronize();
-    static_cast<void>(driver_->cuCtxPopCurrent_v2(&none));
-    if (result != CUDA_SUCCESS) return false;
+    if (!SynchroniseContext(reinterpret_cast<CUcontext>(next))) return false;
   }
+}
+
+// A capture is about to begin: a mark that was about to be queued when there was none is not to be
+// in it, whichever streams will belong to it.
+void Client::AwaitMarks() {
+  for (Lock& lock : mark_locks_) const LockGuard marking(lock);
 }
 
 CUresult Client::StreamDestroy(CUstream stream) {
@@ -350,15 +370,19 @@ CUresult Client::PrimaryContextRelease(CUdevice device) {
   const CUcontext other = OtherPrimaryContext(device);
   const CUcontext primary = ours ? context_ : other;
   if (primary == nullptr) return driver_->cuDevicePrimaryCtxRelease_v2(device);
-  const uint64_t ending = BeginContextEnd(primary);
-  const CUresult result = driver_->cuDevicePrimaryCtxRelease_v2(device);
-  // Others may have retained it, too.
-  const bool ended = result == CUDA_SUCCESS && !PrimaryContextActive(device);
-  FinishContextEnd(ending, ended);
-  if (!ended) return result;
-  if (ours) EndSession();
-  Holding gone{};
-  if (other != nullptr && Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
+  bool ended = false;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const LockGuard guard(contexts_lock_);
+    const uint64_t ending = BeginContextEnd(primary, false);
+    result = driver_->cuDevicePrimaryCtxRelease_v2(device);
+    // Others may have retained it, too.
+    ended = result == CUDA_SUCCESS && !PrimaryContextActive(device);
+    Holding gone{};
+    if (ended && !ours && Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
+    FinishContextEnd(ending, false, ended);
+  }
+  if (ended && ours) EndSession();
   return result;
 }
 

@@ -36,6 +36,8 @@ class Session {
   /// units are released, and no work is left that could touch them. `left`: what stays charged, by
   /// family.
   bool Close(const DriverTable& driver, bool clean, const uint64_t* left);
+  /// The pool is not mapped any more; its addresses are reserved until Close.
+  void UnmapArena(const DriverTable& driver) { arena_.UnmapHandles(driver); }
   /// In a forked child: the parent's conversation is none of ours. The liveness pipe stays open, as
   /// its end says that somebody may still hold the memory.
   void ForgetInChild();

@@ -68,6 +68,19 @@ class StreamTable {
   /// The stream is being destroyed; the slot is free for another once its marks are reached.
   void Retire(uint32_t slot) { slots_[slot].active = false; }
 
+  /// The streams of this context go by another name of it and are not there (`active` false), or
+  /// are again. f(slot) for each.
+  template <class F>
+  void NameContext(CUcontext from, CUcontext to, bool active, F f) {
+    for (uint32_t i = 0; i < used_; ++i) {
+      StreamSlot& entry = slots_[i];
+      if (entry.context != from || (!entry.active && !active)) continue;
+      entry.context = to;
+      entry.active = active;
+      f(i);
+    }
+  }
+
   /// Hands out the next mark: frees from now on belong to the one after it.
   uint64_t Issue(uint32_t slot);
   /// The mark's write is in the stream's queue.

@@ -240,48 +240,6 @@ TEST_F(ClientMemory, WhatIsCapturedIsTheGraphsAndNeverMarked) {
   EXPECT_EQ(client->FreeAsync(a, s), CUDA_SUCCESS);
 }
 
-// What is freed beside a capture was freed on no known stream. Another context's work may touch it
-// through calls that nobody sees, so that one's synchronisation says nothing of it.
-TEST_F(ClientMemory, OneOfTwoContextsDoesNotSpeakForBoth) {
-  const auto fine = [] { return CUDA_SUCCESS; };
-  auto* second = reinterpret_cast<CUcontext>(0xe2);
-  const CUstream s = FakeDriver::Stream(1);
-  for (const bool alone : {true, false}) {
-    CUdeviceptr a = 0;
-    ASSERT_EQ(client->Alloc(&a, 32 * kUnit), CUDA_SUCCESS);  // the whole pool
-    if (!alone) {
-      ASSERT_EQ(client->ContextCreate(&second, fine), CUDA_SUCCESS);
-    }
-    EXPECT_EQ(client->CaptureBegin(s, fine), CUDA_SUCCESS);
-    EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
-    EXPECT_EQ(client->CaptureEnd(s, fine), CUDA_SUCCESS);
-    driver.immediate = true;
-    EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
-    CUdeviceptr b = 0;
-    EXPECT_EQ(client->AllocAsync(&b, 32 * kUnit, s),
-              alone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-    if (alone) {
-      EXPECT_EQ(client->Free(b), CUDA_SUCCESS);
-    }
-  }
-}
-
-// The same, where the other context was there before the session.
-TEST_F(ClientMemory, AContextFromBeforeTheSessionCounts) {
-  const auto fine = [] { return CUDA_SUCCESS; };
-  auto* second = reinterpret_cast<CUcontext>(0xe2);
-  const CUstream s = FakeDriver::Stream(1);
-  ASSERT_EQ(client->ContextCreate(&second, fine), CUDA_SUCCESS);
-  CUdeviceptr a = 0;
-  ASSERT_EQ(client->Alloc(&a, 32 * kUnit), CUDA_SUCCESS);
-  EXPECT_EQ(client->CaptureBegin(s, fine), CUDA_SUCCESS);
-  EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
-  EXPECT_EQ(client->CaptureEnd(s, fine), CUDA_SUCCESS);
-  driver.immediate = true;
-  EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(client->AllocAsync(&a, 32 * kUnit, s), CUDA_ERROR_OUT_OF_MEMORY);
-}
-
 TEST_F(ClientMemory, WithoutACaptureTheDriverIsNotAskedForOne) {
   AllocAsync(512);
   driver.capture_questions = 0;

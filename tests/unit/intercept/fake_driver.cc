@@ -77,6 +77,7 @@ FakeDriver::FakeDriver() {
     return CUDA_SUCCESS;
   };
   table_.cuMemUnmap = [](CUdeviceptr, size_t) {
+    if (Get().on_unmap) std::exchange(Get().on_unmap, nullptr)();
     --Get().mapped;
     return CUDA_SUCCESS;
   };
@@ -142,6 +143,7 @@ FakeDriver::FakeDriver() {
   };
   table_.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned) {
     if (t_relaxed == 0) Get().unrelaxed_call = true;
+    if (Get().on_write) std::exchange(Get().on_write, nullptr)();
     {
       const std::lock_guard lock(Get().mutex);
       if (Get().capturing.count(stream) != 0) return CUDA_ERROR_ILLEGAL_STATE;
@@ -150,6 +152,11 @@ FakeDriver::FakeDriver() {
     Submit(stream, [at, value] {
       reinterpret_cast<std::atomic<uint64_t>*>(at)->store(value, std::memory_order_release);
     });
+    return CUDA_SUCCESS;
+  };
+  table_.cuStreamGetCtx = [](CUstream stream, CUcontext* out) {
+    const std::lock_guard lock(Get().mutex);
+    *out = Get().ContextOf(stream);
     return CUDA_SUCCESS;
   };
   table_.cuStreamDestroy_v2 = [](CUstream stream) {
@@ -163,7 +170,7 @@ FakeDriver::FakeDriver() {
   };
   table_.cuCtxSynchronize = [] {
     ++Get().synchronised;
-    if (Get().synchronise_result == CUDA_SUCCESS) Get().RunAll();
+    if (Get().synchronise_result == CUDA_SUCCESS) Get().RunContext();
     return Get().synchronise_result;
   };
   table_.cuCtxPushCurrent_v2 = [](CUcontext next) {
@@ -262,6 +269,15 @@ void FakeDriver::Run(CUstream stream, size_t operations) {
   for (; operations > 0 && !queue.empty(); --operations) {
     queue.front()();
     queue.pop_front();
+  }
+}
+
+void FakeDriver::RunContext() {
+  const std::lock_guard lock(mutex);
+  for (auto& [stream, queue] : queues) {
+    if (ContextOf(stream) != context) continue;
+    for (auto& operation : queue.operations) operation();
+    queue.operations.clear();
   }
 }
 

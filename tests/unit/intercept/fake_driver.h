@@ -34,6 +34,8 @@ class FakeDriver {
   /// Lets the GPU do up to `operations` of a stream, or everything on all streams.
   void Run(CUstream stream, size_t operations = ~size_t{0});
   void RunAll();
+  /// Everything on the streams of the current context.
+  void RunContext();
   size_t Pending(CUstream stream);
 
   /// What the application would have queued: something the marks have to wait behind.
@@ -42,6 +44,11 @@ class FakeDriver {
   std::mutex mutex;
   bool immediate = false;
   CUcontext context = reinterpret_cast<CUcontext>(0xc0);
+  std::map<CUstream, CUcontext> stream_context;  // of streams of other contexts than the first
+  CUcontext ContextOf(CUstream stream) const {
+    const auto known = stream_context.find(stream);
+    return known != stream_context.end() ? known->second : reinterpret_cast<CUcontext>(0xc0);
+  }
   std::vector<CUcontext> pushed;  // below the current one
   CUdevice device = 0;
   std::set<CUstream> capturing;
@@ -51,6 +58,8 @@ class FakeDriver {
   CUresult import_result = CUDA_SUCCESS;
   CUresult register_result = CUDA_SUCCESS;
   CUresult destroy_result = CUDA_SUCCESS;
+  std::function<void()> on_write;  // a mark is about to be queued
+  std::function<void()> on_unmap;
   std::function<void()> on_destroyed;  // the context is gone, and nobody has heard of it yet
   int marks = 0;
   std::atomic<int> capture_questions{0};

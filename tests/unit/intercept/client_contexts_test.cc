@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "tests/unit/intercept/client_fixture.h"
+
+namespace sluice::test {
+namespace {
+
+using protocol::FrameType;
+
+constexpr size_t kPool = 32 * kUnit;
+
+/// Several contexts of one process on one GPU, each with streams of its own. What is allocated in
+/// one may be in use in another.
+class ClientContexts : public ClientTest {
+ protected:
+  static CUresult Fine() { return CUDA_SUCCESS; }
+
+  void MakeSecond() {
+    ASSERT_EQ(client->ContextCreate(&second_, Fine), CUDA_SUCCESS);
+    driver.stream_context[other_] = second_;
+  }
+  /// Frees a block of the whole pool while a capture is open: on no known stream.
+  void FreeBesideACapture(CUdeviceptr at) {
+    EXPECT_EQ(client->CaptureBegin(own_,
+                                   [this] {
+                                     driver.capturing.insert(own_);
+                                     return CUDA_SUCCESS;
+                                   }),
+              CUDA_SUCCESS);
+    EXPECT_EQ(client->Free(at), CUDA_SUCCESS);
+    EXPECT_EQ(client->CaptureEnd(own_,
+                                 [this] {
+                                   driver.capturing.erase(own_);
+                                   return CUDA_SUCCESS;
+                                 }),
+              CUDA_SUCCESS);
+    ASSERT_EQ(client->open_captures(), 0u);
+  }
+  CUdeviceptr AllocPool() {
+    CUdeviceptr at = 0;
+    EXPECT_EQ(client->Alloc(&at, kPool), CUDA_SUCCESS);
+    return at;
+  }
+  /// Whether the pool can be had without waiting for anything of the GPU.
+  bool HaveAtOnce() {
+    const int before = driver.synchronised;
+    CUdeviceptr at = 0;
+    const bool had = client->AllocAsync(&at, kPool, own_) == CUDA_SUCCESS;
+    return had && driver.synchronised == before;
+  }
+
+  const CUstream own_ = FakeDriver::Stream(1);
+  const CUstream other_ = FakeDriver::Stream(9);
+  CUcontext second_ = reinterpret_cast<CUcontext>(0xe2);
+};
+
+TEST_F(ClientContexts, AFreeWaitsForAllOfThem) {
+  const CUdeviceptr a = AllocPool();
+  MakeSecond();
+  driver.Enqueue(other_, [] {});
+  EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
+  EXPECT_EQ(driver.Pending(other_), 0u) << "it may have been at work on the block";
+  EXPECT_TRUE(HaveAtOnce());
+}
+
+TEST_F(ClientContexts, AFreeInAnotherOneWaitsForTheOwner) {
+  const CUdeviceptr a = AllocPool();
+  MakeSecond();
+  driver.Enqueue(own_, [] {});
+  const CUcontext first = std::exchange(driver.context, second_);
+  EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
+  EXPECT_EQ(driver.Pending(own_), 0u);
+  driver.context = first;
+}
+
+// What is freed beside a capture was freed on no known stream. One context's synchronisation says
+// nothing of another's work, which may go through calls that nobody sees.
+TEST_F(ClientContexts, OneDoesNotSpeakForTwo) {
+  FreeBesideACapture(AllocPool());
+  driver.immediate = true;
+  EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_TRUE(HaveAtOnce()) << "there is only one";
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  for (const bool before : {true, false}) {
+    Start({});
+    if (before) MakeSecond();
+    const CUdeviceptr a = AllocPool();
+    if (!before) MakeSecond();
+    FreeBesideACapture(a);
+    EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
+    EXPECT_FALSE(HaveAtOnce());
+  }
+}
+
+TEST_F(ClientContexts, OneThatIsGoneIsNotWaitedFor) {
+  MakeSecond();
+  const CUdeviceptr a = AllocPool();
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  FreeBesideACapture(a);
+  driver.immediate = true;
+  EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_TRUE(HaveAtOnce());
+}
+
+TEST_F(ClientContexts, WhatCannotBeWaitedForStays) {
+  const CUdeviceptr a = AllocPool();
+  MakeSecond();
+  FreeBesideACapture(a);
+  driver.immediate = true;
+  driver.synchronise_result = CUDA_ERROR_UNKNOWN;
+  CUdeviceptr b = 0;
+  EXPECT_EQ(client->AllocAsync(&b, kPool, own_), CUDA_ERROR_OUT_OF_MEMORY);
+  driver.synchronise_result = CUDA_SUCCESS;
+  EXPECT_EQ(client->AllocAsync(&b, kPool, own_), CUDA_SUCCESS);
+}
+
+TEST_F(ClientContexts, AStreamBelongsToItsOwnWhicheverIsCurrent) {
+  const CUdeviceptr a = AllocAsync(kPool, own_);
+  MakeSecond();
+  EXPECT_EQ(client->FreeAsync(a, other_), CUDA_SUCCESS);  // its first use, in the first context
+  driver.immediate = true;
+  EXPECT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
+  const int before = driver.marks;
+  EXPECT_EQ(AllocAsync(kPool, own_), a);
+  EXPECT_GT(driver.marks, before) << "only a mark on that stream can say that it is done";
+}
+
+TEST_F(ClientContexts, AStreamThatEndedWithItsOwnIsNotMarked) {
+  const CUdeviceptr a = AllocAsync(kPool, own_);
+  MakeSecond();
+  EXPECT_EQ(client->FreeAsync(a, other_), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(AllocAsync(kPool, own_), a) << "what was on it is done";
+  EXPECT_EQ(driver.Pending(other_), 0u) << "the driver may have freed its handle";
+}
+
+// The session ends while work of another context may begin: it finds nothing, rather than what the
+// next job has there.
+TEST_F(ClientContexts, NothingIsGivenBackWhileItIsMapped) {
+  AllocAsync(3 * kUnit);
+  bool held = false;
+  driver.on_unmap = [&] { held = daemon->client->held_bytes.load() == 3 * kUnit; };
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_TRUE(held);
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_EQ(daemon->held_units(), 0u);
+}
+
+// A mark that another thread is about to queue is not to be in a graph.
+TEST_F(ClientContexts, ACaptureBeginsBehindTheMarksThatAreUnderWay) {
+  AllocAsync(512, own_);
+  std::atomic<bool> began{false};
+  std::thread capturer;
+  driver.on_write = [&] {
+    capturer = std::thread([&] {
+      EXPECT_EQ(client->CaptureBegin(own_,
+                                     [&] {
+                                       began = true;
+                                       return CUDA_SUCCESS;
+                                     }),
+                CUDA_SUCCESS);
+    });
+    while (client->open_captures() == 0) std::this_thread::yield();
+    for (int i = 0; i < 10'000 && !began; ++i) std::this_thread::yield();
+    EXPECT_FALSE(began);
+  };
+  for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("kernel", own_);
+  ASSERT_TRUE(capturer.joinable()) << "no mark was queued";
+  capturer.join();
+  EXPECT_TRUE(began);
+}
+
+}  // namespace
+}  // namespace sluice::test
