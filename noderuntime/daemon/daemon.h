@@ -68,6 +68,9 @@ struct JobEntry {
   std::optional<AbsentSession> absent;
   uint64_t orphan_until_ns = 0;  // it may have a launcher that nobody can see
   LineBudget lines{40, 1, NowNs()};
+  /// What its connections may send that is logged, one after the other or side by side.
+  session::TokenBucket logged{session::Session::kLoggedBurst, session::Session::kLoggedPerSecond,
+                              NowNs()};
 };
 
 /// One connection on the daemon's own socket.

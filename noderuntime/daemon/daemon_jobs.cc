@@ -75,7 +75,8 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
 }
 
 void Daemon::AcceptClient(flow::JobId id) {
-  UniqueFd socket = acceptor_.Accept(jobs_.at(id).listener.get());
+  JobEntry& job = jobs_.at(id);
+  UniqueFd socket = acceptor_.Accept(job.listener.get());
   if (!socket.valid() || clients_.size() >= kMaxClients) return;
   const auto of_job = std::count_if(clients_.begin(), clients_.end(),
                                     [id](const auto& entry) { return entry.second.job == id; });
@@ -89,8 +90,8 @@ void Daemon::AcceptClient(flow::JobId id) {
   const int pidfd = peer->pidfd.get();
   Client client;
   client.job = id;
-  client.session = std::make_unique<session::Session>(client_id, std::move(socket),
-                                                      std::move(*peer), access_, NowNs());
+  client.session = std::make_unique<session::Session>(
+      client_id, std::move(socket), std::move(*peer), access_, &job.logged, NowNs());
   const auto readable =
       loop_.Add(client.session->fd(), EPOLLIN,
                 [this, client_id](uint32_t events) { OnClient(client_id, events); });

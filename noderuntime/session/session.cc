@@ -20,8 +20,10 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
+/// Ready begins a session, and that and its end are lines, too.
 bool IsLogged(const Frame& frame) {
-  return std::holds_alternative<protocol::Lease>(frame) ||
+  return std::holds_alternative<protocol::Ready>(frame) ||
+         std::holds_alternative<protocol::Lease>(frame) ||
          std::holds_alternative<protocol::Gate>(frame) ||
          std::holds_alternative<ReleaseFrame>(frame) ||
          std::holds_alternative<protocol::Charge>(frame) ||
@@ -30,7 +32,8 @@ bool IsLogged(const Frame& frame) {
 
 }  // namespace
 
-Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, uint64_t now_ns)
+Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool,
+                 TokenBucket* logged, uint64_t now_ns)
     : id_(id),
       number_(id),
       connection_(std::move(socket)),
@@ -38,7 +41,7 @@ Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool
       pool_(pool),
       since_ns_(now_ns),
       rate_(kFrameBurst, kFramesPerSecond, now_ns),
-      logged_(kLoggedBurst, kLoggedPerSecond, now_ns) {}
+      logged_(logged) {}
 
 std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
   while (state_ != State::kClosed && frames_left_ > 0 && !paused(now_ns)) {
@@ -58,7 +61,7 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
     }
     Result<Frame> frame = ParseFrame(datagram);
     if (!frame.ok()) return Fail(frame.status().message());
-    if (IsLogged(*frame)) logged_.Take(now_ns);
+    if (IsLogged(*frame)) logged_->Take(now_ns);
     std::optional<SessionEvent> event = Handle(std::move(*frame), now_ns);
     if (event.has_value()) return event;
   }

@@ -51,13 +51,18 @@ class Session {
   static constexpr size_t kMaxFramesPerWakeup = 32;
   static constexpr uint64_t kFramesPerSecond = 500'000;
   static constexpr uint64_t kFrameBurst = 50'000;
-  /// Requests and releases, where they are logged: who sends more is read later, not closed.
+  /// What is logged, where there is a log, of all sessions of a job: who sends more is read later,
+  /// not closed. What a session that has begun may not take is for those that begin, and for who
+  /// only asks.
   static constexpr uint64_t kLoggedPerSecond = 5'000;
   static constexpr uint64_t kLoggedBurst = 20'000;
+  static constexpr uint64_t kLoggedReserve = 64;
   static constexpr uint64_t kHelloTimeoutNs = 10'000'000'000;
   static constexpr uint64_t kMappingTimeoutNs = 120'000'000'000;
 
-  Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, uint64_t now_ns);
+  /// `logged` is its job's, and lives as long as this reads.
+  Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, TokenBucket* logged,
+          uint64_t now_ns);
 
   uint32_t id() const { return id_; }
   pid_t pid() const { return peer_.pid; }
@@ -70,8 +75,10 @@ class Session {
   /// Reads up to kMaxFramesPerWakeup frames, one event each. The owner handles an event before it
   /// asks for the next; nullopt: nothing more for now.
   std::optional<SessionEvent> Next(uint64_t now_ns);
-  /// It has sent so much that is logged that nothing is read of it for now.
-  bool paused(uint64_t now_ns) { return pool_.logs_requests && logged_.Left(now_ns) == 0; }
+  /// Its job has sent so much that is logged that nothing is read of it for now.
+  bool paused(uint64_t now_ns) const {
+    return pool_.logs_requests && logged_->Left(now_ns) <= (ready() ? kLoggedReserve : 0);
+  }
   /// To be called when the socket is readable, before Next.
   void StartWakeup() { frames_left_ = kMaxFramesPerWakeup; }
 
@@ -129,7 +136,7 @@ class Session {
   uint64_t since_ns_;  // of the current state, for timeouts
   size_t frames_left_ = 0;
   TokenBucket rate_;
-  TokenBucket logged_;
+  TokenBucket* logged_;
   bool request_outstanding_ = false;
   std::optional<SharedPages> pages_;
   UniqueFd liveness_;

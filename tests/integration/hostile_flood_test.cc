@@ -16,6 +16,7 @@
 
 #include "intercept/protocol/page_access.h"
 #include "noderuntime/cli/daemon_client.h"
+#include "noderuntime/session/session.h"
 #include "tests/support/peer.h"
 #include "tests/support/raw_client.h"
 
@@ -216,6 +217,28 @@ TEST_F(HostileFlood, WhatIsClosedWithoutEndIsNotToldWithoutEnd) {
   EXPECT_TRUE(said(of_job)) << "nothing at all is said of it";
   EXPECT_TRUE(said("more lines of it were left out"));
   EXPECT_TRUE(said("about launchers were left out"));
+}
+
+// The event log leaves nothing out: what counts is the job, however often it comes back.
+TEST_F(HostileFlood, SessionsWithoutEndShareTheirJobsPartOfTheEventLog) {
+  using session::Session;
+  constexpr uint64_t kOfEach = Session::kLoggedBurst * 3 / 4;
+  const Registration job = Register();
+  protocol::Uncharge uncharge = {};
+  uncharge.family = static_cast<uint32_t>(protocol::Family::kArray);
+  const std::vector<uint8_t> frame = Framed(FrameType::kUncharge, uncharge);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 2; ++i) {
+    RawClient::Answer welcome;
+    const RawClient client = Open(job, &welcome);
+    for (uint64_t sent = 0; sent < kOfEach; ++sent) ASSERT_TRUE(client.Send(frame));
+    ASSERT_TRUE(client.Send(FrameBytes(FrameType::kBye, {})));
+    ASSERT_TRUE(client.AwaitClose(kAnswerMs));
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LE(static_cast<double>(bed_.log().Count(scheduler::EventKind::kOutside, job.grant.job)),
+            Session::kLoggedBurst + Session::kLoggedPerSecond * took.count());
+  EXPECT_TRUE(peer_.AwaitIterations(kPeerIterations));
 }
 
 TEST_F(HostileFlood, AClientThatNeverReadsLosesItsSessionAlone) {

@@ -30,7 +30,7 @@ class SessionTest : public ::testing::Test {
     Result<Peer> peer = PeerOf(ends[0]);
     ASSERT_TRUE(peer.ok()) << peer.status().message();
     EXPECT_EQ(peer->pid, ::getpid());
-    session_.emplace(7, UniqueFd(ends[0]), std::move(*peer), pool_, kNow);
+    session_.emplace(7, UniqueFd(ends[0]), std::move(*peer), pool_, &logged_, kNow);
     client_.emplace(UniqueFd(ends[1]));
     session_->StartWakeup();
   }
@@ -75,6 +75,7 @@ class SessionTest : public ::testing::Test {
 
   std::vector<UniqueFd> handles_;
   PoolAccess pool_;
+  TokenBucket logged_{Session::kLoggedBurst, Session::kLoggedPerSecond, kNow};  // of the job
   std::optional<Session> session_;
   std::optional<testing::ScriptedClient> client_;
 };
@@ -272,13 +273,13 @@ TEST_F(SessionTest, WhatIsLoggedIsReadNoFasterThanTheLogMayGrow) {
   Handshake();
   protocol::Uncharge frame = {};
   frame.family = static_cast<uint32_t>(protocol::Family::kArray);
-  uint64_t read = 0;
+  uint64_t read = 1;  // Ready
   for (; read <= Session::kLoggedBurst; ++read) {
     client_->Send(frame, FrameType::kUncharge);
     session_->StartWakeup();
     if (!session_->Next(kNow).has_value()) break;
   }
-  EXPECT_EQ(read, Session::kLoggedBurst);
+  EXPECT_EQ(read, Session::kLoggedBurst - Session::kLoggedReserve);
   EXPECT_FALSE(session_->closed()) << "it only waits";
   EXPECT_TRUE(session_->paused(kNow));
   constexpr uint64_t kApart = 1'000'000'000 / Session::kLoggedPerSecond;
@@ -286,7 +287,34 @@ TEST_F(SessionTest, WhatIsLoggedIsReadNoFasterThanTheLogMayGrow) {
   EXPECT_TRUE(session_->Next(kNow + kApart).has_value()) << "what was sent is not lost";
 }
 
+TEST_F(SessionTest, TheNextOfAJobHasWhatTheLastLeft) {
+  pool_.logs_requests = true;
+  for (const uint64_t left : {2, 1, 0}) {
+    while (logged_.Left(kNow) > left) logged_.Take(kNow);
+    SetUp();
+    // Of a process between two sessions: one to a connection.
+    client_->Send(protocol::Uncharge{}, FrameType::kUncharge);
+    EXPECT_EQ(session_->Next(kNow).has_value(), left > 0);
+    EXPECT_EQ(logged_.Left(kNow), left > 0 ? left - 1 : 0);
+  }
+  EXPECT_FALSE(session_->closed());
+  EXPECT_TRUE(session_->Next(kNow + 1'000'000'000 / Session::kLoggedPerSecond).has_value());
+}
+
+TEST_F(SessionTest, ASessionLeavesTheNextOnesRoomToBegin) {
+  pool_.logs_requests = true;
+  Handshake();
+  while (logged_.Left(kNow) > Session::kLoggedReserve) logged_.Take(kNow);
+  EXPECT_TRUE(session_->paused(kNow));
+  SetUp();
+  EXPECT_FALSE(session_->paused(kNow));
+  Handshake();
+  EXPECT_TRUE(session_->paused(kNow));
+}
+
 TEST_F(SessionTest, WhereNothingIsLoggedNothingIsPaused) {
+  while (logged_.Take(kNow)) {
+  }
   Handshake();
   for (uint64_t i = 0; i <= Session::kLoggedBurst; ++i) {
     client_->Send(protocol::Uncharge{}, FrameType::kUncharge);
