@@ -91,7 +91,8 @@ void Join(VirtualTime* time, uint32_t rank, const ProcessId& id, uint64_t now) {
 }
 
 void Leave(VirtualTime* time, uint32_t rank) {
-  time->participant[rank].state = Participant::kLeft;
+  // Who goes before all are here took no part: its rank is free, and it is waited for again.
+  time->participant[rank].state = time->open == 0 ? Participant::kAbsent : Participant::kLeft;
   for (VirtualWait& wait : time->wait) {
     if (wait.kind != VirtualWait::kFree && wait.rank == rank) wait.kind = VirtualWait::kFree;
   }

@@ -43,6 +43,19 @@ TEST_F(VirtualTimeTest, NobodyGoesOnBeforeAllAreHere) {
   EXPECT_EQ(Next().kind, Grant::kNone);            // it has the turn until it waits
 }
 
+TEST_F(VirtualTimeTest, WhoDiesBeforeAllAreHereIsNotOfTheRound) {
+  Expect(2);
+  Enter(0);
+  Leave(time_.get(), 0);
+  EXPECT_TRUE(MayJoin(*time_, 0));
+  Enter(1);
+  EXPECT_EQ(time_->open, 0u);
+  EXPECT_EQ(Next().kind, Grant::kNone);  // the dead one is not counted as here
+  Enter(0);
+  EXPECT_EQ(Next().kind, Grant::kWait);
+  EXPECT_EQ(time_->turn, (Turn{Turn::kHost, 0}));
+}
+
 TEST_F(VirtualTimeTest, TheSmallestClockGoesFirst) {
   Expect(2);
   Enter(0);
