@@ -11,7 +11,8 @@
 namespace sluice {
 
 /// Which names were looked up before. Any thread at any time, without a lock: dlsym is asked by
-/// everybody, also while the library is at work. More than kMost names are not told apart.
+/// everybody, also while the library is at work. Counting them takes none either. More than kMost
+/// names are not told apart.
 class UnseenNames {
  public:
   static constexpr size_t kMost = 1024;

@@ -103,7 +103,7 @@ class Client {
     return result;
   }
   CUresult AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags);
-  /// The program was given a driver function that the library does not know.
+  /// The program was given a driver function that the library does not know. Takes no lock.
   void CountUnseen(bool new_name);
   /// Memory of another process, whose size the driver tells afterwards.
   template <class Issue>
@@ -391,6 +391,7 @@ class Client {
   void GiveUp(const Holding& holding);
   void Count(protocol::Family family, int64_t change);
   void SendUnsent(bool wait = false);
+  void CollectUnseen();
   CUresult DeclareOutside();
   uint64_t BeginContextEnd(CUcontext context, bool certain = true);
   void NameContext(uint64_t from, uint64_t to);
@@ -549,6 +550,7 @@ class Client {
   uint64_t unsent_[protocol::kMaxOutsideFamilies] = {};
   static constexpr size_t kCountedFamilies = 5;
   std::atomic<uint64_t> counted_[kCountedFamilies] = {};
+  std::atomic<bool> unseen_unsaid_ = false;
 
   // Under request_lock_ or send_lock_.
   uint64_t iteration_ = 0;

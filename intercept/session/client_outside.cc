@@ -101,6 +101,7 @@ void Client::Uncharge(Family family, uint64_t bytes) {
 // later. A context is a frame of its own: the daemon knows what one costs.
 void Client::SendUnsent(bool wait) {
   if (state_.load(std::memory_order_acquire) != State::kReady || !Accounted()) return;
+  CollectUnseen();
   for (uint32_t family = 0; family < protocol::kMaxOutsideFamilies;) {
     const bool counted = family >= kFirstCounted;
     protocol::Uncharge frame{};
@@ -165,9 +166,25 @@ void Client::Count(Family family, int64_t change) {
   send_lock_.Release();
 }
 
+// From inside dlsym, by any thread, whatever it holds: no lock, and nothing is sent. The next
+// request says it.
 void Client::CountUnseen(bool new_name) {
-  if (new_name) Count(Family::kUnseenNames, 1);
-  Count(Family::kUnseenLookups, 1);
+  const auto counter = [this](Family family) -> std::atomic<uint64_t>& {
+    return counted_[static_cast<size_t>(family) - kFirstCounted];
+  };
+  if (new_name) counter(Family::kUnseenNames).fetch_add(1, std::memory_order_relaxed);
+  counter(Family::kUnseenLookups).fetch_add(1, std::memory_order_relaxed);
+  unseen_unsaid_.store(true, std::memory_order_release);
+}
+
+// send_lock_ is held. What CountUnseen has left is due like what Count has changed.
+void Client::CollectUnseen() {
+  if (!unseen_unsaid_.exchange(false, std::memory_order_acquire)) return;
+  const LockGuard guard(outside_lock_);
+  for (const Family family : {Family::kUnseenNames, Family::kUnseenLookups}) {
+    const auto index = static_cast<size_t>(family);
+    if (counted_[index - kFirstCounted].load(std::memory_order_relaxed) != 0) unsent_[index] = 1;
+  }
 }
 
 void Client::KeepCounted(Thing thing, uint64_t key, uint64_t bytes, Family family) {

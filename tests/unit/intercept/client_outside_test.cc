@@ -370,9 +370,20 @@ TEST_F(ClientOutside, LookupsOfUnseenFunctionsAreCountedFromBeforeTheSession) {
   AllocAsync(512);
   EXPECT_EQ(daemon->WaitCounted(Family::kUnseenNames, 1), 1u);
   EXPECT_EQ(daemon->WaitCounted(Family::kUnseenLookups, 2), 2u);
-  client->CountUnseen(true);
-  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenNames, 2), 2u);
-  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenLookups, 3), 3u);
+}
+
+// dlsym is asked by anybody at any time, also by a thread that holds a lock of this library.
+TEST_F(ClientOutside, ALookupSendsNothingAndTheNextRequestSaysThemAll) {
+  AllocAsync(512);
+  const size_t before = daemon->Count(FrameType::kCount);
+  for (int i = 0; i < 5; ++i) client->CountUnseen(true);
+  const auto handle = Create(4096);
+  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenNames, 5), 5u);
+  EXPECT_EQ(daemon->WaitCounted(Family::kUnseenLookups, 5), 5u);
+  EXPECT_EQ(daemon->Count(FrameType::kCount), before + 2);
+  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(0), 0u);
+  EXPECT_EQ(daemon->Count(FrameType::kCount), before + 2) << "said once";
 }
 
 TEST_F(ClientOutside, ADaemonFromBeforeIsNotToldOfUnseenFunctions) {
