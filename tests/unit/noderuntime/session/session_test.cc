@@ -289,7 +289,7 @@ TEST_F(SessionTest, WhatIsLoggedIsReadNoFasterThanTheLogMayGrow) {
 
 TEST_F(SessionTest, TheNextOfAJobHasWhatTheLastLeft) {
   pool_.logs_requests = true;
-  for (const uint64_t left : {2, 1, 0}) {
+  for (const uint64_t left : {2u, 1u, 0u}) {
     while (logged_.Left(kNow) > left) logged_.Take(kNow);
     SetUp();
     // Of a process between two sessions: one to a connection.
