@@ -13,7 +13,6 @@ namespace sluice {
 namespace {
 
 constinit Client g_client;
-constinit JobReport g_report;
 constinit DriverTable g_driver = {};
 constinit Lock g_setup_lock;
 constinit std::atomic<bool> g_driver_ready{false};
@@ -27,7 +26,6 @@ constinit char g_socket_path[512] = {};
 void AfterForkInChild() {
   g_setup_lock.ForgetHolder();
   g_client.AfterForkInChild();
-  g_report.AfterForkInChild();
 }
 
 void SetUpClient() {
@@ -49,7 +47,7 @@ void SetUpClient() {
 
 }  // namespace
 
-JobReport& ReportOfJob() { return g_report; }
+JobReport& ReportOfJob() { return g_client.report(); }
 
 void CountUnseen(bool new_name) { g_client.CountUnseen(new_name); }
 

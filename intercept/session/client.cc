@@ -52,6 +52,7 @@ void Client::AfterForkInChild() {
   outside_lock_.ForgetHolder();
   settle_lock_.ForgetHolder();
   pools_lock_.ForgetHolder();
+  report_.AfterForkInChild();
   // What an earlier session left on the account is its process's.
   if (untouched) ForgetAccount();
 }
@@ -64,6 +65,8 @@ CUresult Client::EnsureSession() {
   if (!has_session()) {
     const LockGuard guard(request_lock_);
     if (state_.load(std::memory_order_acquire) == State::kIdle) {
+      // No failure of the session, which may still begin on the right one.
+      if (OnAnotherGpu(device)) return CUDA_ERROR_NOT_SUPPORTED;
       opening_.store(true);
       CUresult result = OpenSession(device);
       if (result == CUDA_SUCCESS) {
@@ -86,6 +89,25 @@ CUresult Client::EnsureSession() {
       .Text(" are not supported")
       .PrintOnce();
   return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// Asked only where there is a choice: else the daemon refuses the session, for good.
+bool Client::OnAnotherGpu(CUdevice device) {
+  int count = 0;
+  if (driver_->cuDeviceGetCount == nullptr || driver_->cuDeviceGetCount(&count) != CUDA_SUCCESS ||
+      count < 2) {
+    return false;
+  }
+  protocol::Told told;
+  if (!report_.Ask(socket_path_, &told) || IsOf(told, device)) return false;
+  Line()
+      .Text("no GPU memory on device ")
+      .Number(static_cast<uint64_t>(device))
+      .Text(": the program uses another GPU (its device ")
+      .Number(static_cast<uint64_t>(device))
+      .Text(") than the one this job was registered for")
+      .PrintOnce();
+  return true;
 }
 
 // The last session of this process ended while no daemon was there.

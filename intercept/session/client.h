@@ -15,6 +15,7 @@
 #include "intercept/gate/matcher.h"
 #include "intercept/lookup/driver_table.h"
 #include "intercept/outside/holdings.h"
+#include "intercept/session/job_report.h"
 #include "intercept/session/open_releases.h"
 #include "intercept/session/session.h"
 #include "intercept/streams/open_captures.h"
@@ -61,6 +62,8 @@ class Client {
   }
   void AfterForkInChild();
   const DriverTable& driver() const { return *driver_; }
+  /// What the daemon tells of this job, session or not.
+  JobReport& report() { return report_; }
 
   // Memory. Streams are normalised: never null.
   CUresult Alloc(CUdeviceptr* out, size_t bytes);
@@ -314,6 +317,7 @@ class Client {
 
   // client.cc: life, requests, what the daemon gave
   CUresult EnsureSession();
+  bool OnAnotherGpu(CUdevice device);
   CUresult OpenSession(CUdevice device);
   void StartSession();
   void EndSession();
@@ -492,6 +496,10 @@ class Client {
   bool Pressure() const;
   bool Unbounded() const;
 
+  // client_reports.cc
+  bool IsOf(const protocol::Told& told, CUdevice device) const;
+  bool ToldOf(CUdevice device, protocol::Told* told);
+
   std::atomic<State> state_{State::kOff};
   std::atomic<bool> opening_{false};
   const DriverTable* driver_ = nullptr;
@@ -506,6 +514,7 @@ class Client {
   Lock outside_lock_;
 
   Session session_;
+  JobReport report_;
   CUcontext context_ = nullptr;  // in which the session was opened
   std::atomic<bool> many_contexts_{false};
   CUmemoryPool default_pool_ = nullptr;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <string.h>
+
 #include "intercept/base/line.h"
 #include "intercept/session/client.h"
 
@@ -8,9 +10,32 @@ namespace sluice {
 // What the application is told about memory: its own limit and its own use, so that free + used
 // never exceeds total.
 
+bool Client::IsOf(const protocol::Told& told, CUdevice device) const {
+  uint8_t uuid[16];
+  return Session::IdentityOf(*driver_, device, uuid) &&
+         memcmp(uuid, told.device_uuid, sizeof uuid) == 0;
+}
+
+// A report opens no session: whoever only looks may do so in a context of its own, with whose end
+// the session would end, and the memory of the program's other contexts with it.
+bool Client::ToldOf(CUdevice device, protocol::Told* told) {
+  return report_.Ask(socket_path_, told) && IsOf(*told, device);
+}
+
 CUresult Client::MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (free_bytes == nullptr || total_bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (EnsureSession() != CUDA_SUCCESS) return driver_->cuMemGetInfo_v2(free_bytes, total_bytes);
+  CUdevice device = 0;
+  if (driver_->cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+      (has_session() && device != session_.device())) {
+    return driver_->cuMemGetInfo_v2(free_bytes, total_bytes);
+  }
+  if (!has_session()) {
+    protocol::Told told;
+    if (!ToldOf(device, &told)) return driver_->cuMemGetInfo_v2(free_bytes, total_bytes);
+    *total_bytes = told.total_bytes;
+    *free_bytes = told.used_bytes < told.total_bytes ? told.total_bytes - told.used_bytes : 0;
+    return CUDA_SUCCESS;
+  }
   const uint64_t limit = session_.LimitBytes();
   const LockGuard guard(state_lock_);
   const uint64_t used = (arena_.live_granules() << kGranuleShift) + OutsideInLimit();
@@ -20,10 +45,14 @@ CUresult Client::MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
 }
 
 CUresult Client::DeviceTotalMem(size_t* bytes, CUdevice device) {
-  if (bytes == nullptr || !has_session() || device != session_.device()) {
+  protocol::Told told;
+  if (bytes != nullptr && has_session() && device == session_.device()) {
+    *bytes = session_.LimitBytes();
+  } else if (bytes != nullptr && !has_session() && ToldOf(device, &told)) {
+    *bytes = told.total_bytes;
+  } else {
     return driver_->cuDeviceTotalMem_v2(bytes, device);
   }
-  *bytes = session_.LimitBytes();
   return CUDA_SUCCESS;
 }
 

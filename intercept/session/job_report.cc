@@ -34,6 +34,7 @@ bool JobReport::Ask(const char* path, protocol::Told* told) {
 // waits.
 bool JobReport::AskDaemon(const char* path, protocol::Told* told) {
   constexpr uint64_t kPatienceMs = 1000;
+  const ErrnoKeeper keeper;
   FrameSocket socket;
   if (socket.ConnectNow(path) != nullptr) return false;
   protocol::Ask ask{};

@@ -98,6 +98,15 @@ const char* Session::Handshake(const DriverTable& driver) {
   return Send(&ready.header);
 }
 
+bool Session::IdentityOf(const DriverTable& driver, CUdevice device, uint8_t (&uuid)[16]) {
+  CUuuid found{};
+  const auto get_uuid =
+      driver.cuDeviceGetUuid_v2 != nullptr ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid;
+  if (get_uuid == nullptr || get_uuid(&found, device) != CUDA_SUCCESS) return false;
+  memcpy(uuid, found.bytes, sizeof uuid);
+  return true;
+}
+
 const char* Session::SayHello(const DriverTable& driver) {
   protocol::Hello hello{};
   hello.header = MakeHeader(FrameType::kHello, sizeof hello, 0);
@@ -107,13 +116,9 @@ const char* Session::SayHello(const DriverTable& driver) {
   hello.daemon_page_bytes = sizeof(protocol::DaemonPage);
   hello.mark_page_bytes = sizeof(protocol::MarkPage);
   hello.device_ordinal = static_cast<uint32_t>(device_);
-  CUuuid uuid{};
-  const auto get_uuid =
-      driver.cuDeviceGetUuid_v2 != nullptr ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid;
-  if (get_uuid == nullptr || get_uuid(&uuid, device_) != CUDA_SUCCESS) {
+  if (!IdentityOf(driver, device_, hello.device_uuid)) {
     return "the driver does not tell the GPU's identity";
   }
-  memcpy(hello.device_uuid, uuid.bytes, sizeof hello.device_uuid);
   return Send(&hello.header);
 }
 

@@ -42,6 +42,9 @@ class Session {
   /// its end says that somebody may still hold the memory.
   void ForgetInChild();
 
+  /// The GPU's, by which the daemon knows it. False: the driver does not tell.
+  static bool IdentityOf(const DriverTable& driver, CUdevice device, uint8_t (&uuid)[16]);
+
   uint32_t NextSeq() { return ++seq_; }
   const char* Send(const protocol::Header* header) { return socket_.Send(header); }
   bool TrySend(const protocol::Header* header) { return socket_.TrySend(header); }

@@ -12,7 +12,7 @@ protocol::Told FiguresOf(const flow::Flow& flow, flow::JobId id, uint64_t limit_
   const scheduler::Job* known = flow.ledger().Find(id);
   const flow::FlowJob* job = flow.Find(id);
   protocol::Told told = {};
-  told.total_bytes = known != nullptr ? known->limit * unit : limit_bytes;
+  told.total_bytes = known != nullptr ? known->limit * unit : limit_bytes / unit * unit;
   if (told.total_bytes == 0) told.total_bytes = pool;
   told.pid = static_cast<uint32_t>(pid);
   if (known == nullptr || job == nullptr) return told;

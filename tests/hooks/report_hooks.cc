@@ -21,18 +21,31 @@ class Pool {
   CUmemoryPool pool_ = nullptr;
 };
 
+/// The same before the first allocation as after it. Who looks in a context of its own, which ends,
+/// takes nothing with it.
 HOOK_TEST(cuMemGetInfo_v2) {
-  Alloc(3 * kMiB);
   size_t free_bytes = 0;
   size_t total = 0;
+  CUcontext probe = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&probe, 0, 0));
+  ASSERT_CU(cuMemGetInfo_v2(&free_bytes, &total));
+  EXPECT_EQ(total, kLimit);
+  EXPECT_EQ(free_bytes, kLimit);
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  const CUdeviceptr at = Alloc(3 * kMiB);
+  ASSERT_CU(Fill(at, 7, 16));
+  ASSERT_CU(cuCtxDestroy_v2(probe));
+  EXPECT_EQ(Read32(at), 7u);
   ASSERT_CU(cuMemGetInfo_v2(&free_bytes, &total));
   EXPECT_EQ(total, kLimit);
   EXPECT_EQ(free_bytes, kLimit - 3 * kMiB);
 }
 
 HOOK_TEST(cuDeviceTotalMem_v2) {
-  Begin();
   size_t total = 0;
+  ASSERT_CU(cuDeviceTotalMem_v2(&total, 0));
+  EXPECT_EQ(total, kLimit) << "nothing is allocated yet";
+  Begin();
   ASSERT_CU(cuDeviceTotalMem_v2(&total, 0));
   EXPECT_EQ(total, kLimit);
 }

@@ -62,14 +62,33 @@ TEST_F(SecondGpu, BesideTheFirst) {
   ASSERT_CU(cuMemFree_v2(memory));
 }
 
+// Looking there, or asking there, costs the job none of its own memory.
+TEST_F(SecondGpu, LooksThereFirst) {
+  CUcontext second = nullptr;
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&second, 1));
+  ASSERT_CU(cuCtxSetCurrent(second));
+  size_t free_bytes = 0;
+  size_t total = 0;
+  size_t whole = 0;
+  ASSERT_CU(cuMemGetInfo_v2(&free_bytes, &total));
+  ASSERT_CU(cuDeviceTotalMem_v2(&whole, 1));
+  EXPECT_EQ(total, whole);
+  EXPECT_GT(total, kLimit);
+  ExpectRefused(1);
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  const CUdeviceptr memory = Alloc(kUnit);
+  ASSERT_CU(Fill(memory, 7, 16));
+  EXPECT_EQ(Read32(memory), 7u);
+  ASSERT_CU(cuMemFree_v2(memory));
+  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(1));
+}
+
 // A job that begins on the second one has no session, and so no memory.
 TEST_F(SecondGpu, Alone) {
   CUcontext second = nullptr;
   ASSERT_CU(cuDevicePrimaryCtxRetain(&second, 1));
   ASSERT_CU(cuCtxSetCurrent(second));
-  CUdeviceptr memory = 0;
-  EXPECT_EQ(cuMemAlloc_v2(&memory, kUnit), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(cuMemAllocAsync(&memory, kUnit, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+  ExpectRefused(1);
   ASSERT_CU(cuDevicePrimaryCtxRelease_v2(1));
 }
 

@@ -45,14 +45,78 @@ TEST_F(ClientSession, WithoutASocketThereIsNoMemory) {
 TEST_F(ClientSession, NothingIsSaidBeforeTheFirstAllocation) {
   Launch("early");
   EXPECT_EQ(client->Free(0x1234), CUDA_ERROR_INVALID_VALUE);
-  size_t total = 0;
-  EXPECT_EQ(client->DeviceTotalMem(&total, 0), CUDA_SUCCESS);
-  EXPECT_EQ(total, 33u);
   EXPECT_EQ(daemon->Count(FrameType::kHello), 0u);
   AllocAsync(1);
   const auto hello = daemon->Wait(FrameType::kHello, 1);
   ASSERT_EQ(hello[0].size(), sizeof(protocol::Hello));
   EXPECT_EQ(reinterpret_cast<const protocol::Hello*>(hello[0].data())->device_uuid[3], 7);
+}
+
+// Whoever looks may do so in a context of its own, which ends before the program's work begins.
+TEST_F(ClientSession, AReportIsTheJobsAndOpensNoSession) {
+  Start({.limit_units = 16});
+  daemon->told_used = 3 * kUnit;
+  size_t free_bytes = 0;
+  size_t total = 0;
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 16 * kUnit);
+  EXPECT_EQ(free_bytes, 13 * kUnit);
+  total = 0;
+  EXPECT_EQ(client->DeviceTotalMem(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 16 * kUnit);
+  EXPECT_FALSE(client->has_session());
+  EXPECT_EQ(daemon->Count(FrameType::kHello), 0u);
+  EXPECT_EQ(client->MemGetInfo(nullptr, &total), CUDA_ERROR_INVALID_VALUE);
+  driver.context = nullptr;
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 22u) << "without a context the driver answers";
+  driver.context = reinterpret_cast<CUcontext>(0xc0);
+}
+
+TEST_F(ClientSession, AReportWithoutADaemonIsTheDriversAndCostsNothing) {
+  client->Configure(&driver.table(), "/nonexistent/sluice.sock", {});
+  size_t free_bytes = 0;
+  size_t total = 0;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 22u);
+  EXPECT_EQ(client->DeviceTotalMem(&total, 0), CUDA_SUCCESS);
+  EXPECT_EQ(total, 33u);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  client->Configure(&driver.table(), daemon->path().c_str(), {});
+  AllocAsync(1);
+}
+
+// It may be looked at, and asked for memory, before the job's own is.
+TEST_F(ClientSession, AGpuThatIsNotTheDaemonsIsNoFailureOfTheSession) {
+  driver.table().cuDeviceGetCount = [](int* count) {
+    *count = 2;
+    return CUDA_SUCCESS;
+  };
+  daemon->on_hello = [this] { daemon->Close("another GPU"); };
+  driver.device = 1;
+  size_t free_bytes = 0;
+  size_t total = 0;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 22u);
+  EXPECT_EQ(client->DeviceTotalMem(&total, 1), CUDA_SUCCESS);
+  EXPECT_EQ(total, 33u);
+  CUdeviceptr at = 0;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client->AllocAsync(&at, 512, FakeDriver::Stream(1)), CUDA_ERROR_NOT_SUPPORTED);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Contains(said, "device 1")) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(daemon->Count(FrameType::kHello), 0u);
+  daemon->on_hello = nullptr;
+  driver.device = 0;
+  AllocAsync(512);
+  driver.device = 1;
+  EXPECT_EQ(client->MemGetInfo(&free_bytes, &total), CUDA_SUCCESS);
+  EXPECT_EQ(total, 22u) << "also beside a session";
+  driver.device = 0;
 }
 
 TEST_F(ClientSession, AnAbsentDaemonIsNeverAnUnlimitedGrant) {

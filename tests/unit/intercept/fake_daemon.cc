@@ -168,6 +168,7 @@ void FakeDaemon::Serve() {
       counted_[count.family] = count.bytes;
     }
     if (type == FrameType::kResume) TakeDeclaration(frame);
+    if (type == FrameType::kAsk) AnswerAsk();
     if (type == FrameType::kHello) {
       // Once: what it does may be to refuse.
       const auto hello = std::exchange(on_hello, nullptr);
@@ -231,6 +232,16 @@ void FakeDaemon::AnswerAsUsual(const protocol::Header& request) {
   } else {
     Grant(request.seq, extents, protocol::kNoGate);
   }
+}
+
+void FakeDaemon::AnswerAsk() {
+  protocol::Told told{};
+  told.header = Head(FrameType::kTold, sizeof told, 0);
+  memset(told.device_uuid, 7, sizeof told.device_uuid);
+  const uint32_t limit = options_.limit_units == 0 ? units() : options_.limit_units;
+  told.total_bytes = limit * options_.unit_bytes;
+  told.used_bytes = told_used;
+  SendRaw(&told, sizeof told);
 }
 
 void FakeDaemon::AnswerCharge(const protocol::Charge& charge) {

@@ -58,6 +58,8 @@ class FakeDaemon {
   /// The daemon dies. With socket_is_kept another one takes its place: it answers a whole
   /// declaration with a page of its own, and has the units that the declaration names.
   void HangUp();
+  /// What it tells who asks for the job's figures. Its GPU is the fake driver's device 0.
+  std::atomic<uint64_t> told_used{0};
   /// The default answer to a Lease, Gate or Charge.
   void AnswerAsUsual(const protocol::Header& request);
 
@@ -86,6 +88,7 @@ class FakeDaemon {
   void TakeDeclaration(const Bytes& frame);
   void* MakePage(const char* name, size_t bytes, int* fd);
   std::vector<protocol::Extent> TakeUnits(uint32_t count);
+  void AnswerAsk();
   void AnswerCharge(const protocol::Charge& charge);
   uint64_t WaitFor(const std::map<uint32_t, uint64_t>& table, uint32_t family, uint64_t expected);
 
