@@ -47,6 +47,25 @@ TEST_F(LeasedHook, cuMulticastBindMem) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("multicast"), std::string::npos);
 }
 
+/// A block of the arena, and a leased mapping. The simulated driver has no multicast objects and
+/// refuses everything: an unknown flag, of which it would speak first, tells its answer from ours.
+TEST_F(LeasedHook, cuMulticastBindAddr) {
+  constexpr unsigned long long kUnknownFlag = 1;  // NOLINT(google-runtime-int)
+  CUdeviceptr range = 0;
+  ASSERT_CU(cuMemAddressReserve(&range, 3 * kUnit, 0, 0, 0));
+  ASSERT_CU(cuMemMap(range, 3 * kUnit, 0, handle_, 0));
+  testing::internal::CaptureStderr();
+  for (const CUdeviceptr at : {Alloc(kUnit), range}) {
+    EXPECT_EQ(cuMulticastBindAddr(1, 0, at, kUnit, kUnknownFlag), CUDA_ERROR_NOT_SUPPORTED);
+  }
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("memory of the pool has no handle"),
+            std::string::npos);
+  EXPECT_CU(cuMemUnmap(range, 3 * kUnit));
+  EXPECT_CU(cuMemAddressFree(range, 3 * kUnit));
+  // Memory that is not the pool's is the driver's own affair.
+  EXPECT_EQ(cuMulticastBindAddr(1, 0, range, kUnit, kUnknownFlag), CUDA_ERROR_INVALID_VALUE);
+}
+
 /// Sparse arrays need handles that were made for them.
 class SparseHook : public LeasedHook {
  protected:
