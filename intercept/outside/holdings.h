@@ -21,7 +21,8 @@ enum class Thing : uint8_t {
                // `link`: of how many units of the pool it is made; 0: the driver's
   kPiece,      // one of these units, by PieceKey; `link` is its address in the arena
   kHost,       // pinned or registered host memory
-  kPool,       // CUmemoryPool; `link` is a PoolKind, `bytes` what is used of it, `high` the most
+  kPool,       // CUmemoryPool; `link` is a PoolKind, `bytes` what is used of it, `high` the most,
+               // `mapped` the device it is on
   kGraphExec,  // an instantiated graph; `link` is what launches of it are recorded as
   kExternal,   // CUexternalMemory
   kContext,    // a context beside the session's

@@ -80,7 +80,10 @@ CUresult Client::EnsureSession() {
     }
     if (!has_session()) return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  if (device == session_.device()) return CUDA_SUCCESS;
+  return device == session_.device() ? CUDA_SUCCESS : RefuseDevice(device);
+}
+
+CUresult Client::RefuseDevice(CUdevice device) const {
   Line()
       .Text("the job's memory is on device ")
       .Number(static_cast<uint64_t>(session_.device()))

@@ -318,6 +318,7 @@ class Client {
   // client.cc: life, requests, what the daemon gave
   CUresult EnsureSession();
   bool OnAnotherGpu(CUdevice device);
+  CUresult RefuseDevice(CUdevice device) const;
   CUresult OpenSession(CUdevice device);
   void StartSession();
   void EndSession();
@@ -376,6 +377,8 @@ class Client {
 
   // client_pools.cc
   bool FromArena(CUmemoryPool pool);
+  CUdevice OtherDeviceOf(CUmemoryPool pool);
+  uint32_t DeviceNumber() const { return static_cast<uint32_t>(session_.device()); }
   void OrphanBlocks(CUmemoryPool pool);
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
   void NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool);

@@ -23,7 +23,10 @@ uint64_t Client::PoolsReserved() {
       holdings_.ForEach([&](const Holding& holding) {
         const bool orphan = holding.thing == Thing::kPointer && holding.mapped == 1;
         if (orphan && first == 0) sum += holding.bytes;
-        if (holding.thing != Thing::kPool || holding.link != kDriverPool) return;
+        if (holding.thing != Thing::kPool || holding.link != kDriverPool ||
+            holding.mapped != DeviceNumber()) {
+          return;
+        }
         if (seen++ >= first && count < kAtOnce) {
           pools[count++] = reinterpret_cast<CUmemoryPool>(holding.key);
         }

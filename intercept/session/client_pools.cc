@@ -26,20 +26,47 @@ bool Client::FromArena(CUmemoryPool pool) {
   if (pool == default_pool_) return true;
   const LockGuard guard(outside_lock_);
   const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
-  return known != nullptr && known->link == kArenaPool;
+  return known != nullptr && known->link == kArenaPool && known->mapped == DeviceNumber();
+}
+
+// A pool's memory is where the pool is, whatever context asks. -1: where the session is, or not on
+// a GPU.
+CUdevice Client::OtherDeviceOf(CUmemoryPool pool) {
+  if (pool == default_pool_) return -1;
+  {
+    const LockGuard guard(outside_lock_);
+    const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
+    if (known != nullptr) {
+      return known->mapped == DeviceNumber() ? -1 : static_cast<CUdevice>(known->mapped);
+    }
+  }
+  // Every one that a program makes on a GPU is known: this may be one that a GPU has by itself.
+  int count = 0;
+  if (driver_->cuDeviceGetCount == nullptr || driver_->cuDeviceGetDefaultMemPool == nullptr ||
+      driver_->cuDeviceGetCount(&count) != CUDA_SUCCESS) {
+    return -1;
+  }
+  for (CUdevice device = 0; device < count; ++device) {
+    CUmemoryPool own = nullptr;
+    if (device != session_.device() &&
+        driver_->cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS && own == pool) {
+      return device;
+    }
+  }
+  return -1;
 }
 
 CUresult Client::PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
   const CUresult result = driver_->cuMemPoolCreate(pool, props);
   if (result != CUDA_SUCCESS) return result;
   const bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  // Before the session it is not known which device that will be; a pool of another one is told by
-  // the device of the context in which it is used.
-  const bool here = !has_session() || props->location.id == session_.device();
-  if (!on_device || !here) return result;
+  // Before the session it is not known which device that will be: where the pool is, is looked at
+  // when it is used.
+  if (!on_device) return result;
+  const auto device = static_cast<uint32_t>(props->location.id);
   const bool ordinary = props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
                         props->handleTypes == CU_MEM_HANDLE_TYPE_NONE && props->maxSize == 0;
-  Keep({KeyOf(*pool), 0, 0, ordinary ? kArenaPool : kDriverPool, 0, 1, 0, Thing::kPool});
+  Keep({KeyOf(*pool), 0, 0, ordinary ? kArenaPool : kDriverPool, 0, 1, device, Thing::kPool});
   if (!ordinary) driver_served_.store(true, std::memory_order_relaxed);
   return result;
 }
@@ -102,6 +129,7 @@ CUresult Client::AllocFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (Capturing(stream)) return driver_->cuMemAllocFromPoolAsync(out, bytes, pool, stream);
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+  if (const CUdevice other = OtherDeviceOf(pool); other >= 0) return RefuseDevice(other);
   if (!FromArena(pool)) return AllocFromDriverPool(out, bytes, pool, stream);
   const CUresult result = AllocFromArena(out, bytes, stream);
   if (result == CUDA_SUCCESS && pool != default_pool_) NotePoolBlock(*out, bytes, pool);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <vector>
+
 #include "tests/hooks/hook_fixture.h"
 
 // A job on a machine with two GPUs, of which Sluice manages the first. second_gpu_test runs it.
@@ -22,6 +24,26 @@ void ExpectRefused(int gpu) {
   CUDA_ARRAY_DESCRIPTOR_v2 shape{64, 64, CU_AD_FORMAT_FLOAT, 1};
   CUarray array = nullptr;
   EXPECT_EQ(cuArrayCreate_v2(&array, &shape), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/// From whatever context it is asked: a pool's memory is where the pool is.
+void ExpectPoolsRefused(CUmemoryPool made) {
+  CUmemoryPool pool = nullptr;
+  ASSERT_CU(cuDeviceGetDefaultMemPool(&pool, 1));
+  for (CUmemoryPool other : {pool, made}) {
+    CUdeviceptr memory = 0;
+    EXPECT_EQ(cuMemAllocFromPoolAsync(&memory, kUnit, other, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  }
+}
+
+CUmemoryPool PoolOn(int gpu, CUmemAllocationHandleType handles) {
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.handleTypes = handles;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu};
+  CUmemoryPool pool = nullptr;
+  EXPECT_CU(cuMemPoolCreate(&pool, &props));
+  return pool;
 }
 
 class SecondGpu : public Hook {};
@@ -80,6 +102,26 @@ TEST_F(SecondGpu, LooksThereFirst) {
   ASSERT_CU(Fill(memory, 7, 16));
   EXPECT_EQ(Read32(memory), 7u);
   ASSERT_CU(cuMemFree_v2(memory));
+  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(1));
+}
+
+TEST_F(SecondGpu, HasPoolsToo) {
+  // Before the session and in it, for the arena and for the driver.
+  std::vector<CUmemoryPool> made;
+  for (int round = 0; round < 2; ++round) {
+    for (const auto handles : {CU_MEM_HANDLE_TYPE_NONE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR}) {
+      made.push_back(PoolOn(1, handles));
+    }
+    Begin();
+  }
+  CUcontext second = nullptr;
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&second, 1));
+  for (CUcontext context : {context_, second}) {
+    ASSERT_CU(cuCtxSetCurrent(context));
+    for (CUmemoryPool pool : made) ExpectPoolsRefused(pool);
+  }
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  for (CUmemoryPool pool : made) EXPECT_CU(cuMemPoolDestroy(pool));
   ASSERT_CU(cuDevicePrimaryCtxRelease_v2(1));
 }
 

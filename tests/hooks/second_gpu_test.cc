@@ -54,6 +54,11 @@ TEST_F(SecondGpu, MayBeLookedAtFirst) {
                           "registered for"});
 }
 
+TEST_F(SecondGpu, GivesNothingFromItsPools) {
+  Run("HasPoolsToo",
+      {"the job's memory is on device 0; allocations on device 1 are not supported"});
+}
+
 TEST_F(SecondGpu, IsRefusedAlone) {
   Run("Alone", {"the program uses another GPU (its device 1) than the one this job was registered "
                 "for"});
