@@ -49,8 +49,8 @@ FakeDriver::FakeDriver() {
     *out = Get().context;
     return CUDA_SUCCESS;
   };
-  table_.cuDeviceGetUuid_v2 = [](CUuuid* uuid, CUdevice device) {
-    memset(uuid->bytes, 7 + device, sizeof uuid->bytes);
+  table_.cuDeviceGetUuid_v2 = [](CUuuid* uuid, CUdevice of) {
+    memset(uuid->bytes, 7 + of, sizeof uuid->bytes);
     return CUDA_SUCCESS;
   };
   table_.cuMemAddressReserve = [](CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr,
