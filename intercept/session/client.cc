@@ -151,7 +151,11 @@ CUresult Client::OpenSession(CUdevice device) {
     state_.store(State::kFailed, std::memory_order_release);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  context_ = CurrentContext();
+  {
+    const LockGuard guard(contexts_lock_);
+    context_ = CurrentContext();
+    context_gone_ = false;
+  }
   many_contexts_ = false;
   default_pool_ = nullptr;
   if (driver_->cuDeviceGetDefaultMemPool != nullptr) {

@@ -30,13 +30,14 @@ namespace sluice {
 ///   settle_lock_   what is charged for driver pools follows what the driver reports of them
 ///   pools_lock_    no pool is destroyed while it is asked for its figures
 ///   request_lock_  one request to the daemon at a time; the only one held while waiting for it
-///   contexts_lock_ no context ends while all of them are waited for; held while the GPU is waited
-///   for send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
+///   contexts_lock_ no context ends while all are waited for; held while the GPU is waited for
+///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
 ///   outside_lock_  what the program holds outside the arena; like the state lock, inside it
 /// Frees, events and queries take the last two only (frees: a mark is queued without waiting for
-/// another thread that queues one).
+/// another thread that queues one). cuMemFree beside other contexts waits for those, too, under
+/// contexts_lock_.
 class Client {
  public:
   constexpr Client() = default;
@@ -209,7 +210,8 @@ class Client {
       const LockGuard guard(contexts_lock_);
       const uint64_t ending = BeginContextEnd(context_);
       result = issue();
-      FinishContextEnd(ending, true, result == CUDA_SUCCESS);
+      context_gone_ = result == CUDA_SUCCESS;
+      FinishContextEnd(ending, true, context_gone_);
     }
     if (result == CUDA_SUCCESS) EndSession();
     return result;
@@ -519,6 +521,7 @@ class Client {
   Session session_;
   JobReport report_;
   CUcontext context_ = nullptr;  // in which the session was opened
+  bool context_gone_ = false;    // under contexts_lock_: its session is about to end
   std::atomic<bool> many_contexts_{false};
   CUmemoryPool default_pool_ = nullptr;
   std::atomic<uint64_t> stream_generation_{0};  // handles remembered before may have been reused

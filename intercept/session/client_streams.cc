@@ -233,7 +233,8 @@ bool Client::SynchroniseContexts(bool own) {
   // Synchronising a context breaks every capture in it, whoever captures.
   if (captures_.load() > 0) return false;
   const RelaxedCapture relaxed(*driver_);
-  if (own && !SynchroniseContext(context_)) return false;
+  // Between its end and the session's nobody uses its handle.
+  if (own && (context_gone_ || !SynchroniseContext(context_))) return false;
   for (uint64_t last = 0;;) {
     uint64_t next = ~uint64_t{0};
     {
@@ -378,6 +379,7 @@ CUresult Client::PrimaryContextRelease(CUdevice device) {
     result = driver_->cuDevicePrimaryCtxRelease_v2(device);
     // Others may have retained it, too.
     ended = result == CUDA_SUCCESS && !PrimaryContextActive(device);
+    if (ours) context_gone_ = ended;
     Holding gone{};
     if (ended && !ours && Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
     FinishContextEnd(ending, false, ended);
