@@ -65,7 +65,7 @@ inline constexpr uint64_t kEnding = uint64_t{1} << 63;
 inline bool EndsWithContext(const Holding& holding) {
   return holding.thing == Thing::kArray || holding.thing == Thing::kGraphExec ||
          holding.thing == Thing::kExternal || holding.thing == Thing::kTile ||
-         (holding.thing == Thing::kPointer && holding.link == 0);
+         holding.thing == Thing::kHost || (holding.thing == Thing::kPointer && holding.link == 0);
 }
 
 /// Everything that the program holds outside the arena: what to give back when it lets go of a

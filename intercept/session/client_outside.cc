@@ -318,25 +318,26 @@ void Client::FinishContextEnd(uint64_t ending, bool certain, bool ended) {
       streams_[slot].context = nullptr;
     }
   }
-  uint64_t charged[kFirstCounted] = {};
-  uint64_t imported = 0;
+  uint64_t gone[protocol::kMaxOutsideFamilies] = {};
   {
     const LockGuard guard(outside_lock_);
     bool others = false;
     holdings_.ForEach([&](Holding& holding) {
       others = others || holding.thing == Thing::kContext;
       if (holding.context != ending || !EndsWithContext(holding)) return;
-      if (holding.family == static_cast<uint32_t>(Family::kImported)) imported += holding.bytes;
-      if (holding.family < kFirstCounted) charged[holding.family] += holding.bytes;
+      gone[holding.family] += holding.bytes;
       holding.family = 0;  // its handle may still come to be given up
       if (holding.thing == Thing::kGraphExec) holding.bytes = 0;  // and will take no more
     });
     if (!others) many_contexts_ = false;
   }
-  for (uint32_t family = 1; family < kFirstCounted; ++family) {
-    Uncharge(static_cast<Family>(family), charged[family]);
+  for (uint32_t family = 1; family < protocol::kMaxOutsideFamilies; ++family) {
+    if (family < kFirstCounted) {
+      Uncharge(static_cast<Family>(family), gone[family]);
+    } else if (gone[family] > 0) {
+      Count(static_cast<Family>(family), -static_cast<int64_t>(gone[family]));
+    }
   }
-  if (imported > 0) Count(Family::kImported, -static_cast<int64_t>(imported));
   DropTiles(0, ending);
 }
 

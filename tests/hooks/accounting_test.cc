@@ -35,6 +35,8 @@ struct Churn {
     /// Physical memory is made of the pool's units: the first job's unless it could be exported,
     /// the second one's in any case.
     bool leases = false;
+    /// Each thread has a context of its own beside the shared one, which comes and goes.
+    bool contexts = false;
   };
   explicit Churn(const How& wanted) : how(wanted), bed(Options(wanted)) {
     const std::string own = bed.work().File("exchange-");
@@ -49,13 +51,14 @@ struct Churn {
                                    {"SLUICE_TEST_PEER_SOCKET", own + peer}}};
       if (how.leases) spec.environment.emplace_back("SLUICE_TEST_LEASES", "1");
       if (how.leases && seed == "2") spec.environment.emplace_back("SLUICE_PHYSICAL", "lease");
+      if (how.contexts) spec.environment.emplace_back("SLUICE_TEST_CONTEXTS", "1");
       jobs.Add(bed.Start(spec));
     }
   }
   static BedOptions Options(const How& how) {
     BedOptions options;
     if (how.leases) options.unit = options.handle;
-    options.gpu_memory = "128MiB";
+    options.gpu_memory = how.contexts ? "192MiB" : "128MiB";
     options.pool = "48MiB";
     // The first one waits for the second, and shows no sign of life meanwhile.
     options.noded_flags = Flags(hooks::kContext);
@@ -82,6 +85,12 @@ struct Churn {
       EXPECT_GT(Number(job.out(), "refused"), 0u) << "no limit was ever reached";
       EXPECT_GT(Number(job.out(), "graphs"), 0u);
       imports += Number(job.out(), "imports");
+      if (how.contexts) {
+        std::printf("  %llu contexts, %llu blocks went from one to another\n",
+                    Figure(job, "contexts"), Figure(job, "moved"));
+        EXPECT_GT(Number(job.out(), "contexts"), 1u) << "none came after another";
+        EXPECT_GT(Number(job.out(), "moved"), 0u);
+      }
       if (!how.leases) continue;
       std::printf("  %llu times physical memory of the pool, %llu reads through another mapping\n",
                   Figure(job, "leased"), Figure(job, "compared"));
@@ -119,9 +128,10 @@ TEST(Accounting, LedgerProgramAndDeviceAgree) {
 }
 
 // The same where a unit of the pool is a handle of its own: physical memory of the programs' own is
-// lent, too, and is charged only where it has to be the driver's.
-TEST(Accounting, TheyAgreeOnLeasedPhysicalMemory) {
-  Churn churn({.leases = true});
+// lent, too, and is charged only where it has to be the driver's. Beside it contexts come and go,
+// which use what the pool lends, and take with them what belongs to them.
+TEST(Accounting, TheyAgreeOnLeasedPhysicalMemoryAndBesideOtherContexts) {
+  Churn churn({.leases = true, .contexts = true});
   churn.Run();
   churn.ExpectAllWell();
 }
@@ -138,14 +148,17 @@ void ExpectAgreementBehindRestarts(const Churn::How& how) {
     if (restarts == kRestarts || quiet < std::max<uint64_t>(due, 1)) return;
     ++restarts;
     // What was charged for a context stays, whatever the next daemon is told that one costs.
-    churn.bed.SetFlags(Churn::Flags(restarts == 2 ? 3 * hooks::kContext : hooks::kContext));
+    const bool dearer = restarts == 2 && !how.contexts;
+    churn.bed.SetFlags(Churn::Flags(dearer ? 3 * hooks::kContext : hooks::kContext));
     churn.bed.RestartDaemon();
   });
   EXPECT_EQ(restarts, kRestarts);
   churn.ExpectAllWell();
 }
 
-TEST(Accounting, TheyAgreeBehindARestart) { ExpectAgreementBehindRestarts({.keeper = true}); }
+TEST(Accounting, TheyAgreeBehindARestartBesideOtherContexts) {
+  ExpectAgreementBehindRestarts({.keeper = true, .contexts = true});
+}
 
 TEST(Accounting, TheyAgreeOnLeasedPhysicalMemoryBehindARestart) {
   ExpectAgreementBehindRestarts({.keeper = true, .leases = true});

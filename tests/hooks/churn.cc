@@ -85,6 +85,7 @@ class Churn : public Hook {
     return Outside(family);
   }
   void ExpectAllAgree(const Tally& tally) {
+    const uint64_t contexts = (1 + tally.contexts) * kContext;
     const auto agree = [this](const char* family, uint64_t expected) {
       SCOPED_TRACE(family);
       ExpectSoon([this, family] { return Asked(family); }, expected);
@@ -97,7 +98,7 @@ class Churn : public Hook {
     agree("imported", tally.imported);
     agree("host_pinned", tally.host_pinned);
     agree("host_registered", tally.host_registered);
-    agree("context", kContext);
+    agree("context", contexts);
     // Between the daemon and the device, family by family, and in the sum.
     const uint64_t counted[] = {CountedBytes("array").requested, CountedBytes("vmm").requested,
                                 CountedBytes("managed").requested, CountedBytes("async").held,
@@ -112,7 +113,7 @@ class Churn : public Hook {
     EXPECT_EQ(CountedBytes("sync").requested, 0u) << "all of it is the arena's";
     uint64_t sum = 0;
     for (const uint64_t bytes : counted) sum += bytes;
-    ExpectSoon([this] { return Says("outside_bytes"); }, sum + kContext);
+    ExpectSoon([this] { return Says("outside_bytes"); }, sum + contexts);
     // What the ledger leases, the device's holder map has, and the library divides. Spare units
     // count as held, but nobody may touch them.
     ExpectSoon([this] { return LedgerLess(HeldByDevice()); }, 0);
@@ -121,7 +122,7 @@ class Churn : public Hook {
     const auto job = Job();
     const uint64_t limit = job.at("limit_bytes").get<uint64_t>();
     EXPECT_LE(job.at("held_bytes").get<uint64_t>() + job.at("outside_bytes").get<uint64_t>(),
-              limit + kContext);
+              limit + contexts);
     EXPECT_LE(HeldByDevice() + sum, limit);
     ++quiet_points_;
   }
@@ -145,7 +146,8 @@ TEST_F(Churn, Accounting) {
                                  {ordinary_, exportable_},
                                  &exchange,
                                  FromEnvironment("SLUICE_TEST_LEASES", 0) != 0,
-                                 physical == "lease"};
+                                 physical == "lease",
+                                 FromEnvironment("SLUICE_TEST_CONTEXTS", 0) != 0};
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint64_t i = 0; i < kThreads; ++i) {
     workers.push_back(
@@ -183,6 +185,8 @@ TEST_F(Churn, Accounting) {
   say("leased", &Worker::leased);
   say("compared", &Worker::compared);
   say("kept", &Worker::kept);
+  say("contexts", &Worker::contexts);
+  say("moved", &Worker::moved);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ void Worker::Run(uint64_t calls) {
 
 void Worker::Clear() {
   EXPECT_CU(cuCtxSetCurrent(shared_.context));
+  if (second_.context != nullptr) CloseContext();
   while (!graphs_.empty()) DestroyGraph();
   while (!blocks_.empty()) FreeBlock();
   while (!arrays_.empty()) DestroyArray();
@@ -47,6 +48,7 @@ void Worker::Step() {
     void (Worker::*call)();
     bool possible;
   };
+  const bool second = second_.context != nullptr;
   const Choice choices[] = {
       {280, &Worker::AllocBlock, true},
       {280, &Worker::FreeBlock, !blocks_.empty()},
@@ -76,6 +78,15 @@ void Worker::Step() {
       {6, &Worker::BuildGraph, true},
       {20, &Worker::LaunchGraph, !graphs_.empty()},
       {12, &Worker::DestroyGraph, !graphs_.empty()},
+      {8, &Worker::OpenContext, shared_.contexts && !second},
+      {60, &Worker::AllocInSecond, second},
+      {60, &Worker::UseSecond, second},
+      {50, &Worker::FreeInSecond, second},
+      {30, &Worker::MoveBlock, second},
+      {16, &Worker::KeepInSecond, second},
+      {3, &Worker::SynchronizeSecond, second},
+      {8, &Worker::CloseContext, second},
+      {4, &Worker::RetainPrimary, shared_.contexts},
   };
   size_t sum = 0;
   for (const Choice& choice : choices) sum += choice.possible ? choice.weight : 0;

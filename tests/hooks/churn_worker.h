@@ -23,15 +23,22 @@ struct Tally {
   uint64_t imported = 0;
   uint64_t host_pinned = 0;
   uint64_t host_registered = 0;
+  uint64_t contexts = 0;  // beside the first one; not bytes
 
-  Tally& operator+=(const Tally& other) {
-    live += other.live;
-    array += other.array;
-    physical += other.physical;
-    managed += other.managed;
-    imported += other.imported;
-    host_pinned += other.host_pinned;
-    host_registered += other.host_registered;
+  Tally& operator+=(const Tally& other) { return Add(other, 1); }
+  Tally& operator-=(const Tally& other) { return Add(other, ~uint64_t{0}); }
+
+ private:
+  /// Modulo 2^64, where all ones are -1.
+  Tally& Add(const Tally& other, uint64_t sign) {
+    live += sign * other.live;
+    array += sign * other.array;
+    physical += sign * other.physical;
+    managed += sign * other.managed;
+    imported += sign * other.imported;
+    host_pinned += sign * other.host_pinned;
+    host_registered += sign * other.host_registered;
+    contexts += sign * other.contexts;
     return *this;
   }
 };
@@ -70,6 +77,8 @@ class Worker {
     /// be exported, which it cannot be then.
     bool leases = false;
     bool leases_exportable = false;
+    /// Each worker has a context of its own now and then, beside the one that all share.
+    bool contexts = false;
   };
   Worker(const Shared& shared, uint64_t seed);
 
@@ -87,6 +96,9 @@ class Worker {
   uint64_t leased() const { return leased_made_; }
   uint64_t compared() const { return compared_; }
   uint64_t kept() const { return kept_; }
+  /// Contexts of its own, and blocks that went from one context to another.
+  uint64_t contexts() const { return contexts_made_; }
+  uint64_t moved() const { return moved_; }
 
  private:
   static constexpr size_t kPhysical = 2 * kMiB;
@@ -124,6 +136,16 @@ class Worker {
   struct ManagedOf {
     CUdeviceptr at;
     uint64_t bytes;
+  };
+  /// A context of the worker's own, and what is in it.
+  struct Second {
+    CUcontext context = nullptr;
+    CUfunction fill = nullptr;
+    CUstream streams[2] = {};
+    CUevent event = nullptr;
+    std::vector<BlockOf> blocks;
+    std::vector<void*> registered;
+    Tally own;  // what ends with it
   };
 
   size_t Pick(size_t count) { return random_() % count; }
@@ -177,6 +199,16 @@ class Worker {
   void UnmapSlot(LeasedOf* memory, size_t which);
   void UnmapTwo(LeasedOf* memory, size_t which);
   void ForgetGone();
+  // churn_contexts.cc
+  void OpenContext();
+  void AllocInSecond();
+  void UseSecond();
+  void FreeInSecond();
+  void MoveBlock();
+  void KeepInSecond();
+  void SynchronizeSecond();
+  void CloseContext();
+  void RetainPrimary();
 
   Shared shared_;
   std::mt19937_64 random_;
@@ -194,6 +226,7 @@ class Worker {
   std::vector<void*> pinned_;
   std::vector<void*> registered_;
   std::vector<CUgraphExec> graphs_;
+  Second second_;
   Tally tally_;
   uint64_t refused_ = 0;
   uint64_t calls_ = 0;
@@ -202,6 +235,8 @@ class Worker {
   uint64_t leased_made_ = 0;
   uint64_t compared_ = 0;
   uint64_t kept_ = 0;
+  uint64_t contexts_made_ = 0;
+  uint64_t moved_ = 0;
 };
 
 }  // namespace sluice::hooks

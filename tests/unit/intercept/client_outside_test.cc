@@ -188,6 +188,8 @@ class TwoContexts : public ClientOutside {
     ASSERT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &second_array_, 1000, fine),
               CUDA_SUCCESS);
     ASSERT_EQ(client->AllocManaged(&managed_, 4000, 1), CUDA_SUCCESS);
+    ASSERT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &host_, 30, fine),
+              CUDA_SUCCESS);
     handle_ = Create(8192);
     EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1100), 1100u);
   }
@@ -197,11 +199,14 @@ class TwoContexts : public ClientOutside {
   CUarray first_array_ = reinterpret_cast<CUarray>(0x7100);
   CUarray second_array_ = reinterpret_cast<CUarray>(0x7200);
   CUdeviceptr managed_ = 0;
+  void* host_ = reinterpret_cast<void*>(0x7400);
   CUmemGenericAllocationHandle handle_ = 0;
 };
 
 TEST_F(TwoContexts, AFurtherOneEndsWithWhatItHas) {
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 30), 30u);
   EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 0), 0u);
   driver.context = first_;
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 100), 100u);
   EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 0), 0u);
