@@ -34,7 +34,8 @@ namespace sluice {
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
-///   outside_lock_  what the program holds outside the arena; like the state lock, inside it
+///   outside_lock_  what the program holds outside the arena; like the state lock, inside it: no
+///                  driver call, either
 /// Frees, events and queries take the last two only (frees: a mark is queued without waiting for
 /// another thread that queues one). cuMemFree beside other contexts waits for those, too, under
 /// contexts_lock_.
@@ -414,6 +415,7 @@ class Client {
   void SendUnsentAlone(uint32_t family);
   uint64_t OutsideInLimit() const;
   void KeepPhysical(CUmemGenericAllocationHandle handle, uint64_t bytes, protocol::Family family);
+  void KeepHandle(CUmemGenericAllocationHandle handle, uint64_t memory);
   void DropMemory(uint64_t memory, bool mapping);
 
   // client_tiles.cc

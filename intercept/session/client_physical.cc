@@ -80,28 +80,45 @@ CUresult Client::RetainPhysical(CUmemGenericAllocationHandle* handle, void* addr
   if (has_session() && session_.arena().Contains(reinterpret_cast<uintptr_t>(address))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const CUresult result = driver_->cuMemRetainAllocationHandle(handle, address);
-  if (result != CUDA_SUCCESS) return result;
-  const LockGuard guard(outside_lock_);
-  const Holding* mapping = holdings_.FindMapping(reinterpret_cast<uintptr_t>(address));
-  if (mapping == nullptr) return result;
-  const uint64_t memory = mapping->link;
-  Holding* known = holdings_.Find(Thing::kMemory, memory);
-  if (known == nullptr) return result;
-  ++known->refs;
-  if (known->link > 0) {
-    // The program's handle stands for all the units, the driver's for one of them.
-    static_cast<void>(driver_->cuMemRelease(*handle));
-    *handle = kLeasedHandle | memory;
+  uint64_t memory = 0;
+  {
+    // Before the driver is asked, which may take its time: what this handle is for stays, and is
+    // paid for, whoever gives up the rest of it meanwhile.
+    const LockGuard guard(outside_lock_);
+    const Holding* mapping = holdings_.FindMapping(reinterpret_cast<uintptr_t>(address));
+    Holding* known = mapping == nullptr || handle == nullptr
+                         ? nullptr
+                         : holdings_.Find(Thing::kMemory, mapping->link);
+    if (known != nullptr) {
+      memory = known->key;
+      ++known->refs;
+      if (known->link > 0) {
+        // The program's handle stands for all the units; the driver's would for one of them.
+        *handle = kLeasedHandle | memory;
+        KeepHandle(*handle, memory);
+        return CUDA_SUCCESS;
+      }
+    }
   }
-  // The same handle again, or another one for the same memory.
-  Holding* again = holdings_.Find(Thing::kPhysical, *handle);
+  const CUresult result = driver_->cuMemRetainAllocationHandle(handle, address);
+  if (memory == 0) return result;
+  if (result != CUDA_SUCCESS) {
+    DropMemory(memory, false);
+    return result;
+  }
+  const LockGuard guard(outside_lock_);
+  KeepHandle(*handle, memory);
+  return result;
+}
+
+// outside_lock_ is held. The same handle again, or another one for the same memory.
+void Client::KeepHandle(CUmemGenericAllocationHandle handle, uint64_t memory) {
+  Holding* again = holdings_.Find(Thing::kPhysical, handle);
   if (again != nullptr) {
     ++again->refs;
   } else {
-    static_cast<void>(holdings_.Insert({*handle, 0, 0, memory, 0, 1, 0, Thing::kPhysical}));
+    static_cast<void>(holdings_.Insert({handle, 0, 0, memory, 0, 1, 0, Thing::kPhysical}));
   }
-  return result;
 }
 
 CUresult Client::ReleasePhysical(CUmemGenericAllocationHandle handle) {
@@ -130,12 +147,7 @@ CUresult Client::ReleasePhysical(CUmemGenericAllocationHandle handle) {
     return result;
   }
   const LockGuard guard(outside_lock_);
-  Holding* known = holdings_.Find(Thing::kPhysical, handle);
-  if (known != nullptr) {
-    ++known->refs;
-  } else {
-    static_cast<void>(holdings_.Insert({handle, 0, 0, memory, 0, 1, 0, Thing::kPhysical}));
-  }
+  KeepHandle(handle, memory);
   return result;
 }
 

@@ -117,8 +117,8 @@ void Worker::KeepInSecond() {
   void* host = nullptr;
   switch (Pick(4)) {
     case 0: {
-      const CUDA_ARRAY3D_DESCRIPTOR_v2 shape{1 + Pick(5'000), 0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1,
-                                             0};
+      const CUDA_ARRAY3D_DESCRIPTOR_v2 shape{
+          1 + Pick(5'000), 0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
       CUarray array = nullptr;
       if (Served(cuArray3DCreate_v2(&array, &shape))) own.array += shape.Width;
       break;
@@ -165,7 +165,9 @@ void Worker::CloseContext() {
     second_.blocks.pop_back();
     ++moved_;
   }
-  if (Pick(2) == 0) EXPECT_CU(cuCtxPushCurrent_v2(second_.context));  // the driver pops it then
+  if (Pick(2) == 0) {
+    EXPECT_CU(cuCtxPushCurrent_v2(second_.context));  // the driver pops it then
+  }
   EXPECT_CU(cuCtxDestroy_v2(second_.context));
   ++calls_;
   CUcontext current = nullptr;

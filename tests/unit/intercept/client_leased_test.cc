@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <chrono>
+#include <future>
+#include <vector>
+
 #include "tests/unit/intercept/client_fixture.h"
 
 namespace sluice::test {
@@ -250,6 +254,62 @@ TEST_F(ClientLeased, NoMoreThanThereIs) {
   AllocAsync(kUnit);
   EXPECT_EQ(client->CreatePhysical(&handle, 8 * kUnit, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(daemon->client->live_bytes.load(), kUnit) << "what it had got so far";
+}
+
+// A driver that takes its time holds nobody up: while it is asked about physical memory, of the
+// pool or not, other threads charge and count what they have.
+TEST_F(ClientLeased, WhileTheDriverWorksOthersGoOn) {
+  int calls = 0;
+  uintptr_t host = 0x7000;
+  std::vector<std::future<CUresult>> others;
+  driver.on_physical = [&] {
+    ++calls;
+    others.push_back(std::async(std::launch::async, [this, key = host += 0x1000] {
+      const auto* pointer = reinterpret_cast<void*>(key);
+      return client->AllocCounted(Family::kHostPinned, Thing::kHost, &pointer, 1,
+                                  [] { return CUDA_SUCCESS; });
+    }));
+    EXPECT_EQ(others.back().wait_for(std::chrono::seconds(2)), std::future_status::ready)
+        << "in the driver's call number " << calls;
+  };
+  for (const bool leased : {true, false}) {
+    const auto handle = Create(kUnit, leased ? Plain() : Exportable());
+    ASSERT_EQ(Map(handle, kUnit), CUDA_SUCCESS);
+    CUmemGenericAllocationHandle again = 0;
+    EXPECT_EQ(client->RetainPhysical(&again, reinterpret_cast<void*>(kAt)), CUDA_SUCCESS);
+    EXPECT_EQ(client->ReleasePhysical(again), CUDA_SUCCESS);
+    EXPECT_EQ(client->UnmapPhysical(kAt, kUnit), CUDA_SUCCESS);
+    EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  }
+  driver.on_physical = nullptr;
+  EXPECT_GE(calls, 8);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 0u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kPhysical, 0), 0u);
+}
+
+// One thread asks for a handle by an address, and before it has heard of it, another one gives up
+// all that there was: the memory lives on in that handle, and is paid for.
+TEST_F(ClientLeased, AHandleThatIsJustBeingGivenKeepsItsMemory) {
+  const auto handle = Create(kUnit, Exportable());
+  ASSERT_EQ(Map(handle, kUnit), CUDA_SUCCESS);
+  for (const bool given : {false, true}) {
+    driver.retain_result = given ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    driver.on_physical = [&] {
+      driver.on_physical = nullptr;
+      if (!given) return;
+      EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+      EXPECT_EQ(client->UnmapPhysical(kAt, kUnit), CUDA_SUCCESS);
+    };
+    CUmemGenericAllocationHandle again = 0;
+    EXPECT_EQ(client->RetainPhysical(&again, reinterpret_cast<void*>(kAt)), driver.retain_result);
+    CUdeviceptr managed = 0;  // what was said to the daemon before is heard before this
+    EXPECT_EQ(client->AllocManaged(&managed, 1, 1), CUDA_SUCCESS);
+    EXPECT_EQ(daemon->WaitCharged(Family::kPhysical, kUnit), kUnit);
+    if (given) {
+      EXPECT_EQ(client->ReleasePhysical(again), CUDA_SUCCESS);
+    }
+  }
+  EXPECT_EQ(daemon->WaitCharged(Family::kPhysical, 0), 0u);
 }
 
 }  // namespace

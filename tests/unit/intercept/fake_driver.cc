@@ -17,6 +17,12 @@ thread_local int t_relaxed = 0;
 
 std::atomic<bool>& Done(CUevent event) { return *reinterpret_cast<std::atomic<bool>*>(event); }
 
+void OnPhysical() {
+  // It may set another one.
+  const std::function<void()> call = FakeDriver::Get().on_physical;
+  if (call) call();
+}
+
 void Submit(CUstream stream, std::function<void()> operation) {
   FakeDriver& fake = FakeDriver::Get();
   const std::lock_guard lock(fake.mutex);
@@ -73,23 +79,30 @@ FakeDriver::FakeDriver() {
   };
   table_.cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
                        unsigned long long) {  // NOLINT
+    OnPhysical();
     ++Get().mapped;
     return CUDA_SUCCESS;
   };
   table_.cuMemUnmap = [](CUdeviceptr, size_t) {
+    OnPhysical();
     if (Get().on_unmap) std::exchange(Get().on_unmap, nullptr)();
     --Get().mapped;
     return CUDA_SUCCESS;
   };
-  table_.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
+  table_.cuMemRelease = [](CUmemGenericAllocationHandle) {
+    OnPhysical();
+    return CUDA_SUCCESS;
+  };
   table_.cuMemCreate = [](CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp*,
                           unsigned long long) {  // NOLINT
+    OnPhysical();
     if (Get().create_result == CUDA_SUCCESS) *handle = Get().next_handle++;
     return Get().create_result;
   };
   table_.cuMemRetainAllocationHandle = [](CUmemGenericAllocationHandle* handle, void*) {
-    *handle = Get().next_handle++;
-    return CUDA_SUCCESS;
+    OnPhysical();
+    if (Get().retain_result == CUDA_SUCCESS) *handle = Get().next_handle++;
+    return Get().retain_result;
   };
   table_.cuMemAllocManaged = [](CUdeviceptr* at, size_t, unsigned) {
     if (Get().create_result == CUDA_SUCCESS) *at = 0x10000 * Get().next_handle++;

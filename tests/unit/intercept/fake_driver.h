@@ -57,9 +57,11 @@ class FakeDriver {
   CUresult synchronise_result = CUDA_SUCCESS;
   CUresult import_result = CUDA_SUCCESS;
   CUresult register_result = CUDA_SUCCESS;
+  CUresult retain_result = CUDA_SUCCESS;
   CUresult destroy_result = CUDA_SUCCESS;
   std::function<void()> on_write;  // a mark is about to be queued
   std::function<void()> on_unmap;
+  std::function<void()> on_physical;   // each call about physical memory; stays
   std::function<void()> on_destroyed;  // the context is gone, and nobody has heard of it yet
   int marks = 0;
   std::atomic<int> capture_questions{0};
