@@ -50,6 +50,7 @@ void Client::AfterForkInChild() {
   for (Lock& lock : mark_locks_) lock.ForgetHolder();
   state_lock_.ForgetHolder();
   outside_lock_.ForgetHolder();
+  captures_.ForgetHolder();
   settle_lock_.ForgetHolder();
   pools_lock_.ForgetHolder();
   report_.AfterForkInChild();

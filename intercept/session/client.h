@@ -238,8 +238,9 @@ class Client {
   CUresult CaptureBegin(CUstream stream, Issue issue) {
     captures_.Add();
     if (has_session()) AwaitMarks();
+    const CUcontext context = ContextOf(stream);
     const CUresult result = issue();
-    result == CUDA_SUCCESS ? captures_.Began(stream, CurrentContext()) : captures_.Remove();
+    result == CUDA_SUCCESS ? captures_.Began(stream, context) : captures_.Remove();
     return result;
   }
   template <class Issue>
@@ -247,7 +248,7 @@ class Client {
     const bool before = Capturing(stream);
     const CUresult result = issue();
     // A failure may have ended it, or not.
-    if (before && !Capturing(stream)) captures_.Ended(stream, CurrentContext());
+    if (before && !Capturing(stream)) captures_.Ended(stream, ContextOf(stream));
     return result;
   }
 
@@ -442,6 +443,7 @@ class Client {
   CUresult SlotOf(CUstream stream, uint32_t* slot);
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
+  CUcontext ContextOf(CUstream stream) const;
   bool PrimaryContextActive(CUdevice device) const;
   bool InPrimaryContext(CUdevice device) const;
   CUcontext OtherPrimaryContext(CUdevice device) const;

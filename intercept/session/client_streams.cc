@@ -33,6 +33,16 @@ CUcontext Client::CurrentContext() const {
   return context;
 }
 
+// Another one may be current: what its streams are done with says nothing of this stream.
+CUcontext Client::ContextOf(CUstream stream) const {
+  CUcontext own = nullptr;
+  if (!IsDefault(stream) && driver_->cuStreamGetCtx != nullptr &&
+      driver_->cuStreamGetCtx(stream, &own) == CUDA_SUCCESS && own != nullptr) {
+    return own;
+  }
+  return CurrentContext();
+}
+
 CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
   const uint64_t generation = stream_generation_.load(std::memory_order_acquire);
   KnownStream& known = t_known[(reinterpret_cast<uintptr_t>(stream) >> 4) % kKnown];
@@ -49,13 +59,7 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
     // Drivers before 12.0: the handle, which a destroy retires, stands for the stream.
     id = reinterpret_cast<uintptr_t>(stream) ^ (per_thread ? ThreadId() << 32 : 0);
   }
-  CUcontext context = CurrentContext();
-  // Another one may be current: what its streams are done with says nothing of this stream.
-  CUcontext own = nullptr;
-  if (!IsDefault(stream) && driver_->cuStreamGetCtx != nullptr &&
-      driver_->cuStreamGetCtx(stream, &own) == CUDA_SUCCESS && own != nullptr) {
-    context = own;
-  }
+  const CUcontext context = ContextOf(stream);
   const LockGuard guard(state_lock_);
   *slot = streams_.Find(id);
   if (*slot == kNoSlot) {
@@ -269,7 +273,7 @@ CUresult Client::StreamDestroy(CUstream stream) {
     }
     if (uncovered) static_cast<void>(Mark(slot, true));
   }
-  const CUcontext context = captures_.load() > 0 ? CurrentContext() : nullptr;
+  const CUcontext context = captures_.load() > 0 ? ContextOf(stream) : nullptr;
   const CUresult result = driver_->cuStreamDestroy_v2(stream);
   if (captures_.load() > 0 && result == CUDA_SUCCESS) captures_.StreamGone(stream, context);
   if (slot != kNoSlot && result == CUDA_SUCCESS) {

@@ -7,13 +7,16 @@
 #include <atomic>
 
 #include "common/cuda/abi.h"
+#include "intercept/base/lock.h"
+#include "intercept/outside/holdings.h"
 
 namespace sluice {
 
 /// The stream captures of this process that are open, at least: one too few, and a call of ours
 /// breaks a capture; one too many, and nothing is synchronised by us any more, so that what the
 /// program frees with cuMemFree does not come back. A capture ends by its own call, with the stream
-/// it was begun on (not with one that joined it), or with the context.
+/// it was begun on (not with one that joined it), or with that stream's context; by one of them
+/// alone, whichever threads come upon its end at once.
 class OpenCaptures {
  public:
   constexpr OpenCaptures() = default;
@@ -22,67 +25,73 @@ class OpenCaptures {
 
   /// Before it begins: who finds none need not ask the driver about a stream.
   void Add() { count_.fetch_add(1, std::memory_order_seq_cst); }
+  /// `context`: the stream's, whichever is current.
   void Began(CUstream stream, CUcontext context) {
+    const LockGuard guard(lock_);
     for (Origin& origin : origins_) {
-      CUstream none = nullptr;
-      if (!origin.stream.compare_exchange_strong(none, stream)) continue;
-      origin.context.store(reinterpret_cast<uint64_t>(context));
+      if (origin.stream != nullptr) continue;
+      origin = {stream, reinterpret_cast<uint64_t>(context)};
       return;
     }
-    // Of more than there is room for, only the ordinary end is noticed.
+    ++unlisted_;  // of these only the ordinary end is noticed
   }
-  /// It was not begun, or is at its ordinary end.
-  void Remove() {
-    uint32_t open = count_.load();
-    while (open > 0 && !count_.compare_exchange_weak(open, open - 1)) {
-    }
-  }
+  /// It was not begun.
+  void Remove() { count_.fetch_sub(1, std::memory_order_seq_cst); }
+  /// At its ordinary end.
   void Ended(CUstream stream, CUcontext context) {
-    Take(stream, context);
+    const LockGuard guard(lock_);
+    if (Take(stream, context)) return Remove();
+    if (unlisted_ == 0) return;  // the end of its context was noticed first
+    --unlisted_;
     Remove();
   }
   void StreamGone(CUstream stream, CUcontext context) {
+    const LockGuard guard(lock_);
     if (Take(stream, context)) Remove();
   }
   /// From now on the context goes by another name: it ends, or is found not to.
   void NameContext(uint64_t from, uint64_t to) {
+    const LockGuard guard(lock_);
     for (Origin& origin : origins_) {
-      uint64_t name = from;
-      if (origin.stream.load() != nullptr) origin.context.compare_exchange_strong(name, to);
+      if (origin.context == from) origin.context = to;
     }
   }
   void ContextGone(uint64_t context) {
+    const LockGuard guard(lock_);
     for (Origin& origin : origins_) {
-      CUstream stream = origin.stream.load();
-      if (stream != nullptr && origin.context.load() == context &&
-          origin.stream.compare_exchange_strong(stream, nullptr)) {
-        Remove();
-      }
+      if (origin.stream == nullptr || origin.context != context) continue;
+      origin = {};
+      Remove();
     }
   }
+  void ForgetHolder() { lock_.ForgetHolder(); }
 
  private:
   struct Origin {
-    std::atomic<CUstream> stream{nullptr};
-    std::atomic<uint64_t> context{0};  // as a number: one that ends has none of its own
+    CUstream stream = nullptr;
+    uint64_t context = 0;  // as a number: one that ends has none of its own
   };
   static constexpr uint32_t kOrigins = 64;
 
-  /// One of them, if the same handle stands for several (the per-thread default stream).
+  /// One of them, if the same handle stands for several (the per-thread default stream). Handles of
+  /// streams and contexts come again, so one in a context that may just be ending is meant only
+  /// when there is no other one.
   bool Take(CUstream stream, CUcontext context) {
-    for (Origin& origin : origins_) {
-      if (stream == CU_STREAM_PER_THREAD &&
-          origin.context.load() != reinterpret_cast<uint64_t>(context)) {
-        continue;
+    const auto name = reinterpret_cast<uint64_t>(context);
+    for (const uint64_t known : {name, name | kEnding}) {
+      for (Origin& origin : origins_) {
+        if (origin.stream != stream || origin.context != known) continue;
+        origin = {};
+        return true;
       }
-      CUstream known = stream;
-      if (origin.stream.compare_exchange_strong(known, nullptr)) return true;
     }
     return false;
   }
 
   std::atomic<uint32_t> count_{0};
+  Lock lock_;  // over the rest; nothing is called under it
   Origin origins_[kOrigins];
+  uint32_t unlisted_ = 0;  // of those that are open
 };
 
 }  // namespace sluice

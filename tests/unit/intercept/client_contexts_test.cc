@@ -174,5 +174,20 @@ TEST_F(ClientContexts, ACaptureBeginsBehindTheMarksThatAreUnderWay) {
   EXPECT_TRUE(began);
 }
 
+// Whichever is current: a capture belongs to its stream's context, and ends with no other one.
+TEST_F(ClientContexts, ACaptureEndsWithTheContextOfItsStream) {
+  AllocAsync(512, own_);
+  CUcontext third = reinterpret_cast<CUcontext>(0xf4);
+  MakeSecond();
+  ASSERT_EQ(client->ContextCreate(&third, Fine), CUDA_SUCCESS);
+  const CUcontext first = std::exchange(driver.context, third);
+  EXPECT_EQ(client->CaptureBegin(other_, Fine), CUDA_SUCCESS);
+  EXPECT_EQ(client->ContextDestroy(third), CUDA_SUCCESS);
+  driver.context = first;
+  EXPECT_EQ(client->open_captures(), 1u);
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(client->open_captures(), 0u);
+}
+
 }  // namespace
 }  // namespace sluice::test

@@ -184,6 +184,7 @@ class TwoContexts : public ClientOutside {
     ASSERT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &first_array_, 100, fine),
               CUDA_SUCCESS);
     ASSERT_EQ(client->ContextCreate(&second_, fine), CUDA_SUCCESS);
+    driver.stream_context[stream_] = second_;
     first_ = std::exchange(driver.context, second_);
     ASSERT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &second_array_, 1000, fine),
               CUDA_SUCCESS);
@@ -196,6 +197,7 @@ class TwoContexts : public ClientOutside {
 
   CUcontext first_ = nullptr;
   CUcontext second_ = reinterpret_cast<CUcontext>(0xe2);
+  const CUstream stream_ = FakeDriver::Stream(9);  // of the second
   CUarray first_array_ = reinterpret_cast<CUarray>(0x7100);
   CUarray second_array_ = reinterpret_cast<CUarray>(0x7200);
   CUdeviceptr managed_ = 0;
@@ -245,7 +247,7 @@ TEST_F(TwoContexts, ANewOneWithTheSameHandleKeepsWhatItHas) {
   driver.on_destroyed = [&] {
     EXPECT_EQ(client->ContextCreate(&second_, fine), CUDA_SUCCESS);
     EXPECT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &array, 50, fine), CUDA_SUCCESS);
-    EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(1), fine), CUDA_SUCCESS);
+    EXPECT_EQ(client->CaptureBegin(stream_, fine), CUDA_SUCCESS);
   };
   EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 150), 150u);
@@ -260,7 +262,7 @@ TEST_F(TwoContexts, ANewOneWithTheSameHandleKeepsWhatItHas) {
 
 TEST_F(TwoContexts, OneThatTheDriverDoesNotDestroyKeepsWhatItHas) {
   const auto fine = [] { return CUDA_SUCCESS; };
-  EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(1), fine), CUDA_SUCCESS);
+  EXPECT_EQ(client->CaptureBegin(stream_, fine), CUDA_SUCCESS);
   driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
   EXPECT_EQ(client->ContextDestroy(second_), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(client->ContextDestroy(first_), CUDA_ERROR_INVALID_CONTEXT);

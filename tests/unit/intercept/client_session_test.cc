@@ -218,7 +218,7 @@ TEST_F(ClientSession, ACaptureEndsWithItsContext) {
   EXPECT_EQ(client->open_captures(), 0u);
   CUdeviceptr at = 0;
   ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
-  driver.context = reinterpret_cast<CUcontext>(0xc1);
+  driver.context = driver.stream_context[s] = reinterpret_cast<CUcontext>(0xc1);
   EXPECT_EQ(client->CaptureBegin(s, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
   driver.context = reinterpret_cast<CUcontext>(0xc0);
   EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(2), [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
