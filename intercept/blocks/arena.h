@@ -74,7 +74,16 @@ class Arena {
   void Abandon();
 
   const Block& block(uint32_t id) const { return blocks_[id]; }
-  void SetSync(uint32_t id) { blocks_[id].sync = true; }
+  void SetSync(uint32_t id, uint16_t owner) {
+    blocks_[id].sync = true;
+    blocks_[id].owner = owner;
+  }
+  /// Whether this descriptor, of those below descriptors(), is a live block of that owner.
+  bool Owned(uint32_t id, uint32_t owner) const {
+    const Block& block = blocks_[id];
+    return block.kind == BlockKind::kLive && block.sync && block.owner == owner;
+  }
+  uint32_t descriptors() const { return blocks_used_; }
   bool HasUnsynced(uint32_t slot) const { return list_[slot].oldest != kNoBlock; }
   /// The mark that covers the slot's latest free; only with HasUnsynced.
   uint64_t LatestMark(uint32_t slot) const { return blocks_[list_[slot].newest].mark; }

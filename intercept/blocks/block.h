@@ -35,9 +35,10 @@ struct alignas(64) Block {
   uint32_t older;  // kUnsynced: the slot's blocks in the order in which they were freed
   uint32_t newer;
   BlockKind kind;
-  bool sync;          // kLive: from cuMemAlloc, so that freeing it synchronises
-  uint16_t slot;      // kUnsynced: the *free* stream
-  uint64_t mark;      // kUnsynced: the mark that covers the free
+  bool sync;       // kLive: from cuMemAlloc, so that freeing it synchronises
+  uint16_t slot;   // kUnsynced: the *free* stream
+  uint16_t owner;  // kLive and `sync`: the context that it ends with, by a number of the caller's
+  uint64_t mark;   // kUnsynced: the mark that covers the free
   uint64_t free_seq;  // kUnsynced: position among all frees of the arena
 
   uint32_t end() const { return start + size; }

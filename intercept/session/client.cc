@@ -164,6 +164,7 @@ CUresult Client::OpenSession(CUdevice device) {
   }
   SelectPool(device);
   streams_.Clear();
+  owners_ = {};
   matcher_ = Matcher();
   credit_.Reset();
   ring_tail_ = 0;

@@ -9,6 +9,7 @@
 
 #include "intercept/base/lock.h"
 #include "intercept/blocks/arena.h"
+#include "intercept/blocks/owners.h"
 #include "intercept/gate/credit.h"
 #include "intercept/gate/function_ids.h"
 #include "intercept/gate/launch_timer.h"
@@ -302,6 +303,7 @@ class Client {
     uint32_t granules;
     uint32_t slot = kNoSlot;  // kNoSlot: for any stream
     bool sync = false;        // freeing it synchronises
+    uint64_t context = 0;     // `sync`: with which it ends
     bool whole_unit = false;  // one unit from its bound; `granules` is not looked at
   };
   struct Ticket {
@@ -347,7 +349,7 @@ class Client {
 
   // client_memory.cc
   CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
-  CUresult AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out);
+  CUresult AllocateBlock(size_t bytes, Want want, CUdeviceptr* out);
   bool MoreThanPool(size_t bytes) const;
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
   CUresult AllocateWithoutDaemon(const Want& want, CUdeviceptr* out);
@@ -406,6 +408,7 @@ class Client {
   CUresult DeclareOutside();
   uint64_t BeginContextEnd(CUcontext context, bool certain = true);
   void NameContext(uint64_t from, uint64_t to);
+  void FreeOwned(uint64_t context);
   void NameStreams(uint64_t from, uint64_t to, bool active);
   void FinishContextEnd(uint64_t ending, bool certain, bool ended);
   void LivingOutside(uint64_t* bytes);
@@ -532,6 +535,7 @@ class Client {
 
   // Under state_lock_.
   Arena arena_;
+  Owners owners_;  // of what cuMemAlloc gave
   StreamTable streams_;
   Matcher matcher_;
   Credit credit_;

@@ -34,13 +34,18 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
 CUresult Client::AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream) {
   uint32_t slot = kNoSlot;
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
-  return AllocateBlock(bytes, slot, false, out);
+  Want want{};
+  want.slot = slot;
+  return AllocateBlock(bytes, want, out);
 }
 
 CUresult Client::Alloc(CUdeviceptr* out, size_t bytes) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
-  return AllocateBlock(bytes, kNoSlot, true, out);
+  Want want{};
+  want.sync = true;
+  want.context = KeyOf(CurrentContext());
+  return AllocateBlock(bytes, want, out);
 }
 
 CUresult Client::AllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
@@ -68,7 +73,7 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(session_.marks())
                                       : arena_.Allocate(want.granules, want.slot, session_.marks());
   if (id == kNoBlock) return false;
-  if (want.sync) arena_.SetSync(id);
+  if (want.sync) arena_.SetSync(id, owners_.NumberOf(want.context));
   const Block& block = arena_.block(id);
   const uint64_t bytes = uint64_t{block.size} << kGranuleShift;
   *out = AddressOf(block);
@@ -94,18 +99,15 @@ bool Client::MoreThanPool(size_t bytes) const {
   return true;
 }
 
-CUresult Client::AllocateBlock(size_t bytes, uint32_t slot, bool sync, CUdeviceptr* out) {
+CUresult Client::AllocateBlock(size_t bytes, Want want, CUdeviceptr* out) {
   if (MoreThanPool(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  Want want{};
   want.granules = static_cast<uint32_t>((bytes + kGranuleBytes - 1) >> kGranuleShift);
-  want.slot = slot;
-  want.sync = sync;
   bool mark_due = false;
   if (!TryAllocate(want, out, &mark_due)) {
     const uint32_t units = (want.granules + arena_.unit_granules() - 1) / arena_.unit_granules();
     return LeaseFor(want, units, out);
   }
-  if (mark_due) static_cast<void>(Mark(slot, false));
+  if (mark_due) static_cast<void>(Mark(want.slot, false));
   return CUDA_SUCCESS;
 }
 
@@ -277,6 +279,24 @@ void Client::FreeFound(uint32_t id, bool done) {
   }
   session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                           std::memory_order_relaxed);
+}
+
+// A context is gone, and what cuMemAlloc gave in it: no other context may use that any more, but
+// its work may have begun before. So each block waits for the next time that all contexts can be
+// synchronised. What is freed on streams belongs to no context and stays.
+void Client::FreeOwned(uint64_t context) {
+  constexpr uint32_t kAtOnce = 64;  // others want the lock, too
+  for (uint32_t next = 0;;) {
+    const LockGuard guard(state_lock_);
+    const uint16_t owner = owners_.Find(context);
+    if (owner == Owners::kNobody) return;
+    for (uint32_t left = kAtOnce; left > 0 && next < arena_.descriptors(); --left, ++next) {
+      if (arena_.Owned(next, owner)) FreeFound(next, false);
+    }
+    if (next < arena_.descriptors()) continue;
+    owners_.Drop(owner);
+    next = 0;
+  }
 }
 
 }  // namespace sluice

@@ -294,6 +294,10 @@ void Client::NameStreams(uint64_t from, uint64_t to, bool active) {
 
 void Client::NameContext(uint64_t from, uint64_t to) {
   captures_.NameContext(from, to);
+  {
+    const LockGuard guard(state_lock_);
+    owners_.Rename(from, to);
+  }
   const LockGuard guard(outside_lock_);
   holdings_.ForEach([&](Holding& holding) {
     if (holding.context == from) holding.context = to;
@@ -314,10 +318,18 @@ void Client::FinishContextEnd(uint64_t ending, bool certain, bool ended) {
     const LockGuard guard(state_lock_);
     for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
       if (KeyOf(streams_[slot].context) != ending) continue;
+      // Marks may have been dropped with it. What they would have said is true now, and fences that
+      // wait for them may be reached.
+      const uint64_t queued = streams_.queued()[slot];
+      auto& mark = session_.marks().mark[slot];
+      if (!protocol::MarkReached(mark.load(std::memory_order_acquire), queued)) {
+        mark.store(queued, std::memory_order_release);
+      }
       arena_.CollectThrough(slot, arena_.FreeSeq());  // the GPU has done all that was on it
       streams_[slot].context = nullptr;
     }
   }
+  if (has_session()) FreeOwned(ending);
   uint64_t gone[protocol::kMaxOutsideFamilies] = {};
   {
     const LockGuard guard(outside_lock_);

@@ -86,10 +86,11 @@ struct Churn {
       EXPECT_GT(Number(job.out(), "graphs"), 0u);
       imports += Number(job.out(), "imports");
       if (how.contexts) {
-        std::printf("  %llu contexts, %llu blocks went from one to another\n",
-                    Figure(job, "contexts"), Figure(job, "moved"));
+        std::printf("  %llu contexts, %llu blocks went from one to another, %llu ended with one\n",
+                    Figure(job, "contexts"), Figure(job, "moved"), Figure(job, "ended"));
         EXPECT_GT(Number(job.out(), "contexts"), 1u) << "none came after another";
         EXPECT_GT(Number(job.out(), "moved"), 0u);
+        EXPECT_GT(Number(job.out(), "ended"), 0u);
       }
       if (!how.leases) continue;
       std::printf("  %llu times physical memory of the pool, %llu reads through another mapping\n",

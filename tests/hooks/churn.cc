@@ -187,6 +187,7 @@ TEST_F(Churn, Accounting) {
   say("kept", &Worker::kept);
   say("contexts", &Worker::contexts);
   say("moved", &Worker::moved);
+  say("ended", &Worker::ended);
 }
 
 }  // namespace

@@ -151,18 +151,24 @@ void Worker::SynchronizeSecond() {
   ++calls_;
 }
 
-/// What it has of the pool is given up, or taken over by the other context; all else ends with it.
+/// What came from its streams is given up, or taken over by the other context; all else ends with
+/// it, also what cuMemAlloc gave.
 void Worker::CloseContext() {
   while (!second_.blocks.empty()) {
-    const BlockOf& last = second_.blocks.back();
-    if (last.stream == nullptr || Pick(2) == 0) {
+    const BlockOf last = second_.blocks.back();
+    if (Pick(2) == 0) {
       FreeInSecond();
+      continue;
+    }
+    second_.blocks.pop_back();
+    if (last.stream == nullptr) {
+      tally_.live -= last.live;
+      ++ended_;
       continue;
     }
     SynchronizeSecond();
     blocks_.push_back(last);
     blocks_.back().stream = streams_[Pick(2)];
-    second_.blocks.pop_back();
     ++moved_;
   }
   if (Pick(2) == 0) {

@@ -96,9 +96,10 @@ class Worker {
   uint64_t leased() const { return leased_made_; }
   uint64_t compared() const { return compared_; }
   uint64_t kept() const { return kept_; }
-  /// Contexts of its own, and blocks that went from one context to another.
+  /// Contexts of its own, blocks that went from one context to another, and that ended with one.
   uint64_t contexts() const { return contexts_made_; }
   uint64_t moved() const { return moved_; }
+  uint64_t ended() const { return ended_; }
 
  private:
   static constexpr size_t kPhysical = 2 * kMiB;
@@ -237,6 +238,7 @@ class Worker {
   uint64_t kept_ = 0;
   uint64_t contexts_made_ = 0;
   uint64_t moved_ = 0;
+  uint64_t ended_ = 0;
 };
 
 }  // namespace sluice::hooks

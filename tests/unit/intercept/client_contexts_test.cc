@@ -189,5 +189,75 @@ TEST_F(ClientContexts, ACaptureEndsWithTheContextOfItsStream) {
   EXPECT_EQ(client->open_captures(), 0u);
 }
 
+// What cuMemAlloc gave ends with the context that was current; what came from a stream does not.
+TEST_F(ClientContexts, WhatAnotherOneAllocatedEndsWithIt) {
+  const CUdeviceptr kept = AllocAsync(512, own_);
+  MakeSecond();
+  const CUcontext first = std::exchange(driver.context, second_);
+  CUdeviceptr sync = 0;
+  CUdeviceptr async = 0;
+  ASSERT_EQ(client->Alloc(&sync, 20 * kUnit), CUDA_SUCCESS);
+  ASSERT_EQ(client->AllocAsync(&async, 512, other_), CUDA_SUCCESS);
+  driver.context = first;
+  CUdeviceptr own = 0;
+  ASSERT_EQ(client->Alloc(&own, 512), CUDA_SUCCESS);
+  // A context that the driver does not end keeps what it has.
+  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 20 * kUnit + 3 * 512);
+  driver.destroy_result = CUDA_SUCCESS;
+  driver.Enqueue(own_, [] {});
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 3u * 512);
+  EXPECT_EQ(client->Free(sync), CUDA_ERROR_INVALID_VALUE);
+  // Work of the other one may have been at it: it comes back when that is done.
+  driver.Enqueue(own_, [] {});
+  CUdeviceptr again = 0;
+  EXPECT_EQ(client->Alloc(&again, 30 * kUnit), CUDA_SUCCESS);
+  EXPECT_EQ(driver.Pending(own_), 0u);
+  for (const CUdeviceptr at : {kept, async}) EXPECT_EQ(client->FreeAsync(at, own_), CUDA_SUCCESS);
+  for (const CUdeviceptr at : {own, again}) EXPECT_EQ(client->Free(at), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 0u);
+}
+
+// Its handle comes again before anybody has heard of the end.
+TEST_F(ClientContexts, ANewOneWithTheSameHandleKeepsWhatItAllocated) {
+  AllocAsync(512, own_);
+  MakeSecond();
+  const CUcontext first = std::exchange(driver.context, second_);
+  CUdeviceptr old = 0;
+  CUdeviceptr next = 0;
+  ASSERT_EQ(client->Alloc(&old, kUnit), CUDA_SUCCESS);
+  driver.on_destroyed = [&] { ASSERT_EQ(client->Alloc(&next, 2 * kUnit), CUDA_SUCCESS); };
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 2 * kUnit + 512);
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 512u);
+  // Of one that lives on after all, and was given something meanwhile.
+  ASSERT_EQ(client->Alloc(&old, kUnit), CUDA_SUCCESS);
+  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
+  driver.on_destroyed = [&] { ASSERT_EQ(client->Alloc(&next, 2 * kUnit), CUDA_SUCCESS); };
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 3 * kUnit + 512);
+  driver.destroy_result = CUDA_SUCCESS;
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 512u);
+  driver.context = first;
+}
+
+// A driver need not do what is queued when a context ends. Fences that wait for its marks would
+// never be reached.
+TEST_F(ClientContexts, MarksThatAreDroppedWithTheirContextAreReached) {
+  AllocAsync(512, own_);
+  MakeSecond();
+  for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("kernel", other_);
+  ASSERT_GT(driver.marks, 0);
+  driver.destroy_drops = true;
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  uint64_t reached = 0;
+  for (const auto& mark : daemon->marks->mark) reached += mark.load();
+  EXPECT_EQ(reached, 1u);
+}
+
 }  // namespace
 }  // namespace sluice::test

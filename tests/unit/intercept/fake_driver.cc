@@ -198,7 +198,7 @@ FakeDriver::FakeDriver() {
     return CUDA_SUCCESS;
   };
   table_.cuCtxDestroy_v2 = [](CUcontext) {
-    Get().RunAll();
+    if (!Get().destroy_drops) Get().RunAll();
     if (Get().on_destroyed) std::exchange(Get().on_destroyed, nullptr)();
     return Get().destroy_result;
   };
