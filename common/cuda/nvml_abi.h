@@ -67,6 +67,12 @@ typedef struct nvmlProcessInfo_v2_st {
   unsigned computeInstanceId;
 } nvmlProcessInfo_v2_t;
 
+typedef struct nvmlProcessUtilizationSample_st {
+  unsigned pid;
+  unsigned long long timeStamp;  // microseconds
+  unsigned smUtil, memUtil, encUtil, decUtil;
+} nvmlProcessUtilizationSample_t;
+
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlShutdown(void);
 const char* nvmlErrorString(nvmlReturn_t result);
@@ -98,6 +104,9 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, uns
                                                         nvmlProcessInfo_v2_t* infos);
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                         nvmlProcessInfo_v2_t* infos);
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t* samples,
+                                             unsigned* count, unsigned long long since);
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* memory);
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long* types);
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set);

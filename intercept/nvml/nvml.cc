@@ -74,26 +74,46 @@ nvmlReturn_t OwnMemory(const protocol::Told& told, nvmlReturn_t result, Memory* 
   return result;
 }
 
-template <class Real, class Info>
-nvmlReturn_t OwnProcesses(const protocol::Told& told, Real real, nvmlDevice_t device,
-                          unsigned* count, Info* infos) {
-  if (count == nullptr || (*count > 0 && infos == nullptr)) return real(device, count, infos);
+/// Of a list of rows by process those of the job's: `list` fills one, `rows` has room for `*count`.
+template <class List, class Row>
+nvmlReturn_t OwnRows(const protocol::Told& told, List list, unsigned* count, Row* rows) {
   constexpr unsigned kMost = 4096;
-  auto* all = static_cast<Info*>(MapMemory(kMost * sizeof(Info)));
+  auto* all = static_cast<Row*>(MapMemory(kMost * sizeof(Row)));
   if (all == nullptr) return NVML_ERROR_UNKNOWN;
   unsigned found = kMost;
-  nvmlReturn_t result = real(device, &found, all);
+  nvmlReturn_t result = list(&found, all);
   unsigned own = 0;
   for (unsigned i = 0; result == NVML_SUCCESS && i < found; ++i) {
     if (told.pid == 0 || all[i].pid != told.pid) continue;
-    if (own < *count) infos[own] = all[i];
+    if (own < *count) rows[own] = all[i];
     ++own;
   }
-  UnmapMemory(all, kMost * sizeof(Info));
+  UnmapMemory(all, kMost * sizeof(Row));
   if (result != NVML_SUCCESS) return result;
   if (own > *count) result = NVML_ERROR_INSUFFICIENT_SIZE;
   *count = own;
   return result;
+}
+
+template <class Real, class Info>
+nvmlReturn_t OwnProcesses(const protocol::Told& told, Real real, nvmlDevice_t device,
+                          unsigned* count, Info* infos) {
+  if (count == nullptr || (*count > 0 && infos == nullptr)) return real(device, count, infos);
+  return OwnRows(
+      told, [=](unsigned* found, Info* all) { return real(device, found, all); }, count, infos);
+}
+
+/// Without a buffer it is asked how many there are, whatever `*count` says.
+template <class Real, class Sample>
+nvmlReturn_t OwnSamples(const protocol::Told& told, Real real, nvmlDevice_t device, Sample* samples,
+                        unsigned* count, unsigned long long since) {  // NOLINT(google-runtime-int)
+  if (count == nullptr) return real(device, samples, count, since);
+  if (samples == nullptr) *count = 0;
+  const nvmlReturn_t result = OwnRows(
+      told, [=](unsigned* found, Sample* all) { return real(device, all, found, since); }, count,
+      samples);
+  // As the management library says it of a GPU on which nobody computed.
+  return result == NVML_SUCCESS && *count == 0 ? NVML_ERROR_NOT_FOUND : result;
 }
 
 }  // namespace

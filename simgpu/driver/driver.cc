@@ -84,11 +84,14 @@ CUresult Driver::Init() {
 void Driver::AddDevices(const std::vector<uint32_t>& visible) {
   const ProcessId self = SelfProcess();
   const std::string name = ProcessName(self.pid);
+  const char* draws = getenv("SLUICE_SIMGPU_DRAWS");
   for (const uint32_t index : visible) {
     auto device = std::make_unique<Device>();
     GpuState* gpu = gpus[index].get();
     const auto ordinal = static_cast<int>(devices.size());
-    device->use = {gpu, gpu->RegisterProcess(self, name), ordinal};
+    device->use = {gpu,
+                   gpu->RegisterProcess(self, name, draws != nullptr && strcmp(draws, "1") == 0),
+                   ordinal};
     device->index = index;
     device->graph_memory = std::make_unique<GraphMemory>(device->use, &space, &executors);
     CUmemPoolProps memory{};

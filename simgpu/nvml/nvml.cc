@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "common/cuda/nvml_abi.h"
+#include "simgpu/sharing/device_token.h"
 #include "simgpu/sharing/futex.h"
 #include "simgpu/sharing/gpu_folders.h"
 
@@ -65,6 +67,8 @@ constexpr uint64_t kLookAgainNs = 10'000'000;
 struct Running {
   unsigned pid;
   unsigned long long bytes;
+  bool draws;
+  uint64_t busy_ns;
 };
 
 /// One row per program with at least one living executor.
@@ -78,7 +82,9 @@ std::vector<Running> ListRunning(GpuState* gpu) {
     const auto pid = static_cast<unsigned>(e.client.pid);
     bool seen = false;
     for (const Running& row : rows) seen = seen || row.pid == pid;
-    if (!seen) rows.push_back({pid, page->process[e.process].bytes_now.load()});
+    if (seen) continue;
+    const ProcessEntry& process = page->process[e.process];
+    rows.push_back({pid, process.bytes_now.load(), process.draws != 0, process.busy_ns.load()});
   }
   return rows;
 }
@@ -102,16 +108,9 @@ bool NextXid(nvmlEventSet_t set, size_t index, unsigned long long* code) {
   return true;
 }
 
-/// Which of the lists the programs are in: a client of MPS is no compute process by itself.
-enum class List { kCompute, kMps };
-
-nvmlReturn_t NoProcesses(nvmlDevice_t device, unsigned* count) {
-  const Call call(device);
-  if (call.result != NVML_SUCCESS) return call.result;
-  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  *count = 0;
-  return NVML_SUCCESS;
-}
+/// Which of the lists the programs are in: a client of MPS is no compute process by itself, one
+/// that draws is in the list of those, too.
+enum class List { kCompute, kMps, kGraphics };
 
 template <typename Info>
 nvmlReturn_t ListProcesses(nvmlDevice_t device, List list, unsigned* count, Info* infos) {
@@ -120,7 +119,8 @@ nvmlReturn_t ListProcesses(nvmlDevice_t device, List list, unsigned* count, Info
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   const bool mps = call.gpu->machine().sharing == sluice::Sharing::kMps;
   std::vector<Running> rows;
-  if (mps == (list == List::kMps)) rows = ListRunning(call.gpu);
+  if (list == List::kGraphics || mps == (list == List::kMps)) rows = ListRunning(call.gpu);
+  if (list == List::kGraphics) std::erase_if(rows, [](const Running& row) { return !row.draws; });
   const unsigned room = *count;
   *count = static_cast<unsigned>(rows.size());
   if (rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -292,18 +292,17 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
   return ListProcesses(device, List::kCompute, count, infos);
 }
 
-// Nothing draws here: these lists are empty.
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned* count,
-                                                   nvmlProcessInfo_v1_t*) {
-  return NoProcesses(device, count);
+                                                   nvmlProcessInfo_v1_t* infos) {
+  return ListProcesses(device, List::kGraphics, count, infos);
 }
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned* count,
-                                                      nvmlProcessInfo_v2_t*) {
-  return NoProcesses(device, count);
+                                                      nvmlProcessInfo_v2_t* infos) {
+  return ListProcesses(device, List::kGraphics, count, infos);
 }
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
-                                                      nvmlProcessInfo_v2_t*) {
-  return NoProcesses(device, count);
+                                                      nvmlProcessInfo_v2_t* infos) {
+  return ListProcesses(device, List::kGraphics, count, infos);
 }
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
                                                      nvmlProcessInfo_v1_t* infos) {
@@ -316,6 +315,32 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, uns
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
                                                         nvmlProcessInfo_v2_t* infos) {
   return ListProcesses(device, List::kMps, count, infos);
+}
+
+// One sample of each program that has computed: its part of the time since the GPU came up. How
+// much of the memory's bandwidth that took is not modelled.
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t* samples,
+                                             unsigned* count, unsigned long long since) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const uint64_t clock_ns = std::max<uint64_t>(DeviceClockNs(*call.gpu), 1);
+  const auto now_us =
+      static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                          std::chrono::system_clock::now().time_since_epoch())
+                                          .count());
+  std::vector<Running> rows = ListRunning(call.gpu);
+  std::erase_if(rows, [](const Running& row) { return row.busy_ns == 0; });
+  if (rows.empty() || now_us <= since) return NVML_ERROR_NOT_FOUND;
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(rows.size());
+  if (samples == nullptr || rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const uint64_t percent = std::min<uint64_t>(100, 100 * rows[i].busy_ns / clock_ns);
+    samples[i] = {rows[i].pid, now_us, static_cast<unsigned>(percent), 0, 0, 0};
+  }
+  return NVML_SUCCESS;
 }
 
 // The host maps no memory of this GPU over a bus.

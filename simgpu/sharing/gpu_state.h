@@ -58,7 +58,8 @@ class GpuState {
   Result<uint64_t> ImportedBytes(int fd) const;
 
   /// Entry of a process, made on first use. kNobody when the table is full of running processes.
-  uint32_t RegisterProcess(const ProcessId& id, const std::string& name);
+  /// `draws`: NVML lists it among those that use the GPU for graphics, too.
+  uint32_t RegisterProcess(const ProcessId& id, const std::string& name, bool draws);
   uint32_t RegisterExecutor(const ProcessId& executor, const ProcessId& client, uint32_t process);
   /// An error that NVML tells to who waits for one.
   void ReportXid(uint64_t code);

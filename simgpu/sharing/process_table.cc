@@ -41,7 +41,7 @@ void GpuState::Reap() {
   ReapLocked();
 }
 
-uint32_t GpuState::RegisterProcess(const ProcessId& id, const std::string& name) {
+uint32_t GpuState::RegisterProcess(const ProcessId& id, const std::string& name, bool draws) {
   StateLock lock(page_);
   ReapLocked();
   uint32_t chosen = kNobody;
@@ -61,6 +61,7 @@ uint32_t GpuState::RegisterProcess(const ProcessId& id, const std::string& name)
   entry.state = ProcessEntry::kRunning;
   entry.id = id;
   snprintf(entry.name, sizeof entry.name, "%s", name.c_str());
+  entry.draws = draws ? 1 : 0;
   entry.kernels.store(0);
   entry.busy_ns.store(0);
   ClearBytes(&entry);

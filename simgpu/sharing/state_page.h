@@ -16,7 +16,7 @@
 namespace sluice::simgpu {
 
 inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
-inline constexpr uint32_t kStateVersion = 8;
+inline constexpr uint32_t kStateVersion = 9;
 inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
 inline constexpr uint32_t kMaxFinished = 64;
 inline constexpr uint32_t kMaxExecutors = 64;
@@ -41,6 +41,8 @@ struct ProcessEntry {
   uint32_t order;  // of finishing; the oldest finished entry is reused first
   ProcessId id;
   char name[32];
+  uint32_t draws;  // 1: it counts as a graphics process, too
+  uint32_t reserved;
   std::atomic<uint64_t> kernels;
   std::atomic<uint64_t> busy_ns;
   std::atomic<uint64_t> bytes_now;  // held, over all families

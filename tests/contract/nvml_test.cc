@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <future>
+#include <vector>
 
 #include "tests/contract/fixture.h"
 
@@ -72,6 +73,55 @@ TEST_F(NvmlEvents, BadInputIsRefused) {
   EXPECT_EQ(NVML(nvmlEventSetWait_v2)(nullptr, &event, 0), NVML_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(NVML(nvmlEventSetWait_v2)(set_, nullptr, 0), NVML_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(NVML(nvmlEventSetFree)(nullptr), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+const bool kDrawer = AddRole("drawer", [] {
+  CUcontext context = nullptr;
+  if (setenv("SLUICE_SIMGPU_DRAWS", "1", 1) != 0 || cuInit(0) != CUDA_SUCCESS ||
+      cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) {
+    return 1;
+  }
+  WriteToTest(0);
+  ReadFromTest();
+  return 0;
+});
+
+TEST_F(NvmlEvents, WhoDrawsIsInBothLists) {
+  OnlySimulated("nothing else draws there");
+  OtherProcess drawer("drawer");
+  drawer.Read();
+  std::vector<nvmlProcessInfo_v2_t> infos(8);
+  unsigned count = 8;
+  ASSERT_EQ(NVML(nvmlDeviceGetGraphicsRunningProcesses_v3)(device_, &count, infos.data()),
+            NVML_SUCCESS);
+  ASSERT_EQ(count, 1u);
+  EXPECT_EQ(infos[0].pid, static_cast<unsigned>(drawer.pid()));
+  EXPECT_GT(infos[0].usedGpuMemory, 0u);
+  count = 8;
+  ASSERT_EQ(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device_, &count, infos.data()),
+            NVML_SUCCESS);
+  EXPECT_EQ(count, 2u) << "this process and that one";
+}
+
+TEST_F(NvmlEvents, UtilizationIsToldByProcess) {
+  ASSERT_CU(Launch("nothing", {}));
+  ASSERT_CU(cuCtxSynchronize());
+  const auto ask = NVML(nvmlDeviceGetProcessUtilization);
+  unsigned count = 0;
+  // A real one keeps samples of intervals: nothing may have come of one kernel yet.
+  const nvmlReturn_t sized = ask(device_, nullptr, &count, 0);
+  if (RealDriver() && sized == NVML_ERROR_NOT_FOUND) GTEST_SKIP() << "no sample yet";
+  ASSERT_EQ(sized, NVML_ERROR_INSUFFICIENT_SIZE);
+  ASSERT_GE(count, 1u);
+  std::vector<nvmlProcessUtilizationSample_t> samples(count);
+  ASSERT_EQ(ask(device_, samples.data(), &count, 0), NVML_SUCCESS);
+  if (RealDriver()) return;
+  ASSERT_EQ(count, 1u);
+  EXPECT_EQ(samples[0].pid, static_cast<unsigned>(getpid()));
+  EXPECT_LE(samples[0].smUtil, 100u);
+  EXPECT_EQ(ask(device_, samples.data(), &count, samples[0].timeStamp + 1'000'000'000'000),
+            NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(ask(device_, samples.data(), nullptr, 0), NVML_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_F(NvmlEvents, NothingDrawsAndNothingIsMappedOverTheBus) {

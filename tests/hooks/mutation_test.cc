@@ -22,15 +22,26 @@ constexpr const char* kHooks[] = {
 /// Every hook has a test, which passes with it and fails without it.
 class Hooks : public ::testing::TestWithParam<const char*> {
  protected:
-  static void SetUpTestSuite() {
+  /// MPS: of that one's clients only a GPU that is shared through it has any.
+  static std::unique_ptr<TestBed> MakeBed(const char* machine) {
     BedOptions options;
+    options.machine = machine;
     options.gpu_memory = "96MiB";
     options.pool = "48MiB";
     options.unit = options.handle;  // physical memory can be leased
     options.noded_flags = {"--context", std::to_string(hooks::kContext)};
-    bed_ = std::make_unique<TestBed>(options);
+    return std::make_unique<TestBed>(options);
   }
-  static void TearDownTestSuite() { bed_.reset(); }
+  static void TearDownTestSuite() {
+    bed_.reset();
+    mps_bed_.reset();
+  }
+  static TestBed& BedFor(const std::string& hook) {
+    const bool mps = hook.find("MPS") != std::string::npos;
+    std::unique_ptr<TestBed>& bed = mps ? mps_bed_ : bed_;
+    if (bed == nullptr) bed = MakeBed(mps ? "sharing = mps\n" : "");
+    return *bed;
+  }
 
   /// Patience: how long a test waits for what the daemon is to say soon.
   static cli::JobProcess RunTest(const std::string& hook, bool taken_out, const char* patience) {
@@ -42,7 +53,7 @@ class Hooks : public ::testing::TestWithParam<const char*> {
     spec.run_flags = {"--limit", std::to_string(hooks::kLimit)};
     spec.environment = {{"SLUICE_TEST_PATIENCE_MS", patience}};
     if (taken_out) spec.environment.emplace_back("SLUICE_TEST_WITHOUT", hook);
-    return bed_->Run(spec);
+    return BedFor(hook).Run(spec);
   }
   static std::string LineWith(const cli::JobProcess& job, const std::string& part) {
     for (const std::string& line : job.out()) {
@@ -52,9 +63,11 @@ class Hooks : public ::testing::TestWithParam<const char*> {
   }
 
   static std::unique_ptr<TestBed> bed_;
+  static std::unique_ptr<TestBed> mps_bed_;
 };
 
 std::unique_ptr<TestBed> Hooks::bed_;
+std::unique_ptr<TestBed> Hooks::mps_bed_;
 
 TEST_P(Hooks, IsThereAndIsMissedWhenItIsNot) {
   // A busy machine may need more than the usual. The test without the hook gets what sufficed with

@@ -16,7 +16,12 @@ namespace {
 
 const bool kBystander = contract::AddRole("bystander", [] {
   CUcontext context = nullptr;
-  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 1;
+  CUdeviceptr at = 0;
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS || cuMemAlloc_v2(&at, 4096) != CUDA_SUCCESS ||
+      cuMemsetD8_v2(at, 1, 4096) != CUDA_SUCCESS || cuCtxSynchronize() != CUDA_SUCCESS) {
+    return 1;
+  }
   contract::WriteToTest(0);
   contract::ReadFromTest();
   return 0;
@@ -112,6 +117,60 @@ TEST_F(NvmlHook, nvmlDeviceGetComputeRunningProcesses_v2) {
 }
 TEST_F(NvmlHook, nvmlDeviceGetComputeRunningProcesses_v3) {
   ExpectOnlyOurs<nvmlProcessInfo_v2_t>(NVML(nvmlDeviceGetComputeRunningProcesses_v3));
+}
+
+/// Both processes count as drawing, too.
+class NvmlGraphicsHook : public NvmlHook {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(setenv("SLUICE_SIMGPU_DRAWS", "1", 1), 0);
+    NvmlHook::SetUp();
+  }
+};
+
+TEST_F(NvmlGraphicsHook, nvmlDeviceGetGraphicsRunningProcesses) {
+  ExpectOnlyOurs<nvmlProcessInfo_v1_t>(NVML(nvmlDeviceGetGraphicsRunningProcesses));
+}
+TEST_F(NvmlGraphicsHook, nvmlDeviceGetGraphicsRunningProcesses_v2) {
+  ExpectOnlyOurs<nvmlProcessInfo_v2_t>(NVML(nvmlDeviceGetGraphicsRunningProcesses_v2));
+}
+TEST_F(NvmlGraphicsHook, nvmlDeviceGetGraphicsRunningProcesses_v3) {
+  ExpectOnlyOurs<nvmlProcessInfo_v2_t>(NVML(nvmlDeviceGetGraphicsRunningProcesses_v3));
+}
+
+// mutation_test runs these on a GPU that is shared through MPS.
+TEST_F(NvmlHook, nvmlDeviceGetMPSComputeRunningProcesses) {
+  ExpectOnlyOurs<nvmlProcessInfo_v1_t>(NVML(nvmlDeviceGetMPSComputeRunningProcesses));
+}
+TEST_F(NvmlHook, nvmlDeviceGetMPSComputeRunningProcesses_v2) {
+  ExpectOnlyOurs<nvmlProcessInfo_v2_t>(NVML(nvmlDeviceGetMPSComputeRunningProcesses_v2));
+}
+TEST_F(NvmlHook, nvmlDeviceGetMPSComputeRunningProcesses_v3) {
+  ExpectOnlyOurs<nvmlProcessInfo_v2_t>(NVML(nvmlDeviceGetMPSComputeRunningProcesses_v3));
+}
+
+TEST_F(NvmlHook, nvmlDeviceGetProcessUtilization) {
+  unsetenv("LD_PRELOAD");
+  contract::OtherProcess bystander("bystander");
+  bystander.Read();
+  const auto ask = NVML(nvmlDeviceGetProcessUtilization);
+  unsigned count = 8;
+  nvmlProcessUtilizationSample_t samples[8];
+  EXPECT_EQ(ask(device_, samples, &count, 0), NVML_ERROR_NOT_FOUND) << "others have computed";
+  CUdeviceptr at = 0;
+  ASSERT_CU(cuMemAlloc_v2(&at, kMiB));
+  ASSERT_CU(cuMemsetD8_v2(at, 1, kMiB));
+  ASSERT_CU(cuCtxSynchronize());
+  count = 8;
+  EXPECT_EQ(ask(device_, nullptr, &count, 0), NVML_ERROR_INSUFFICIENT_SIZE);
+  EXPECT_EQ(count, 1u);
+  ASSERT_EQ(ask(device_, samples, &count, 0), NVML_SUCCESS);
+  ASSERT_EQ(count, 1u);
+  EXPECT_EQ(samples[0].pid, static_cast<unsigned>(getpid()));
+  EXPECT_LE(samples[0].smUtil, 100u);
+  EXPECT_EQ(ask(device_, samples, &count, samples[0].timeStamp + 1'000'000'000'000),
+            NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(ask(device_, samples, nullptr, 0), NVML_ERROR_INVALID_ARGUMENT);
 }
 
 }  // namespace

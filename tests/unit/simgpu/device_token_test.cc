@@ -36,7 +36,7 @@ class DeviceTokenTest : public ::testing::Test {
 
   uint32_t Executor(pid_t pid) {
     const ProcessId id = FindProcess(pid);
-    return gpu_->RegisterExecutor(id, id, gpu_->RegisterProcess(id, "test"));
+    return gpu_->RegisterExecutor(id, id, gpu_->RegisterProcess(id, "test", false));
   }
   uint32_t Owner() {
     StateLock lock(gpu_->page());
