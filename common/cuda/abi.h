@@ -88,6 +88,8 @@ typedef enum CUresult_enum {
   CUDA_ERROR_CAPTURED_EVENT = 907,
   CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
   CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
+  CUDA_ERROR_INVALID_RESOURCE_TYPE = 914,
+  CUDA_ERROR_STREAM_DETACHED = 917,
   CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
@@ -402,9 +404,11 @@ typedef struct CUlaunchConfig_st {
 
 #include "common/cuda/array_abi.h"
 #include "common/cuda/graph_abi.h"
+#include "common/cuda/green_abi.h"
 #include "common/cuda/peer_abi.h"
 #include "common/cuda/sharing_abi.h"
 
 static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12);
 static_assert(sizeof(CUDA_MEMCPY3D_PEER) == 200 && sizeof(CUmulticastObjectProp) == 32);
+static_assert(sizeof(CUdevResource) == 144 && sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24);
 static_assert(sizeof(CUlaunchAttribute) == 72 && sizeof(CUlaunchConfig) == 56);

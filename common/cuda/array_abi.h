@@ -43,6 +43,17 @@ enum {
   CUDA_ARRAY3D_SPARSE = 0x40,
   CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80,
 };
+typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
+  unsigned Width, Height;
+  CUarray_format Format;
+  unsigned NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_v1;
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
+  unsigned Width, Height, Depth;
+  CUarray_format Format;
+  unsigned NumChannels;
+  unsigned Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v1;
 typedef struct CUDA_ARRAY_DESCRIPTOR_st {
   size_t Width, Height;
   CUarray_format Format;

@@ -34,6 +34,7 @@ CUresult Context::Create(Driver* driver, Device* device, std::unique_ptr<Context
   legacy->slot = kLegacyStream;
   legacy->blocking = true;
   legacy->per_thread = false;
+  legacy->green = nullptr;
   legacy->number = 1;
   legacy->last.store(0);
   legacy->follows.assign(kStreams, 0);
@@ -126,6 +127,9 @@ CUresult Context::Lookup(CUstream handle, bool per_thread, CUstream* out) {
   }
   if (!IsLive(handle)) return CUDA_ERROR_INVALID_HANDLE;
   if (handle->context != this) return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle->green != nullptr && handle->green->destroyed.load()) {
+    return CUDA_ERROR_STREAM_DETACHED;
+  }
   *out = handle;
   return CUDA_SUCCESS;
 }
@@ -164,6 +168,7 @@ CUresult Context::NewStream(CUstream* out, bool blocking, int priority) {
   stream->blocking = blocking;
   stream->per_thread = false;
   stream->priority = priority;
+  stream->green = nullptr;
   stream->number = next_number_++;
   stream->last.store(slot_last_[slot]);
   stream->follows.assign(kStreams, 0);

@@ -15,11 +15,17 @@ using sluice::simgpu::Driver;
 using sluice::simgpu::InHostFunction;
 using sluice::simgpu::NamedContext;
 using sluice::simgpu::NotSupported;
+using sluice::simgpu::StackedContext;
 using sluice::simgpu::UnsafeInCapture;
 
 namespace {
 
 CUcontext Handle(Context* context) { return reinterpret_cast<CUcontext>(context); }
+
+CUcontext Handle(const StackedContext& current) {
+  return current.green != nullptr ? reinterpret_cast<CUcontext>(current.green)
+                                  : Handle(current.context);
+}
 
 CUresult Synchronize(Context* context) {
   CUresult result = context->driver()->graphs->captures.RefuseIn(context);
@@ -85,7 +91,7 @@ CUresult cuCtxCreate_v2(CUcontext* ctx, unsigned, CUdevice dev) {
   Context* context = nullptr;
   result = Driver::Get()->NewContext(device, &context);
   if (result != CUDA_SUCCESS) return result;
-  ContextStack().push_back(context);
+  ContextStack().push_back({context, nullptr});
   *ctx = Handle(context);
   return CUDA_SUCCESS;
 }
@@ -105,12 +111,13 @@ CUresult cuCtxCreate_v4(CUcontext* ctx, CUctxCreateParams* params, unsigned flag
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  Context* context = driver->FindContext(ctx);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  CUgreenCtx green = nullptr;
+  Context* context = driver->FindContext(ctx, &green);
+  if (context == nullptr || green != nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (context->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   context->Destroy();
-  std::vector<Context*>& stack = ContextStack();
-  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  std::vector<StackedContext>& stack = ContextStack();
+  if (!stack.empty() && stack.back().context == context) stack.pop_back();
   return CUDA_SUCCESS;
 }
 
@@ -118,15 +125,16 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
-  Context* context = driver->FindContext(ctx);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  ContextStack().push_back(context);
+  StackedContext made;
+  made.context = driver->FindContext(ctx, &made.green);
+  if (made.context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  ContextStack().push_back(made);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* ctx) {
   if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  std::vector<Context*>& stack = ContextStack();
+  std::vector<StackedContext>& stack = ContextStack();
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (ctx != nullptr) *ctx = Handle(stack.back());
   stack.pop_back();
@@ -137,17 +145,18 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
   Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
-  std::vector<Context*>& stack = ContextStack();
+  std::vector<StackedContext>& stack = ContextStack();
   if (ctx == nullptr) {
     if (!stack.empty()) stack.pop_back();
     return CUDA_SUCCESS;
   }
-  Context* context = driver->FindContext(ctx);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  StackedContext made;
+  made.context = driver->FindContext(ctx, &made.green);
+  if (made.context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (stack.empty()) {
-    stack.push_back(context);
+    stack.push_back(made);
   } else {
-    stack.back() = context;
+    stack.back() = made;
   }
   return CUDA_SUCCESS;
 }
@@ -155,7 +164,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 CUresult cuCtxGetCurrent(CUcontext* ctx) {
   if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::vector<Context*>& stack = ContextStack();
+  const std::vector<StackedContext>& stack = ContextStack();
   *ctx = stack.empty() ? nullptr : Handle(stack.back());
   return CUDA_SUCCESS;
 }

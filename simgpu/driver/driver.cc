@@ -191,10 +191,16 @@ void Driver::ReleasePool(CUmemoryPool pool) {
   pools.Delete(pool);
 }
 
-Context* Driver::FindContext(CUcontext handle) {
+Context* Driver::FindContext(CUcontext handle, CUgreenCtx* green) {
   const std::lock_guard lock(mutex);
+  if (green != nullptr) *green = nullptr;
   for (const auto& context : contexts) {
     if (reinterpret_cast<CUcontext>(context.get()) == handle) return context.get();
+  }
+  for (const auto& known : green_contexts) {
+    if (reinterpret_cast<CUcontext>(known.get()) != handle || known->destroyed.load()) continue;
+    if (green != nullptr) *green = known.get();
+    return known->context;
   }
   return nullptr;
 }
@@ -205,8 +211,8 @@ EventBoard* Driver::Events() {
   return event_board.get();
 }
 
-std::vector<Context*>& ContextStack() {
-  static thread_local std::vector<Context*> stack;
+std::vector<StackedContext>& ContextStack() {
+  static thread_local std::vector<StackedContext> stack;
   return stack;
 }
 
@@ -218,10 +224,13 @@ bool& InHostFunction() {
 CUresult CurrentContext(Context** out) {
   if (Driver::Get() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
-  const std::vector<Context*>& stack = ContextStack();
-  if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *out = stack.back();
-  if ((*out)->destroyed()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  const std::vector<StackedContext>& stack = ContextStack();
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  const CUgreenCtx green = stack.back().green;
+  *out = stack.back().context;
+  if ((*out)->destroyed() || (green != nullptr && green->destroyed.load())) {
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
   return (*out)->queue().error();
 }
 

@@ -10,6 +10,7 @@
 #include "simgpu/driver/context.h"
 #include "simgpu/driver/device.h"
 #include "simgpu/driver/external_memory.h"
+#include "simgpu/driver/green_context.h"
 #include "simgpu/driver/heap_views.h"
 #include "simgpu/driver/mem_pool.h"
 #include "simgpu/memory/address_space.h"
@@ -48,9 +49,10 @@ class Driver {
   std::unique_ptr<VirtualMemory> virtual_memory;
   std::unique_ptr<HostMemory> host_memory;
   std::unique_ptr<ForeignMemory> foreign_memory;
-  std::vector<std::unique_ptr<Context>> contexts;  // destroyed ones included
-  GraphState* graphs = nullptr;                    // has a lock of its own
-  std::unique_ptr<EventBoard> event_board;         // once an event is shared
+  std::vector<std::unique_ptr<Context>> contexts;              // destroyed ones included
+  std::vector<std::unique_ptr<CUgreenCtx_st>> green_contexts;  // the same
+  GraphState* graphs = nullptr;                                // has a lock of its own
+  std::unique_ptr<EventBoard> event_board;                     // once an event is shared
 
   Slab<CUstream_st> streams;
   Slab<CUevent_st> events;
@@ -62,6 +64,7 @@ class Driver {
   Slab<CUarray_st> arrays;
   Slab<CUextMemory_st> external_memories;
   Slab<CUmipmappedArray_st> mipmapped_arrays;
+  Slab<CUdevResourceDesc_st> resource_descs;
 
   /// Of all GPUs alike.
   const Machine& machine() const { return gpus.front()->machine(); }
@@ -78,8 +81,9 @@ class Driver {
   /// One of the pool's references ends.
   void ReleasePool(CUmemoryPool pool);
 
-  /// The context behind a handle, null if it never was one.
-  Context* FindContext(CUcontext handle);
+  /// The context behind a handle, null if it never was one. A green context's is that of its
+  /// primary one; `green` is then what it was found by.
+  Context* FindContext(CUcontext handle, CUgreenCtx* green = nullptr);
   /// Null if it cannot be opened.
   EventBoard* Events();
 
@@ -88,7 +92,11 @@ class Driver {
 };
 
 /// The calling thread's stack of current contexts.
-std::vector<Context*>& ContextStack();
+struct StackedContext {
+  Context* context = nullptr;
+  CUgreenCtx green = nullptr;  // by which it was made current; null: by its own name
+};
+std::vector<StackedContext>& ContextStack();
 
 /// Whether a call that a stream capture does not see may be made now (cuMemAlloc, cuEventQuery and
 /// the like; cuThreadExchangeStreamCaptureMode says when not).

@@ -40,8 +40,8 @@ OwnInjections& Own() {
 
 /// The GPU that the call concerns: the current context's, or the first one.
 const Device& DeviceOfCall(const Driver& driver) {
-  const std::vector<Context*>& stack = ContextStack();
-  const Context* context = stack.empty() ? nullptr : stack.back();
+  const std::vector<StackedContext>& stack = ContextStack();
+  const Context* context = stack.empty() ? nullptr : stack.back().context;
   return context != nullptr ? *context->device() : *driver.devices.front();
 }
 

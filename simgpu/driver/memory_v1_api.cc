@@ -10,6 +10,7 @@ using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the dr
 
 // The interface of CUDA 2 and 3.1: sizes and device addresses are `unsigned`. No address of this
 // GPU fits into one, so there is nothing to give out and nothing to free; sizes stop at what fits.
+// Arrays have handles, and are what they are today.
 
 namespace {
 
@@ -50,6 +51,21 @@ CUresult cuMemAllocPitch(unsigned* dptr, unsigned* pitch, unsigned width_bytes, 
                          unsigned element_bytes) {
   return NoAddress(dptr != nullptr && pitch != nullptr && width_bytes != 0 && height != 0 &&
                    (element_bytes == 4 || element_bytes == 8 || element_bytes == 16));
+}
+
+CUresult cuArrayCreate(CUarray* array, const CUDA_ARRAY_DESCRIPTOR_v1* descriptor) {
+  if (descriptor == nullptr) return cuArrayCreate_v2(array, nullptr);
+  const CUDA_ARRAY_DESCRIPTOR_v2 wide{descriptor->Width, descriptor->Height, descriptor->Format,
+                                      descriptor->NumChannels};
+  return cuArrayCreate_v2(array, &wide);
+}
+
+CUresult cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR_v1* descriptor) {
+  if (descriptor == nullptr) return cuArray3DCreate_v2(array, nullptr);
+  const CUDA_ARRAY3D_DESCRIPTOR_v2 wide{descriptor->Width,       descriptor->Height,
+                                        descriptor->Depth,       descriptor->Format,
+                                        descriptor->NumChannels, descriptor->Flags};
+  return cuArray3DCreate_v2(array, &wide);
 }
 
 CUresult cuMemFree(unsigned dptr) { return cuMemFree_v2(dptr); }

@@ -41,6 +41,7 @@ struct CUstream_st {
   bool blocking = true;
   bool per_thread = false;
   int priority = 0;
+  CUgreenCtx green = nullptr;     // that it was made in; null: none
   unsigned long long number = 0;  // cuStreamGetId
   std::atomic<uint64_t> last{0};  // id of the operation issued last
   std::vector<uint64_t> follows;  // by stream slot: operations that this stream runs behind

@@ -40,8 +40,10 @@ CUresult Create(CUstream* stream, unsigned flags, int priority) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const std::lock_guard lock(context->mutex);
-  return context->NewStream(stream, (flags & CU_STREAM_NON_BLOCKING) == 0,
-                            std::clamp(priority, kGreatestPriority, kLeastPriority));
+  const CUresult made = context->NewStream(stream, (flags & CU_STREAM_NON_BLOCKING) == 0,
+                                           std::clamp(priority, kGreatestPriority, kLeastPriority));
+  if (made == CUDA_SUCCESS) (*stream)->green = ContextStack().back().green;
+  return made;
 }
 
 CUresult Priority(CUstream handle, bool per_thread, int* priority) {
@@ -72,6 +74,9 @@ CUresult Query(CUstream handle, bool per_thread) {
     CUresult result = CurrentContext(&context);
     if (result != CUDA_SUCCESS) return result;
     if (handle->context != context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (handle->green != nullptr && handle->green->destroyed.load()) {
+      return CUDA_ERROR_STREAM_DETACHED;
+    }
     if (handle->capture.session.load() != 0) {
       result = context->driver()->graphs->captures.Refuse(handle->capture);
     }
@@ -143,7 +148,10 @@ CUresult Tell(CUstream handle, bool per_thread, T* out, Get get) {
 unsigned FlagsOf(CUstream stream) {
   return stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
 }
-CUcontext ContextOf(CUstream stream) { return reinterpret_cast<CUcontext>(stream->context); }
+CUcontext ContextOf(CUstream stream) {
+  return stream->green != nullptr ? reinterpret_cast<CUcontext>(stream->green)
+                                  : reinterpret_cast<CUcontext>(stream->context);
+}
 CUdevice DeviceOf(CUstream) { return 0; }
 
 CUresult GetId(CUstream handle, unsigned long long* id, bool per_thread) {
@@ -222,6 +230,9 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* ctx) {
 }
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* ctx) {
   return Tell(stream, true, ctx, ContextOf);
+}
+CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
+  return Tell(stream, false, green, [](CUstream of) { return of->green; });
 }
 CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
   return Tell(stream, false, device, DeviceOf);

@@ -83,6 +83,10 @@ constexpr CudaError kErrors[] = {
     {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
      "the graph update was not performed because it included changes which violated constraints "
      "specific to instantiated graph update"},
+    {CUDA_ERROR_INVALID_RESOURCE_TYPE, "CUDA_ERROR_INVALID_RESOURCE_TYPE",
+     "unexpected resource type"},
+    {CUDA_ERROR_STREAM_DETACHED, "CUDA_ERROR_STREAM_DETACHED",
+     "the stream's green context is destroyed"},
     {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

@@ -43,6 +43,27 @@ TEST_F(Names, OldNamesOfStreamsAndEventsWork) {
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_F(Names, OldNamesOfArraysWork) {
+  CUarray array = nullptr;
+  CUDA_ARRAY_DESCRIPTOR_v1 flat{64, 32, CU_AD_FORMAT_FLOAT, 2};
+  ASSERT_CU(cuArrayCreate(&array, &flat));
+  CUDA_ARRAY3D_DESCRIPTOR_v2 is{};
+  ASSERT_CU(cuArray3DGetDescriptor_v2(&is, array));
+  EXPECT_EQ(is.Width, 64u);
+  EXPECT_EQ(is.Height, 32u);
+  EXPECT_EQ(is.Format, CU_AD_FORMAT_FLOAT);
+  EXPECT_EQ(is.NumChannels, 2u);
+  EXPECT_CU(cuArrayDestroy(array));
+  CUDA_ARRAY3D_DESCRIPTOR_v1 deep{16, 8, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
+  ASSERT_CU(cuArray3DCreate(&array, &deep));
+  ASSERT_CU(cuArray3DGetDescriptor_v2(&is, array));
+  EXPECT_EQ(is.Width, 16u);
+  EXPECT_EQ(is.Depth, 4u);
+  EXPECT_CU(cuArrayDestroy(array));
+  EXPECT_EQ(cuArrayCreate(&array, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuArray3DCreate(&array, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(Names, OldNamesOfThePrimaryContextWork) {
   CUcontext again = nullptr;
   ASSERT_CU(cuDevicePrimaryCtxRetain(&again, 0));
