@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/base/line.h"
 #include "intercept/hooks/process.h"
 #include "intercept/hooks/taken_out.h"
 #include "intercept/lookup/lookup.h"
@@ -31,6 +32,15 @@ CUresult ThirtyTwoBits(unsigned* first, unsigned* second, Ask ask) {
   if (first != nullptr) *first = fit(sizes[0]);
   if (second != nullptr) *second = fit(sizes[1]);
   return result;
+}
+
+// The interface before CUDA 3.2 has 32 bits for an address, too. No block of the job lies that low,
+// and a driver that finds room there would give it beyond the limit.
+CUresult RefuseNarrowAddress() {
+  Line()
+      .Text("memory with 32-bit addresses (cuMemAlloc without _v2) is not given; use cuMemAlloc_v2")
+      .PrintOnce();
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // The driver's answer, unless ours is an error.

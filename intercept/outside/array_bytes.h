@@ -52,4 +52,12 @@ inline uint64_t ArrayBytes(const CUDA_ARRAY_DESCRIPTOR_v2& d) {
   return ArrayBytes(whole);
 }
 
+/// The shapes of the interface before CUDA 3.2.
+inline CUDA_ARRAY_DESCRIPTOR_v2 Widened(const CUDA_ARRAY_DESCRIPTOR_v1& d) {
+  return {d.Width, d.Height, d.Format, d.NumChannels};
+}
+inline CUDA_ARRAY3D_DESCRIPTOR_v2 Widened(const CUDA_ARRAY3D_DESCRIPTOR_v1& d) {
+  return {d.Width, d.Height, d.Depth, d.Format, d.NumChannels, d.Flags};
+}
+
 }  // namespace sluice

@@ -28,6 +28,8 @@ enum class Thing : uint8_t {
   kContext,    // a context beside the session's
   kTile,       // that physical memory (`link`) is behind a part of a sparse array (`high`, its
                // handle), by a number of ours
+  kGreen,      // CUgreenCtx; `link` is its CUcontext, `high` the primary one of which it is a part,
+               // `mapped` the device
 };
 
 inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }

@@ -154,10 +154,10 @@ CUresult Client::OpenSession(CUdevice device) {
   }
   {
     const LockGuard guard(contexts_lock_);
-    context_ = CurrentContext();
+    context_ = HomeOf(CurrentContext());
     context_gone_ = false;
   }
-  many_contexts_ = false;
+  many_contexts_ = greens_.load(std::memory_order_relaxed) > 0;
   default_pool_ = nullptr;
   if (driver_->cuDeviceGetDefaultMemPool != nullptr) {
     static_cast<void>(driver_->cuDeviceGetDefaultMemPool(&default_pool_, device));

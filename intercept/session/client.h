@@ -11,8 +11,7 @@
 #include "intercept/blocks/arena.h"
 #include "intercept/blocks/owners.h"
 #include "intercept/gate/credit.h"
-#include "intercept/gate/function_ids.h"
-#include "intercept/gate/launch_timer.h"
+#include "intercept/gate/gate_memory.h"
 #include "intercept/gate/matcher.h"
 #include "intercept/lookup/driver_table.h"
 #include "intercept/outside/holdings.h"
@@ -174,6 +173,8 @@ class Client {
     return result;
   }
 
+  CUresult PoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count);
+
   // Reports.
   CUresult MemGetInfo(size_t* free_bytes, size_t* total_bytes);
   CUresult DeviceTotalMem(size_t* bytes, CUdevice device);
@@ -190,6 +191,7 @@ class Client {
   CUresult StreamDestroy(CUstream stream);
   CUresult StreamSynchronize(CUstream stream);
   CUresult ContextSynchronize(CUcontext which);
+  CUresult EventSynchronize(CUevent event);
   template <class Issue>
   CUresult ContextCreate(CUcontext* out, Issue issue) {
     const bool charged = has_session();
@@ -230,7 +232,9 @@ class Client {
   CUresult PrimaryContextRetain(CUcontext* out, CUdevice device);
   CUresult ContextDestroy(CUcontext context);
   CUresult PrimaryContextReset(CUdevice device);
-  CUresult PrimaryContextRelease(CUdevice device);
+  CUresult PrimaryContextRelease(CUdevice device) { return ReleasePrimary(device, nullptr); }
+  CUresult GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device, unsigned flags);
+  CUresult GreenDestroy(CUgreenCtx green);
   CUresult ModuleUnload(CUmodule module);
 
   // Stream capture. What is called on a capturing stream goes into a graph and does not happen: it
@@ -260,16 +264,23 @@ class Client {
   CUresult Launch(CUfunction function, CUstream stream, Issue issue) {
     return LaunchAs(has_session() ? gate_->functions.Of(*driver_, function) : 0, stream, issue);
   }
-  /// A graph is one launch, whatever is in it.
+  /// Takes the memory that the first launch would take.
   template <class Issue>
-  CUresult LaunchGraph(CUgraphExec exec, CUstream stream, Issue issue) {
-    if (!has_session()) return LaunchAs(0, stream, issue);
+  CUresult UploadGraph(CUgraphExec exec, CUstream stream, Issue issue) {
+    if (!has_session()) return issue();
     if (const CUresult refused = ChargeLaunch(exec, stream); refused != CUDA_SUCCESS) {
       return refused;
     }
-    const CUresult result = LaunchAs(GraphId(exec), stream, issue);
+    const CUresult result = issue();
     if (TakePending(exec, result == CUDA_SUCCESS)) SettleLaunch();
     return result;
+  }
+  /// A graph is one launch, whatever is in it.
+  template <class Issue>
+  CUresult LaunchGraph(CUgraphExec exec, CUstream stream, Issue issue) {
+    return UploadGraph(exec, stream, [&, this] {
+      return LaunchAs(has_session() ? GraphId(exec) : 0, stream, issue);
+    });
   }
   template <class Issue>
   CUresult GraphInstantiate(CUgraphExec* exec, CUgraph graph, Issue issue) {
@@ -311,14 +322,6 @@ class Client {
     uint64_t function;
     uint32_t slot;
     uint32_t timed;
-  };
-  /// Too large for the constant-initialised part; made with the session.
-  struct GateMemory {
-    protocol::ProfileImage profile;
-    protocol::ProfileImage scratch;
-    uint64_t history[protocol::kMaxPeriodLaunches];
-    FunctionIds functions;
-    LaunchTimer timer;
   };
 
   // client.cc: life, requests, what the daemon gave
@@ -384,6 +387,7 @@ class Client {
   // client_pools.cc
   bool FromArena(CUmemoryPool pool);
   CUdevice OtherDeviceOf(CUmemoryPool pool);
+  CUdevice DefaultPoolDevice(CUmemoryPool pool) const;
   uint32_t DeviceNumber() const { return static_cast<uint32_t>(session_.device()); }
   void OrphanBlocks(CUmemoryPool pool);
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
@@ -457,6 +461,15 @@ class Client {
   bool SynchroniseContext(CUcontext context);
   void CollectEverything(uint64_t free_seq);
   void CollectContext(CUcontext context, uint64_t free_seq);
+  CUresult ReleasePrimary(CUdevice device, const Holding* green);
+
+  // client_green.cc
+  CUcontext PrimaryContextOf(CUdevice device) const;
+  CUcontext HomeOf(CUcontext context);
+  bool IsGreen(uint64_t context);
+  void KeepGreen(CUgreenCtx green, CUdevice device);
+  void MarkStreamsOf(CUcontext context);
+  CUresult EndGreen(const Holding& green);
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 
   // client_launch.cc
@@ -530,6 +543,7 @@ class Client {
   CUcontext context_ = nullptr;  // in which the session was opened
   bool context_gone_ = false;    // under contexts_lock_: its session is about to end
   std::atomic<bool> many_contexts_{false};
+  std::atomic<uint32_t> greens_{0};  // green contexts that are there
   CUmemoryPool default_pool_ = nullptr;
   std::atomic<uint64_t> stream_generation_{0};  // handles remembered before may have been reused
 

@@ -102,4 +102,11 @@ void Client::SettleDriverMemory() {
   }
 }
 
+// A driver gives back what its pools have to spare when it is waited for, however.
+CUresult Client::EventSynchronize(CUevent event) {
+  const CUresult result = driver_->cuEventSynchronize(event);
+  SettleDriverMemory();
+  return result;
+}
+
 }  // namespace sluice

@@ -131,7 +131,7 @@ void Client::SendUnsent(bool wait) {
 
 void Client::Keep(const Holding& holding) {
   Holding kept = holding;
-  if (kept.context == 0 && EndsWithContext(kept)) kept.context = KeyOf(CurrentContext());
+  if (kept.context == 0 && EndsWithContext(kept)) kept.context = KeyOf(HomeOf(CurrentContext()));
   const LockGuard guard(outside_lock_);
   // Without memory for the entry its charge stays until the process ends: too much, never too
   // little.
@@ -335,7 +335,7 @@ void Client::FinishContextEnd(uint64_t ending, bool certain, bool ended) {
     const LockGuard guard(outside_lock_);
     bool others = false;
     holdings_.ForEach([&](Holding& holding) {
-      others = others || holding.thing == Thing::kContext;
+      others = others || holding.thing == Thing::kContext || holding.thing == Thing::kGreen;
       if (holding.context != ending || !EndsWithContext(holding)) return;
       gone[holding.family] += holding.bytes;
       holding.family = 0;  // its handle may still come to be given up
@@ -410,7 +410,8 @@ void Client::KeepContext(CUcontext context, bool charged) {
   holding.bytes = 1;
   holding.family = charged ? static_cast<uint32_t>(Family::kContext) : 0;
   const LockGuard guard(outside_lock_);
-  if (holdings_.Find(Thing::kContext, holding.key) == nullptr) {
+  // A green one is waited for with its primary one.
+  if (!IsGreen(holding.key) && holdings_.Find(Thing::kContext, holding.key) == nullptr) {
     static_cast<void>(holdings_.Insert(holding));
   }
   // Its streams may work on what the session has, through calls that nobody sees (a session that is

@@ -41,6 +41,12 @@ CUdevice Client::OtherDeviceOf(CUmemoryPool pool) {
     }
   }
   // Every one that a program makes on a GPU is known: this may be one that a GPU has by itself.
+  const CUdevice device = DefaultPoolDevice(pool);
+  return device == session_.device() ? -1 : device;
+}
+
+// -1: it is no device's default pool.
+CUdevice Client::DefaultPoolDevice(CUmemoryPool pool) const {
   int count = 0;
   if (driver_->cuDeviceGetCount == nullptr || driver_->cuDeviceGetDefaultMemPool == nullptr ||
       driver_->cuDeviceGetCount(&count) != CUDA_SUCCESS) {
@@ -48,12 +54,35 @@ CUdevice Client::OtherDeviceOf(CUmemoryPool pool) {
   }
   for (CUdevice device = 0; device < count; ++device) {
     CUmemoryPool own = nullptr;
-    if (device != session_.device() &&
-        driver_->cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS && own == pool) {
+    if (driver_->cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS && own == pool) {
       return device;
     }
   }
   return -1;
+}
+
+// The arena is mapped for one GPU: another one that was told it has access would fault at its first
+// touch of an ordinary pool's memory, long after the call that asked for it.
+CUresult Client::PoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
+  CUdevice home = DefaultPoolDevice(pool);
+  if (home < 0) {
+    const LockGuard guard(outside_lock_);
+    const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
+    if (known != nullptr && known->link == kArenaPool) home = static_cast<CUdevice>(known->mapped);
+  }
+  for (size_t i = 0; map != nullptr && home >= 0 && i < count; ++i) {
+    const bool other =
+        map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE && map[i].location.id != home;
+    if (!other || map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) continue;
+    Line()
+        .Text(
+            "memory of this job's pools cannot be made accessible to another GPU "
+            "(cuMemPoolSetAccess); use an exportable pool or memory of the program's own "
+            "(cuMemCreate)")
+        .PrintOnce();
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return driver_->cuMemPoolSetAccess(pool, map, count);
 }
 
 CUresult Client::PoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {

@@ -370,17 +370,21 @@ CUresult Client::PrimaryContextReset(CUdevice device) {
   return ours ? EndOwnContext(issue) : EndOtherContext(OtherPrimaryContext(device), issue);
 }
 
-CUresult Client::PrimaryContextRelease(CUdevice device) {
+// `green`: one of that device, which holds a reference and gives it back with its own end.
+CUresult Client::ReleasePrimary(CUdevice device, const Holding* green) {
   const bool ours = InPrimaryContext(device);
   const CUcontext other = OtherPrimaryContext(device);
   const CUcontext primary = ours ? context_ : other;
-  if (primary == nullptr) return driver_->cuDevicePrimaryCtxRelease_v2(device);
+  const auto issue = [&, this] {
+    return green == nullptr ? driver_->cuDevicePrimaryCtxRelease_v2(device) : EndGreen(*green);
+  };
+  if (primary == nullptr) return issue();
   bool ended = false;
   CUresult result = CUDA_SUCCESS;
   {
     const LockGuard guard(contexts_lock_);
     const uint64_t ending = BeginContextEnd(primary, false);
-    result = driver_->cuDevicePrimaryCtxRelease_v2(device);
+    result = issue();
     // Others may have retained it, too.
     ended = result == CUDA_SUCCESS && !PrimaryContextActive(device);
     if (ours) context_gone_ = ended;

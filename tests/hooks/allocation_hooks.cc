@@ -93,5 +93,17 @@ HOOK_TEST(cuMemFreeAsync_ptsz) {
   }
 }
 
+// Addresses of 32 bits: none of the job's blocks has one, and the driver is not asked for others.
+TEST_F(Hook, cuMemAlloc) {
+  unsigned at = 0;
+  EXPECT_EQ(cuMemAlloc(&at, 4096), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(Hook, cuMemAllocPitch) {
+  unsigned at = 0;
+  unsigned pitch = 0;
+  EXPECT_EQ(cuMemAllocPitch(&at, &pitch, 64, 4, 4), CUDA_ERROR_NOT_SUPPORTED);
+}
+
 }  // namespace
 }  // namespace sluice::hooks

@@ -25,6 +25,27 @@ class ArrayHook : public Hook {
   }
 };
 
+TEST_F(ArrayHook, cuArrayCreate) {
+  CUarray array = nullptr;
+  CUDA_ARRAY_DESCRIPTOR_v1 shape{4096, kMoreThanLimit / 4096, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+  EXPECT_EQ(cuArrayCreate(&array, &shape), CUDA_ERROR_OUT_OF_MEMORY);
+  shape.Height = kMiB / 4096;
+  ASSERT_CU(cuArrayCreate(&array, &shape));
+  ExpectArrays(kMiB);
+  ASSERT_CU(cuArrayDestroy(array));
+  ExpectArrays(0);
+}
+
+TEST_F(ArrayHook, cuArray3DCreate) {
+  CUarray array = nullptr;
+  CUDA_ARRAY3D_DESCRIPTOR_v1 shape{
+      4096, kMoreThanLimit / 4096 / 2, 2, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
+  EXPECT_EQ(cuArray3DCreate(&array, &shape), CUDA_ERROR_OUT_OF_MEMORY);
+  shape.Height = kMiB / 4096 / 2;
+  ASSERT_CU(cuArray3DCreate(&array, &shape));
+  ExpectArrays(kMiB);
+}
+
 TEST_F(ArrayHook, cuArrayCreate_v2) {
   CUarray array = nullptr;
   CUDA_ARRAY_DESCRIPTOR_v2 shape{};

@@ -99,5 +99,64 @@ TEST_F(ContextHook, cuDevicePrimaryCtxReset_v2) {
   ExpectContexts(1);
 }
 
+class GreenHook : public ContextHook {
+ protected:
+  CUgreenCtx Make() {
+    CUdevResource sms{};
+    EXPECT_CU(cuDeviceGetDevResource(0, &sms, CU_DEV_RESOURCE_TYPE_SM));
+    CUdevResourceDesc desc = nullptr;
+    EXPECT_CU(cuDevResourceGenerateDesc(&desc, &sms, 1));
+    CUgreenCtx green = nullptr;
+    EXPECT_CU(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    return green;
+  }
+};
+
+// It makes the primary context, where there is none.
+TEST_F(GreenHook, cuGreenCtxCreate) {
+  MoveToOwnContext();
+  const CUgreenCtx first = Make();
+  ExpectContexts(2);
+  const CUgreenCtx second = Make();
+  ASSERT_CU(cuGreenCtxDestroy(first));
+  ExpectContexts(2);
+  ASSERT_CU(cuGreenCtxDestroy(second));
+  ExpectContexts(1);
+}
+
+TEST_F(GreenHook, cuGreenCtxDestroy) {
+  // What was freed on its streams comes back, and what was made while it was current stays.
+  const CUgreenCtx green = Make();
+  CUcontext view = nullptr;
+  ASSERT_CU(cuCtxFromGreenCtx(&view, green));
+  ASSERT_CU(cuCtxSetCurrent(view));
+  CUdeviceptr kept = 0;
+  ASSERT_CU(cuMemAlloc_v2(&kept, kMiB));
+  CUarray array = nullptr;
+  CUDA_ARRAY_DESCRIPTOR_v2 shape{4096, kMiB / 4096, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+  ASSERT_CU(cuArrayCreate_v2(&array, &shape));
+  CUstream stream = nullptr;
+  ASSERT_CU(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+  CUdeviceptr freed = 0;
+  ASSERT_CU(cuMemAllocAsync(&freed, 16 * kMiB, stream));
+  ASSERT_CU(cuMemsetD8Async(freed, 1, 16 * kMiB, stream));
+  ASSERT_CU(cuMemFreeAsync(freed, stream));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  ASSERT_CU(cuGreenCtxDestroy(green));
+  ExpectContexts(1);
+  EXPECT_EQ(Outside("array"), kMiB);
+  CUdeviceptr rest = 0;
+  ASSERT_CU(cuMemAlloc_v2(&rest, 16 * kMiB));
+  EXPECT_CU(cuMemsetD8_v2(kept, 1, kMiB));
+  EXPECT_CU(cuMemFree_v2(rest));
+  EXPECT_CU(cuMemFree_v2(kept));
+  EXPECT_CU(cuStreamDestroy_v2(stream));
+  // The array ends with the primary context, which the last green one takes with it.
+  MoveToOwnContext();
+  EXPECT_EQ(Outside("array"), 0u);
+  ASSERT_CU(cuGreenCtxDestroy(Make()));
+  ExpectContexts(1);
+}
+
 }  // namespace
 }  // namespace sluice::hooks

@@ -98,6 +98,33 @@ TEST_F(GraphMemoryHook, cuDeviceGraphMemTrim) {
   ExpectGraphs(0);
 }
 
+class GraphUploadHook : public GraphMemoryHook {
+ protected:
+  void ExpectSettled(const std::function<CUresult(CUgraphExec)>& upload) {
+    CUgraphExec exec = nullptr;
+    ASSERT_CU(cuGraphInstantiateWithFlags(&exec, WithMemory(3 * kMiB), 0));
+    ASSERT_LT(Reserved(), 3 * kMiB) << "this test needs a driver that reserves late";
+    ASSERT_CU(upload(exec));
+    ASSERT_GE(Reserved(), 3 * kMiB);
+    // Once, not as what it has and what it will take.
+    ExpectGraphs(Reserved());
+    CUgraphExec other = nullptr;
+    ASSERT_CU(cuGraphInstantiateWithFlags(&other, WithMemory(kMiB), 0));
+    ASSERT_CU(cuGraphLaunch(other, nullptr));
+    ExpectGraphs(Reserved());
+    ASSERT_CU(cuGraphLaunch(exec, nullptr));
+    ExpectGraphs(Reserved());
+  }
+};
+
+TEST_F(GraphUploadHook, cuGraphUpload) {
+  ExpectSettled([](CUgraphExec exec) { return cuGraphUpload(exec, nullptr); });
+}
+
+TEST_F(GraphUploadHook, cuGraphUpload_ptsz) {
+  ExpectSettled([](CUgraphExec exec) { return cuGraphUpload_ptsz(exec, nullptr); });
+}
+
 TEST_F(GraphHook, cuGraphInstantiate) {
   ExpectTold([](CUgraphExec* exec, CUgraph graph) {
     return cuGraphInstantiate(exec, graph, nullptr, nullptr, 0);

@@ -26,6 +26,7 @@ class Hooks : public ::testing::TestWithParam<const char*> {
   static std::unique_ptr<TestBed> MakeBed(const char* machine) {
     BedOptions options;
     options.machine = machine;
+    options.gpus = 2;  // one that others may be given access to
     options.gpu_memory = "96MiB";
     options.pool = "48MiB";
     options.unit = options.handle;  // physical memory can be leased

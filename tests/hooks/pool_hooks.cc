@@ -114,5 +114,28 @@ TEST_F(PoolHook, cuMemSetMemPool) {
   EXPECT_EQ(Outside("pool"), 2 * kMiB);
 }
 
+// The second GPU is there, and the driver would give it access to a pool whose memory it never has.
+TEST_F(PoolHook, cuMemPoolSetAccess) {
+  CUmemoryPool standard = nullptr;
+  ASSERT_CU(cuDeviceGetDefaultMemPool(&standard, 0));
+  CUmemLocation other{CU_MEM_LOCATION_TYPE_DEVICE, 1};
+  CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  for (const CUmemoryPool pool : {standard, NewPool(CU_MEM_HANDLE_TYPE_NONE)}) {
+    CUmemAccessDesc access{other, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    EXPECT_EQ(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_NOT_SUPPORTED);
+    ASSERT_CU(cuMemPoolGetAccess(&flags, pool, &other));
+    EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    EXPECT_CU(cuMemPoolSetAccess(pool, &access, 1));
+    access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    EXPECT_CU(cuMemPoolSetAccess(pool, &access, 1));
+  }
+  const CUmemoryPool exportable = Exportable();
+  const CUmemAccessDesc access{other, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  EXPECT_CU(cuMemPoolSetAccess(exportable, &access, 1));
+  ASSERT_CU(cuMemPoolGetAccess(&flags, exportable, &other));
+  EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
 }  // namespace
 }  // namespace sluice::hooks

@@ -80,5 +80,25 @@ TEST_F(StreamHook, cuModuleUnload) {
   ExpectSoon([this] { return Says("functions"); }, 2);
 }
 
+// With it the driver gives back what its pools have to spare.
+TEST_F(Hook, cuEventSynchronize) {
+  Begin();
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  ASSERT_CU(cuMemPoolCreate(&pool, &props));
+  CUdeviceptr at = 0;
+  ASSERT_CU(cuMemAllocFromPoolAsync(&at, 2 * kMiB, pool, nullptr));
+  ASSERT_CU(cuMemFreeAsync(at, nullptr));
+  CUevent event = nullptr;
+  ASSERT_CU(cuEventCreate(&event, CU_EVENT_DEFAULT));
+  ASSERT_CU(cuEventRecord(event, nullptr));
+  EXPECT_EQ(Outside("pool"), 2 * kMiB);
+  ASSERT_CU(cuEventSynchronize(event));
+  ExpectSoon([this] { return Outside("pool"); }, 0);
+}
+
 }  // namespace
 }  // namespace sluice::hooks

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <stdint.h>
+
+#include "intercept/gate/function_ids.h"
+#include "intercept/gate/launch_timer.h"
+#include "intercept/protocol/page_access.h"
+
+namespace sluice {
+
+/// Too large for the constant-initialised part of a client; made with its session.
+struct GateMemory {
+  protocol::ProfileImage profile;
+  protocol::ProfileImage scratch;
+  uint64_t history[protocol::kMaxPeriodLaunches];
+  FunctionIds functions;
+  LaunchTimer timer;
+};
+
+}  // namespace sluice

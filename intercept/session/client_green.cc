@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/session/client.h"
+
+namespace sluice {
+
+// Green contexts. To the driver one is the device's primary context with fewer SMs, which it
+// retains: memory, modules and arrays that are made in it belong to the primary one and outlive it.
+// Only its streams end. So a session is opened in the primary context, and what is waited for is
+// that one, too, because its synchronisation waits for the green ones.
+
+// Null: there is none. Retaining an inactive primary context would create it.
+CUcontext Client::PrimaryContextOf(CUdevice device) const {
+  CUcontext primary = nullptr;
+  if (!PrimaryContextActive(device) ||
+      driver_->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
+  return primary;
+}
+
+// The context itself, or the primary one of which it is a part.
+CUcontext Client::HomeOf(CUcontext context) {
+  if (greens_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return context;
+  uint64_t home = KeyOf(context);
+  const LockGuard guard(outside_lock_);
+  holdings_.ForEach([&](const Holding& holding) {
+    if (holding.thing == Thing::kGreen && holding.link == KeyOf(context)) home = holding.high;
+  });
+  return reinterpret_cast<CUcontext>(home);
+}
+
+// outside_lock_ is held.
+bool Client::IsGreen(uint64_t context) {
+  bool green = false;
+  if (greens_.load(std::memory_order_relaxed) == 0) return green;
+  holdings_.ForEach([&](const Holding& holding) {
+    green = green || (holding.thing == Thing::kGreen && holding.link == context);
+  });
+  return green;
+}
+
+CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device,
+                             unsigned flags) {
+  CUcontext primary = nullptr;
+  const auto issue = [&, this] {
+    const CUresult result = driver_->cuGreenCtxCreate(out, desc, device, flags);
+    if (result == CUDA_SUCCESS) primary = PrimaryContextOf(device);
+    return result;
+  };
+  // Where there is no primary context, this makes it.
+  const CUresult result = PrimaryContextActive(device) ? issue() : ContextCreate(&primary, issue);
+  if (result == CUDA_SUCCESS) KeepGreen(*out, device);
+  return result;
+}
+
+void Client::KeepGreen(CUgreenCtx green, CUdevice device) {
+  CUcontext view = nullptr;
+  const CUcontext primary = PrimaryContextOf(device);
+  if (driver_->cuCtxFromGreenCtx == nullptr ||
+      driver_->cuCtxFromGreenCtx(&view, green) != CUDA_SUCCESS || view == primary) {
+    view = nullptr;
+  }
+  const LockGuard guard(outside_lock_);
+  greens_.fetch_add(1, std::memory_order_relaxed);
+  static_cast<void>(holdings_.Insert({KeyOf(green), 0, KeyOf(primary), KeyOf(view), 0, 1,
+                                      static_cast<uint32_t>(device), Thing::kGreen}));
+  many_contexts_ = true;  // its streams are not waited for with another context
+}
+
+// Nothing says that the end of a green context waits for what its streams were given: whatever was
+// freed on them is covered by marks from before it, or by a synchronisation of the primary context.
+void Client::MarkStreamsOf(CUcontext context) {
+  bool due[protocol::kStreamSlots] = {};
+  {
+    const LockGuard guard(state_lock_);
+    for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
+      due[slot] = streams_[slot].active && streams_[slot].context == context &&
+                  arena_.HasUnsynced(slot) &&
+                  !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
+    }
+  }
+  for (uint32_t slot = 0; slot < protocol::kStreamSlots; ++slot) {
+    if (due[slot]) static_cast<void>(Mark(slot, true));
+  }
+}
+
+// As a context's end, but what the streams were given may still be under way. With contexts_lock_.
+CUresult Client::EndGreen(const Holding& green) {
+  const auto handle = reinterpret_cast<CUgreenCtx>(green.key);
+  if (green.link == 0) return driver_->cuGreenCtxDestroy(handle);
+  const uint64_t ending = BeginContextEnd(reinterpret_cast<CUcontext>(green.link));
+  const CUresult result = driver_->cuGreenCtxDestroy(handle);
+  if (result != CUDA_SUCCESS) {
+    NameStreams(ending, green.link, true);
+    NameContext(ending, green.link);
+    return result;
+  }
+  captures_.ContextGone(ending);
+  const LockGuard guard(state_lock_);
+  for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
+    if (KeyOf(streams_[slot].context) == ending) streams_[slot].context = nullptr;
+  }
+  return result;
+}
+
+CUresult Client::GreenDestroy(CUgreenCtx green) {
+  Holding held{};
+  if (!Forget(Thing::kGreen, KeyOf(green), &held)) return driver_->cuGreenCtxDestroy(green);
+  greens_.fetch_sub(1, std::memory_order_relaxed);
+  if (held.link != 0 && has_session()) MarkStreamsOf(reinterpret_cast<CUcontext>(held.link));
+  const CUresult result = ReleasePrimary(static_cast<CUdevice>(held.mapped), &held);
+  if (result != CUDA_SUCCESS) {
+    Keep(held);
+    greens_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return result;
+}
+
+}  // namespace sluice
