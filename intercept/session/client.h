@@ -393,6 +393,7 @@ class Client {
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
   void NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool);
   void ForgetPoolBlock(CUdeviceptr at);
+  CUmemoryPool PoolOfBlock(CUdeviceptr at);
   void SelectPool(CUdevice device);
 
   // client_outside.cc

@@ -154,6 +154,15 @@ void Client::ForgetPoolBlock(CUdeviceptr at) {
   if (pool != nullptr) pool->bytes -= gone.bytes;
 }
 
+// Of a block of the arena. Null: the pool is gone.
+CUmemoryPool Client::PoolOfBlock(CUdeviceptr at) {
+  if (pool_blocks_.load(std::memory_order_relaxed) == 0) return default_pool_;
+  const LockGuard guard(outside_lock_);
+  const Holding* known = holdings_.Find(Thing::kPointer, at);
+  if (known == nullptr) return default_pool_;
+  return known->mapped == 1 ? nullptr : reinterpret_cast<CUmemoryPool>(known->link);
+}
+
 CUresult Client::AllocFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (Capturing(stream)) return driver_->cuMemAllocFromPoolAsync(out, bytes, pool, stream);

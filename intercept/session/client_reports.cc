@@ -87,7 +87,8 @@ bool Client::OwnAttribute(void* value, CUpointer_attribute attribute, CUdevicept
       *static_cast<uint64_t*>(value) = CU_MEM_HANDLE_TYPE_NONE;
       return true;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      *static_cast<CUmemoryPool*>(value) = arena_.block(id).sync ? nullptr : default_pool_;
+      *static_cast<CUmemoryPool*>(value) =
+          arena_.block(id).sync ? nullptr : PoolOfBlock(AddressOf(arena_.block(id)));
       return true;
     default:
       return false;

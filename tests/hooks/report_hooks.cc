@@ -123,6 +123,18 @@ HOOK_TEST(cuPointerGetAttribute) {
   CUmemoryPool pool = nullptr;
   ASSERT_CU(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pooled));
   EXPECT_EQ(pool, Pool().handle());
+  // Of another pool: that one.
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool other = nullptr;
+  ASSERT_CU(cuMemPoolCreate(&other, &props));
+  ASSERT_CU(cuMemAllocFromPoolAsync(&pooled, kMiB, other, nullptr));
+  ASSERT_CU(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pooled));
+  EXPECT_EQ(pool, other);
+  ASSERT_CU(cuMemPoolDestroy(other));
+  ASSERT_CU(cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pooled));
+  EXPECT_EQ(pool, nullptr);
 }
 
 HOOK_TEST(cuPointerGetAttributes) {
