@@ -387,7 +387,6 @@ class Client {
   // client_pools.cc
   bool FromArena(CUmemoryPool pool);
   CUdevice OtherDeviceOf(CUmemoryPool pool);
-  CUdevice DefaultPoolDevice(CUmemoryPool pool) const;
   uint32_t DeviceNumber() const { return static_cast<uint32_t>(session_.device()); }
   void OrphanBlocks(CUmemoryPool pool);
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
@@ -467,9 +466,7 @@ class Client {
   // client_green.cc
   CUcontext PrimaryContextOf(CUdevice device) const;
   CUcontext HomeOf(CUcontext context);
-  bool IsGreen(uint64_t context);
-  void KeepGreen(CUgreenCtx green, CUdevice device);
-  void MarkStreamsOf(CUcontext context);
+  uint64_t HomeLocked(uint64_t context);
   CUresult EndGreen(const Holding& green);
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 

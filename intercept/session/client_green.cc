@@ -20,26 +20,22 @@ CUcontext Client::PrimaryContextOf(CUdevice device) const {
   return primary;
 }
 
-// The context itself, or the primary one of which it is a part.
+// The context itself, or the primary one of which it is a part. outside_lock_ is held.
+uint64_t Client::HomeLocked(uint64_t context) {
+  uint64_t home = context;
+  if (greens_.load(std::memory_order_relaxed) == 0) [[likely]]
+    return home;
+  holdings_.ForEach([&](const Holding& holding) {
+    if (holding.thing == Thing::kGreen && holding.link == context) home = holding.high;
+  });
+  return home;
+}
+
 CUcontext Client::HomeOf(CUcontext context) {
   if (greens_.load(std::memory_order_relaxed) == 0) [[likely]]
     return context;
-  uint64_t home = KeyOf(context);
   const LockGuard guard(outside_lock_);
-  holdings_.ForEach([&](const Holding& holding) {
-    if (holding.thing == Thing::kGreen && holding.link == KeyOf(context)) home = holding.high;
-  });
-  return reinterpret_cast<CUcontext>(home);
-}
-
-// outside_lock_ is held.
-bool Client::IsGreen(uint64_t context) {
-  bool green = false;
-  if (greens_.load(std::memory_order_relaxed) == 0) return green;
-  holdings_.ForEach([&](const Holding& holding) {
-    green = green || (holding.thing == Thing::kGreen && holding.link == context);
-  });
-  return green;
+  return reinterpret_cast<CUcontext>(HomeLocked(KeyOf(context)));
 }
 
 CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device,
@@ -52,32 +48,31 @@ CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice d
   };
   // Where there is no primary context, this makes it.
   const CUresult result = PrimaryContextActive(device) ? issue() : ContextCreate(&primary, issue);
-  if (result == CUDA_SUCCESS) KeepGreen(*out, device);
-  return result;
-}
-
-void Client::KeepGreen(CUgreenCtx green, CUdevice device) {
+  if (result != CUDA_SUCCESS) return result;
   CUcontext view = nullptr;
-  const CUcontext primary = PrimaryContextOf(device);
   if (driver_->cuCtxFromGreenCtx == nullptr ||
-      driver_->cuCtxFromGreenCtx(&view, green) != CUDA_SUCCESS || view == primary) {
+      driver_->cuCtxFromGreenCtx(&view, *out) != CUDA_SUCCESS || view == primary) {
     view = nullptr;
   }
   const LockGuard guard(outside_lock_);
   greens_.fetch_add(1, std::memory_order_relaxed);
-  static_cast<void>(holdings_.Insert({KeyOf(green), 0, KeyOf(primary), KeyOf(view), 0, 1,
+  static_cast<void>(holdings_.Insert({KeyOf(*out), 0, KeyOf(primary), KeyOf(view), 0, 1,
                                       static_cast<uint32_t>(device), Thing::kGreen}));
   many_contexts_ = true;  // its streams are not waited for with another context
+  return result;
 }
 
-// Nothing says that the end of a green context waits for what its streams were given: whatever was
-// freed on them is covered by marks from before it, or by a synchronisation of the primary context.
-void Client::MarkStreamsOf(CUcontext context) {
+// As a context's end, but nothing says that this one waits for what the streams were given: what
+// was freed on them is covered by marks from before it, or by a synchronisation of the primary
+// context. With contexts_lock_.
+CUresult Client::EndGreen(const Holding& green) {
+  const auto handle = reinterpret_cast<CUgreenCtx>(green.key);
+  if (green.link == 0) return driver_->cuGreenCtxDestroy(handle);
   bool due[protocol::kStreamSlots] = {};
-  {
+  if (has_session()) {
     const LockGuard guard(state_lock_);
     for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
-      due[slot] = streams_[slot].active && streams_[slot].context == context &&
+      due[slot] = streams_[slot].active && KeyOf(streams_[slot].context) == green.link &&
                   arena_.HasUnsynced(slot) &&
                   !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
     }
@@ -85,12 +80,6 @@ void Client::MarkStreamsOf(CUcontext context) {
   for (uint32_t slot = 0; slot < protocol::kStreamSlots; ++slot) {
     if (due[slot]) static_cast<void>(Mark(slot, true));
   }
-}
-
-// As a context's end, but what the streams were given may still be under way. With contexts_lock_.
-CUresult Client::EndGreen(const Holding& green) {
-  const auto handle = reinterpret_cast<CUgreenCtx>(green.key);
-  if (green.link == 0) return driver_->cuGreenCtxDestroy(handle);
   const uint64_t ending = BeginContextEnd(reinterpret_cast<CUcontext>(green.link));
   const CUresult result = driver_->cuGreenCtxDestroy(handle);
   if (result != CUDA_SUCCESS) {
@@ -110,7 +99,6 @@ CUresult Client::GreenDestroy(CUgreenCtx green) {
   Holding held{};
   if (!Forget(Thing::kGreen, KeyOf(green), &held)) return driver_->cuGreenCtxDestroy(green);
   greens_.fetch_sub(1, std::memory_order_relaxed);
-  if (held.link != 0 && has_session()) MarkStreamsOf(reinterpret_cast<CUcontext>(held.link));
   const CUresult result = ReleasePrimary(static_cast<CUdevice>(held.mapped), &held);
   if (result != CUDA_SUCCESS) {
     Keep(held);

@@ -44,7 +44,7 @@ CUresult Client::Alloc(CUdeviceptr* out, size_t bytes) {
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   Want want{};
   want.sync = true;
-  want.context = KeyOf(CurrentContext());
+  want.context = KeyOf(HomeOf(CurrentContext()));
   return AllocateBlock(bytes, want, out);
 }
 

@@ -411,7 +411,8 @@ void Client::KeepContext(CUcontext context, bool charged) {
   holding.family = charged ? static_cast<uint32_t>(Family::kContext) : 0;
   const LockGuard guard(outside_lock_);
   // A green one is waited for with its primary one.
-  if (!IsGreen(holding.key) && holdings_.Find(Thing::kContext, holding.key) == nullptr) {
+  if (HomeLocked(holding.key) == holding.key &&
+      holdings_.Find(Thing::kContext, holding.key) == nullptr) {
     static_cast<void>(holdings_.Insert(holding));
   }
   // Its streams may work on what the session has, through calls that nobody sees (a session that is

@@ -12,6 +12,26 @@ namespace sluice {
 
 using protocol::Family;
 
+namespace {
+
+// -1: it is no device's default pool.
+CUdevice DefaultPoolDevice(const DriverTable& driver, CUmemoryPool pool) {
+  int count = 0;
+  if (driver.cuDeviceGetCount == nullptr || driver.cuDeviceGetDefaultMemPool == nullptr ||
+      driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) {
+    return -1;
+  }
+  for (CUdevice device = 0; device < count; ++device) {
+    CUmemoryPool own = nullptr;
+    if (driver.cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS && own == pool) {
+      return device;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
 void Client::SelectPool(CUdevice device) {
   CUmemoryPool pool = default_pool_;
   if (driver_->cuDeviceGetMemPool != nullptr) {
@@ -41,30 +61,14 @@ CUdevice Client::OtherDeviceOf(CUmemoryPool pool) {
     }
   }
   // Every one that a program makes on a GPU is known: this may be one that a GPU has by itself.
-  const CUdevice device = DefaultPoolDevice(pool);
+  const CUdevice device = DefaultPoolDevice(*driver_, pool);
   return device == session_.device() ? -1 : device;
-}
-
-// -1: it is no device's default pool.
-CUdevice Client::DefaultPoolDevice(CUmemoryPool pool) const {
-  int count = 0;
-  if (driver_->cuDeviceGetCount == nullptr || driver_->cuDeviceGetDefaultMemPool == nullptr ||
-      driver_->cuDeviceGetCount(&count) != CUDA_SUCCESS) {
-    return -1;
-  }
-  for (CUdevice device = 0; device < count; ++device) {
-    CUmemoryPool own = nullptr;
-    if (driver_->cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS && own == pool) {
-      return device;
-    }
-  }
-  return -1;
 }
 
 // The arena is mapped for one GPU: another one that was told it has access would fault at its first
 // touch of an ordinary pool's memory, long after the call that asked for it.
 CUresult Client::PoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
-  CUdevice home = DefaultPoolDevice(pool);
+  CUdevice home = DefaultPoolDevice(*driver_, pool);
   if (home < 0) {
     const LockGuard guard(outside_lock_);
     const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));

@@ -154,8 +154,16 @@ TEST_F(GreenHook, cuGreenCtxDestroy) {
   // The array ends with the primary context, which the last green one takes with it.
   MoveToOwnContext();
   EXPECT_EQ(Outside("array"), 0u);
-  ASSERT_CU(cuGreenCtxDestroy(Make()));
+  const CUgreenCtx last = Make();
+  ASSERT_CU(cuCtxFromGreenCtx(&view, last));
+  ASSERT_CU(cuCtxSetCurrent(view));
+  CUdeviceptr theirs = 0;
+  ASSERT_CU(cuMemAlloc_v2(&theirs, 16 * kMiB));
+  ASSERT_CU(cuCtxSetCurrent(own_));
+  ASSERT_CU(cuGreenCtxDestroy(last));
   ExpectContexts(1);
+  // So does what cuMemAlloc gave there.
+  ASSERT_CU(cuMemAlloc_v2(&theirs, 16 * kMiB));
 }
 
 }  // namespace
