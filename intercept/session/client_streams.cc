@@ -162,6 +162,7 @@ bool Client::WaitForMarks(const uint64_t* targets, uint32_t slots) {
 // synced. False when that cannot be known.
 bool Client::Drain() {
   bool to_mark[protocol::kStreamSlots];
+  bool ended[protocol::kStreamSlots];
   bool whole_context = false;
   uint64_t free_seq = 0;
   uint32_t used = 0;
@@ -175,7 +176,11 @@ bool Client::Drain() {
           arena_.HasUnsynced(slot) &&
           !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
       to_mark[slot] = streams_[slot].active && (streams_[slot].dirty || uncovered);
-      if (uncovered && !streams_[slot].active) whole_context = true;
+      // Of a green context that was destroyed: nobody says that its marks are still written.
+      ended[slot] =
+          !streams_[slot].active && streams_[slot].context == nullptr &&
+          !protocol::MarkReached(session_.marks().mark[slot].load(), streams_.queued()[slot]);
+      if ((uncovered && !streams_[slot].active) || ended[slot]) whole_context = true;
     }
   }
   for (uint32_t slot = 0; slot < used; ++slot) {
@@ -191,6 +196,10 @@ bool Client::Drain() {
   if (whole_context) {
     if (!SynchroniseContexts(true)) return false;
     CollectEverything(free_seq);
+    const LockGuard guard(state_lock_);
+    for (uint32_t slot = 0; slot < used; ++slot) {
+      if (ended[slot]) session_.marks().mark[slot].store(streams_.queued()[slot]);
+    }
   }
   uint64_t targets[protocol::kStreamSlots];
   {

@@ -121,7 +121,7 @@ TEST_F(Green, LeavesItsStreamsDetached) {
   EXPECT_CU(cuStreamDestroy_v2(stream));
 }
 
-TEST_F(Green, WorkQueuedBeforeItsEndIsDone) {
+TEST_F(Green, WhatBecomesOfWorkThatIsQueuedAtItsEnd) {
   const CUgreenCtx green = Make();
   const CUstream stream = StreamOf(green);
   const CUdeviceptr at = Alloc(4096);
@@ -133,7 +133,7 @@ TEST_F(Green, WorkQueuedBeforeItsEndIsDone) {
   gate.Store(1);
   ASSERT_CU(cuGreenCtxDestroy(green));
   ASSERT_CU(cuCtxSynchronize());
-  EXPECT_EQ(Read32(at), 0x5eedu);
+  Answer("green_context_work_outlives_it", Read32(at) == 0x5eedu ? "yes" : "no");
   EXPECT_CU(cuStreamDestroy_v2(stream));
 }
 

@@ -116,8 +116,25 @@ FakeDriver::FakeDriver() {
   table_.cuDevicePrimaryCtxRetain = [](CUcontext* out, CUdevice dev) {
     if (Get().create_result != CUDA_SUCCESS) return Get().create_result;
     Get().primary_active[dev] = true;
-    *out = reinterpret_cast<CUcontext>(0xd0);
+    *out = Primary();
     return CUDA_SUCCESS;
+  };
+  table_.cuDevicePrimaryCtxRelease_v2 = [](CUdevice) { return CUDA_SUCCESS; };
+  table_.cuGreenCtxCreate = [](CUgreenCtx* out, CUdevResourceDesc, CUdevice dev, unsigned) {
+    Get().primary_active[dev] = true;
+    *out = reinterpret_cast<CUgreenCtx>(0x6e);
+    return CUDA_SUCCESS;
+  };
+  table_.cuCtxFromGreenCtx = [](CUcontext* out, CUgreenCtx) {
+    *out = GreenView();
+    return CUDA_SUCCESS;
+  };
+  table_.cuGreenCtxDestroy = [](CUgreenCtx) {
+    const std::lock_guard lock(Get().mutex);
+    for (auto& [stream, queue] : Get().queues) {
+      if (Get().destroy_drops && Get().ContextOf(stream) == GreenView()) queue.operations.clear();
+    }
+    return Get().destroy_result;
   };
   table_.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
     return CUDA_SUCCESS;
@@ -288,7 +305,8 @@ void FakeDriver::Run(CUstream stream, size_t operations) {
 void FakeDriver::RunContext() {
   const std::lock_guard lock(mutex);
   for (auto& [stream, queue] : queues) {
-    if (ContextOf(stream) != context) continue;
+    const CUcontext of = ContextOf(stream);
+    if (of != context && (of != GreenView() || context != Primary())) continue;
     for (auto& operation : queue.operations) operation();
     queue.operations.clear();
   }

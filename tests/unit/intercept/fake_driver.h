@@ -73,6 +73,9 @@ class FakeDriver {
   uint64_t next_handle = 0x500;           // of physical memory and managed pointers
   CUresult create_result = CUDA_SUCCESS;  // of everything outside the arena
   std::map<CUdevice, bool> primary_active;
+  static CUcontext Primary() { return reinterpret_cast<CUcontext>(0xd0); }
+  /// Of the green context that there may be; the primary one is waited for with it.
+  static CUcontext GreenView() { return reinterpret_cast<CUcontext>(0xee); }
   struct Memset {
     CUdeviceptr address;
     unsigned value;
