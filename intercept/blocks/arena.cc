@@ -31,10 +31,11 @@ void Arena::FreeMemory() {
   first_in_unit_.Free();
   live_in_unit_.Free();
   free_bits_.Free();
-  live_.FreeMemory();
+  entered_.FreeMemory();
   index_.FreeMemory();
   units_ = held_units_ = free_units_ = 0;
-  blocks_used_ = vacant_head_ = vacant_count_ = live_count_ = reserved_ = 0;
+  blocks_used_ = vacant_head_ = vacant_count_ = entered_count_ = reserved_ = 0;
+  recent_ = {};
   live_granules_ = 0;
 }
 
@@ -45,7 +46,8 @@ bool Arena::ReserveMore() {
       !blocks_.Reserve(blocks_used_ + kBlocks)) {
     return false;
   }
-  if (!live_.Reserve(live_count_ + kOperations) || !index_.Reserve(4 * kOperations)) return false;
+  if (!entered_.Reserve(entered_count_ + kOperations) || !index_.Reserve(4 * kOperations))
+    return false;
   reserved_ = kOperations - 1;
   return true;
 }
@@ -269,28 +271,76 @@ void Arena::SplitFree(uint32_t id, uint32_t at) {
   left.newer = right;
 }
 
+// The block is nobody's any more.
+void Arena::Leave(Block& block) {
+  entered_.Take(block.start);
+  --entered_count_;
+  CountLive(block, false);
+}
+
 void Arena::FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark) {
   if (!Reserve()) return;  // the block leaks: better than half-entered
   Block& block = blocks_[id];
-  live_.Take(block.start);
-  --live_count_;
   live_granules_ -= block.size;
-  CountLive(block, false);
-  block.kind = BlockKind::kUnsynced;
+  Leave(block);
+  SetFreed(block, BlockKind::kUnsynced, slot, mark);
+  InsertFree(id);
+}
+
+void Arena::FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark,
+                         const protocol::MarkPage& marks) {
+  Block& block = blocks_[id];
+  if (slot >= kNoSlot || block.slot != slot || block.size >= unit_granules()) {
+    return FreeOnStream(id, slot, mark);
+  }
+  if (!Reserve()) return;
+  live_granules_ -= block.size;
+  SetFreed(block, BlockKind::kRecent, slot, mark);
+  const uint32_t gone = recent_.Put(block.size, slot, id);
+  if (gone == kNoBlock) return;
+  const Block& older = blocks_[gone];
+  const uint64_t reached = marks.mark[older.slot].load(std::memory_order_acquire);
+  EnterFree(gone, protocol::MarkReached(reached, older.mark));
+}
+
+void Arena::SetFreed(Block& block, BlockKind kind, uint32_t slot, uint64_t mark) {
+  block.kind = kind;
   block.slot = static_cast<uint16_t>(slot);
   block.mark = mark;
   block.free_seq = ++free_seq_;
   block.sync = false;
+}
+
+// A recent block becomes ordinary free space; room for it is reserved. Others that were freed after
+// it may be in the list already: it goes behind them, with their mark, to keep the list in the
+// order of marks, and that is never too early.
+void Arena::EnterFree(uint32_t id, bool synced) {
+  Block& block = blocks_[id];
+  Leave(block);
+  block.kind = synced ? BlockKind::kSynced : BlockKind::kUnsynced;
+  if (!synced && Listed(block.slot)) {
+    const Block& newest = blocks_[list_[block.slot].newest];
+    if (newest.free_seq > block.free_seq) {
+      block.free_seq = newest.free_seq;
+      block.mark = newest.mark;
+    }
+  }
   InsertFree(id);
+}
+
+void Arena::MergeAllRecent() {
+  recent_.TakeEach([this](uint32_t id) {
+    if (!Reserve()) return false;
+    EnterFree(id, false);
+    return true;
+  });
 }
 
 void Arena::FreeSynced(uint32_t id) {
   if (!Reserve()) return;
   Block& block = blocks_[id];
-  live_.Take(block.start);
-  --live_count_;
   live_granules_ -= block.size;
-  CountLive(block, false);
+  Leave(block);
   ++free_seq_;
   block.kind = BlockKind::kSynced;
   block.sync = false;
@@ -309,8 +359,8 @@ uint32_t Arena::CollectReached(const protocol::MarkPage& marks) {
     for (uint64_t bits = listed_[word]; bits != 0; bits &= bits - 1) {
       const uint32_t slot = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
       const uint64_t reached = marks.mark[slot].load(std::memory_order_acquire);
-      while (HasUnsynced(slot) &&
-             protocol::MarkReached(reached, blocks_[list_[slot].oldest].mark) && Reserve()) {
+      while (Listed(slot) && protocol::MarkReached(reached, blocks_[list_[slot].oldest].mark) &&
+             Reserve()) {
         MakeSynced(list_[slot].oldest);
         ++collected;
       }
@@ -321,7 +371,8 @@ uint32_t Arena::CollectReached(const protocol::MarkPage& marks) {
 
 uint32_t Arena::CollectThrough(uint32_t slot, uint64_t free_seq) {
   uint32_t collected = 0;
-  while (HasUnsynced(slot) && blocks_[list_[slot].oldest].free_seq <= free_seq && Reserve()) {
+  MergeRecent();
+  while (Listed(slot) && blocks_[list_[slot].oldest].free_seq <= free_seq && Reserve()) {
     MakeSynced(list_[slot].oldest);
     ++collected;
   }

@@ -7,6 +7,7 @@
 #include "intercept/blocks/address_map.h"
 #include "intercept/blocks/block.h"
 #include "intercept/blocks/free_index.h"
+#include "intercept/blocks/recent_blocks.h"
 #include "intercept/protocol/pages.h"
 #include "intercept/protocol/wire.h"
 
@@ -50,12 +51,20 @@ class Arena {
   uint32_t AllocateUnit(const protocol::MarkPage& marks);
 
   /// The live block that starts here, or kNoBlock.
-  uint32_t FindLive(uint32_t start) const { return live_.Find(start); }
+  uint32_t FindLive(uint32_t start) const {
+    const uint32_t id = entered_.Find(start);
+    return id != kNoBlock && blocks_[id].kind == BlockKind::kLive ? id : kNoBlock;
+  }
   /// The block that contains this granule, of any kind, or kNoBlock.
   uint32_t FindContaining(uint32_t granule) const;
 
   /// Frees a live block for the stream in `slot`; `mark` is the next one that will be issued there.
   void FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark);
+  /// The same, for as long as nobody else wants memory: a small block that was allocated for that
+  /// stream is set aside for the next of its size (RecentBlocks). It is handed out wherever it is
+  /// then, and the units that it touches count as in use until somebody looks at units or marks,
+  /// who has it merged.
+  void FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark, const protocol::MarkPage& marks);
   /// Frees a live block that the GPU is known to be done with.
   void FreeSynced(uint32_t id);
 
@@ -63,7 +72,10 @@ class Arena {
   uint32_t CollectReached(const protocol::MarkPage& marks);
   /// The same for the frees of a slot up to `free_seq` (from FreeSeq() before a synchronisation).
   uint32_t CollectThrough(uint32_t slot, uint64_t free_seq);
-  uint64_t FreeSeq() const { return free_seq_; }
+  uint64_t FreeSeq() {
+    MergeRecent();
+    return free_seq_;
+  }
 
   /// Gives up to `max_units` wholly free units back, the farthest from the job's end first, as far
   /// as their frees are reached or covered by a mark that was issued (`queued[slot]`), in one frame
@@ -84,7 +96,10 @@ class Arena {
     return block.kind == BlockKind::kLive && block.sync && block.owner == owner;
   }
   uint32_t descriptors() const { return blocks_used_; }
-  bool HasUnsynced(uint32_t slot) const { return list_[slot].oldest != kNoBlock; }
+  bool HasUnsynced(uint32_t slot) {
+    MergeRecent();
+    return Listed(slot);
+  }
   /// The mark that covers the slot's latest free; only with HasUnsynced.
   uint64_t LatestMark(uint32_t slot) const { return blocks_[list_[slot].newest].mark; }
 
@@ -94,7 +109,10 @@ class Arena {
   uint32_t units() const { return units_; }
   uint32_t unit_granules() const { return 1u << unit_shift_; }
   uint32_t held_units() const { return held_units_; }
-  uint32_t free_units() const { return free_units_; }  // held, without a live block
+  uint32_t free_units() {  // held, without a live block
+    MergeRecent();
+    return free_units_;
+  }
   uint64_t live_granules() const { return live_granules_; }
 
   /// Calls f(id, block) for every block in address order.
@@ -120,6 +138,16 @@ class Arena {
     uint32_t oldest;
     uint32_t newest;
   };
+
+  bool Listed(uint32_t slot) const { return list_[slot].oldest != kNoBlock; }
+  void MergeRecent() {
+    if (!recent_.empty()) [[unlikely]]
+      MergeAllRecent();
+  }
+  void MergeAllRecent();
+  void EnterFree(uint32_t id, bool synced);
+  void Leave(Block& block);
+  void SetFreed(Block& block, BlockKind kind, uint32_t slot, uint64_t mark);
 
   bool Leased(uint32_t unit) const { return live_in_unit_[unit] != kNotLeased; }
   // Room for one operation, so that it cannot fail half-way: at most two descriptors and four
@@ -158,7 +186,9 @@ class Arena {
   void MakeSynced(uint32_t id);
   void SplitFree(uint32_t id, uint32_t at);
 
+  uint32_t Search(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
   uint32_t TakeFirst(uint32_t tree, uint32_t granules);
+  uint32_t TakeFreedHere(uint32_t granules, uint32_t slot);
   uint32_t TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules);
   uint32_t TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules);
   uint32_t StartIn(uint32_t from, uint32_t to, uint32_t granules) const;
@@ -185,12 +215,13 @@ class Arena {
   uint32_t vacant_head_ = 0;  // index + 1, chained through next
   uint32_t vacant_count_ = 0;
   uint32_t reserved_ = 0;  // operations there is room for
-  uint32_t live_count_ = 0;
+  uint32_t entered_count_ = 0;
 
   PagedArray<uint32_t> first_in_unit_;  // the block that contains the unit's first granule
-  PagedArray<uint32_t> live_in_unit_;   // live blocks that touch the unit, or kNotLeased
+  PagedArray<uint32_t> live_in_unit_;   // live and recent blocks that touch the unit, or kNotLeased
   PagedArray<uint64_t> free_bits_;      // of each unit: it is leased, and no live block touches it
-  AddressMap live_;
+  AddressMap entered_;                  // live blocks and recent ones
+  RecentBlocks recent_;
   FreeIndex index_;
   FreeTree tree_[kTrees] = {};
   FreeList list_[kNoSlot + 1] = {};

@@ -7,8 +7,22 @@ namespace sluice {
 uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
   if (granules == 0 || granules >= FreeIndex::kLimit || !Reserve()) return kNoBlock;
   uint32_t id = kNoBlock;
-  if (slot < kNoSlot) id = TakeFirst(slot, granules);
-  if (id == kNoBlock) id = TakeFirst(kSyncedTree, granules);
+  if (slot < kNoSlot) id = TakeFreedHere(granules, slot);
+  if (id == kNoBlock) id = Search(granules, slot, marks);
+  if (id != kNoBlock) blocks_[id].slot = static_cast<uint16_t>(slot);
+  return id;
+}
+
+// What the stream has not freed itself, or only in pieces.
+uint32_t Arena::Search(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
+  uint32_t id = TakeFirst(kSyncedTree, granules);
+  if (id != kNoBlock) return id;
+  // Before anything is touched that was never used: what is merged may be large enough.
+  if (!recent_.empty()) {
+    MergeRecent();
+    if (!Reserve()) return kNoBlock;
+    if (slot < kNoSlot) id = TakeFirst(slot, granules);
+  }
   if (id == kNoBlock) id = TakeFirst(kUnusedTree, granules);
   if (id != kNoBlock) return id;
   if (CollectReached(marks) > 0 && Reserve()) {
@@ -16,6 +30,27 @@ uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkP
     if (id != kNoBlock) return id;
   }
   return Combine(granules, slot);
+}
+
+// A block that this stream freed: the last one of this size as it is. What is not small beside a
+// unit goes to one nearer to the job's end, where there is room.
+uint32_t Arena::TakeFreedHere(uint32_t granules, uint32_t slot) {
+  const uint32_t id = recent_.Find(granules, slot);
+  if (id == kNoBlock) return TakeFirst(slot, granules);
+  Block& block = blocks_[id];
+  FreeTree& tree = tree_[slot];
+  FreePath path;
+  if (granules > unit_granules() / 16 && index_.FindEdge(tree, granules, high_end_, &path)) {
+    const uint32_t other = blocks_[index_.ValueAt(tree, path)].start >> unit_shift_;
+    const uint32_t here = block.start >> unit_shift_;
+    if (high_end_ ? other > here : other < here) {
+      return high_end_ ? TakeHigh(tree, path, granules) : TakeLow(tree, path, granules);
+    }
+  }
+  recent_.Take(granules, id);
+  block.kind = BlockKind::kLive;
+  live_granules_ += granules;
+  return id;
 }
 
 uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
@@ -85,8 +120,8 @@ uint32_t Arena::TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules
 uint32_t Arena::MakeLive(uint32_t id) {
   Block& block = blocks_[id];
   block.kind = BlockKind::kLive;
-  live_.Insert(block.start, id);
-  ++live_count_;
+  entered_.Insert(block.start, id);
+  ++entered_count_;
   live_granules_ += block.size;
   CountLive(block, true);
   return id;

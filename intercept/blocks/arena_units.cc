@@ -43,7 +43,7 @@ uint32_t Arena::NextFreeUnit(uint32_t beyond, bool upwards) const {
 }
 
 uint32_t Arena::AllocateUnit(const protocol::MarkPage& marks) {
-  if (free_units_ == 0) return kNoBlock;
+  if (free_units() == 0) return kNoBlock;
   CollectReached(marks);
   for (uint32_t unit = NextFreeUnit(kNoBlock, !high_end_); unit != kNoBlock;
        unit = NextFreeUnit(unit, !high_end_)) {
@@ -99,6 +99,7 @@ bool Arena::FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
 
 uint32_t Arena::TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint64_t* queued,
                               const protocol::MarkPage& marks, UnitRelease* out) {
+  MergeRecent();
   out->units = out->terms = out->extents = 0;
   for (uint32_t unit = NextFreeUnit(kNoBlock, high_end_);
        unit != kNoBlock && out->units < max_units; unit = NextFreeUnit(unit, high_end_)) {

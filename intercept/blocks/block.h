@@ -21,6 +21,7 @@ enum class BlockKind : uint8_t {
   kVacant,    // the descriptor is not in use
   kLive,      // the application's
   kUnsynced,  // freed on `slot`; usable there at once, elsewhere when `mark` is reached
+  kRecent,    // the same, not merged with its neighbours yet: kept for the next one of its size
   kSynced,    // freed, and the GPU is known to be done with it
   kUnused,    // leased and never used since
 };
@@ -36,10 +37,10 @@ struct alignas(64) Block {
   uint32_t newer;
   BlockKind kind;
   bool sync;       // kLive: from cuMemAlloc, so that freeing it synchronises
-  uint16_t slot;   // kUnsynced: the *free* stream
+  uint16_t slot;   // kUnsynced, kRecent: the *free* stream; kLive: whom it was allocated for
   uint16_t owner;  // kLive and `sync`: the context that it ends with, by a number of the caller's
-  uint64_t mark;   // kUnsynced: the mark that covers the free
-  uint64_t free_seq;  // kUnsynced: position among all frees of the arena
+  uint64_t mark;   // kUnsynced, kRecent: the mark that covers the free
+  uint64_t free_seq;  // kUnsynced, kRecent: position among all frees of the arena
 
   uint32_t end() const { return start + size; }
 };

@@ -23,6 +23,8 @@
 
 namespace sluice {
 
+struct KnownStream;
+
 /// What the hooks ask: one per process. Serves the application's memory calls from the arena,
 /// follows its launches, and speaks with the daemon.
 ///
@@ -352,6 +354,7 @@ class Client {
 
   // client_memory.cc
   CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
+  bool ServedFromArena(CUstream stream, uint32_t* slot);
   CUresult AllocateBlock(size_t bytes, Want want, CUdeviceptr* out);
   bool MoreThanPool(size_t bytes) const;
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
@@ -447,6 +450,7 @@ class Client {
   bool EndLeased(bool idle);
 
   // client_streams.cc
+  const KnownStream* Known(CUstream stream) const;
   CUresult SlotOf(CUstream stream, uint32_t* slot);
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
@@ -516,7 +520,11 @@ class Client {
   bool TakeTrough(uint32_t slot);
   bool AheadOfCredit(uint32_t slot, uint64_t* wait_for);
   void WaitForCredit();
-  bool Pressure() const;
+  bool Pressure() const {
+    return state_.load(std::memory_order_relaxed) == State::kReady &&
+           (session_.daemon_page().flags.load(std::memory_order_relaxed) & protocol::kPressure) !=
+               0;
+  }
   bool Unbounded() const;
 
   // client_reports.cc

@@ -15,11 +15,6 @@ constexpr uint64_t kStalledNs = 2'000'000'000;
 
 }  // namespace
 
-bool Client::Pressure() const {
-  return state_.load(std::memory_order_relaxed) == State::kReady &&
-         (session_.daemon_page().flags.load(std::memory_order_relaxed) & protocol::kPressure) != 0;
-}
-
 // The daemon has published something. The matcher starts again unless only amounts have changed.
 void Client::RefreshProfile() {
   const LockGuard guard(state_lock_);
@@ -111,7 +106,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
       if (step.mismatch) rejected_profile_ = profile;
       if (step.at_trough) trough_due_.store(true, std::memory_order_relaxed);
     }
-    mark_due = streams_.Due(ticket.slot, credit_ns);
+    mark_due = streams_.Due(ticket.slot, credit_ns, Pressure());
     // Looked at here, to take the lock once; a mark of our own has to be queued first.
     uint64_t wait_for = 0;
     if (pacing && !mark_due) ahead = AheadOfCredit(ticket.slot, &wait_for);

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/base/line.h"
 #include "intercept/session/client.h"
+#include "intercept/session/known_streams.h"
 
 namespace sluice {
 
@@ -24,6 +25,8 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   // Memory of the graph, charged when that is instantiated. A block of the arena would keep its
   // address in the graph after it was given to somebody else.
   if (Capturing(stream)) return driver_->cuMemAllocAsync(out, bytes, stream);
+  Want want{};
+  if (ServedFromArena(stream, &want.slot)) return AllocateBlock(bytes, want, out);
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   const CUmemoryPool pool = selected_pool_.load(std::memory_order_relaxed);
   if (pool != default_pool_) [[unlikely]]
@@ -31,9 +34,23 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   return AllocFromArena(out, bytes, stream);
 }
 
+// Whether this thread has allocated on the stream already: then there is nothing to find out.
+bool Client::ServedFromArena(CUstream stream, uint32_t* slot) {
+  const KnownStream* known = Known(stream);
+  if (known == nullptr || !known->served || !has_session() ||
+      selected_pool_.load(std::memory_order_relaxed) != default_pool_) {
+    return false;
+  }
+  *slot = known->slot;
+  return true;
+}
+
+// The current context is on the session's GPU.
 CUresult Client::AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream) {
   uint32_t slot = kNoSlot;
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
+  KnownStream& known = PlaceOfKnown(stream);
+  if (Known(stream) == &known && known.context == CurrentContext()) known.served = true;
   Want want{};
   want.slot = slot;
   return AllocateBlock(bytes, want, out);
@@ -73,6 +90,7 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(session_.marks())
                                       : arena_.Allocate(want.granules, want.slot, session_.marks());
   if (id == kNoBlock) return false;
+  streams_.Uses(want.slot);
   if (want.sync) arena_.SetSync(id, owners_.NumberOf(want.context));
   const Block& block = arena_.block(id);
   const uint64_t bytes = uint64_t{block.size} << kGranuleShift;
@@ -83,7 +101,7 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   if (arena_.live_granules() > used_high_granules_) used_high_granules_ = arena_.live_granules();
   if (want.slot < kNoSlot) {
     streams_[want.slot].bytes += bytes;
-    *mark_due = streams_.Due(want.slot, 0);
+    *mark_due = streams_.Due(want.slot, 0, Pressure());
   }
   return true;
 }
@@ -213,15 +231,21 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
     if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t bytes = uint64_t{arena_.block(id).size} << kGranuleShift;
     Record(protocol::OpKind::kFree, slot, 0, bytes);
+    streams_.Uses(slot);
     uint64_t mark = 0;
     if (slot < kNoSlot) {
       StreamSlot& entry = streams_[slot];
       mark = entry.issued + 1;
       entry.bytes += bytes;
-      mark_due = streams_.Due(slot, 0);
+      mark_due = streams_.Due(slot, 0, Pressure());
     }
     ForgetPoolBlock(address);
-    arena_.FreeOnStream(id, slot, mark);
+    // What other jobs want should lie together, whatever that costs.
+    if (Pressure()) {
+      arena_.FreeOnStream(id, slot, mark);
+    } else {
+      arena_.FreeForReuse(id, slot, mark, session_.marks());
+    }
     session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                             std::memory_order_relaxed);
   }

@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/session/client.h"
+#include "intercept/session/known_streams.h"
 
 namespace sluice {
 namespace {
-
-// Handles this thread has used lately. A handle is remembered for one generation: until any stream
-// or context is destroyed. Default streams are not remembered, since what they mean depends on the
-// current context.
-struct KnownStream {
-  const void* client;
-  uint64_t generation;
-  CUstream handle;
-  uint32_t slot;
-};
-constexpr uint32_t kKnown = 8;
-constinit thread_local KnownStream t_known[kKnown] = {};
-
-bool IsDefault(CUstream stream) {
-  return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-}
 
 // A drain that takes longer is given up: a stream may wait for something that only this thread can
 // do.
 constexpr uint64_t kDrainLimitNs = 10'000'000'000;
 
 }  // namespace
+
+constinit thread_local KnownStream t_known_streams[kKnownStreams] = {};
 
 CUcontext Client::CurrentContext() const {
   CUcontext context = nullptr;
@@ -43,11 +30,20 @@ CUcontext Client::ContextOf(CUstream stream) const {
   return CurrentContext();
 }
 
-CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
+// What this thread remembers of the stream, or null.
+const KnownStream* Client::Known(CUstream stream) const {
+  const KnownStream& known = PlaceOfKnown(stream);
   const uint64_t generation = stream_generation_.load(std::memory_order_acquire);
-  KnownStream& known = t_known[(reinterpret_cast<uintptr_t>(stream) >> 4) % kKnown];
-  if (known.client == this && known.generation == generation && known.handle == stream) {
-    *slot = known.slot;
+  if (known.handle != stream || known.client != this || known.generation != generation ||
+      (IsDefault(stream) && known.context != CurrentContext())) {
+    return nullptr;
+  }
+  return &known;
+}
+
+CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
+  if (const KnownStream* known = Known(stream); known != nullptr) {
+    *slot = known->slot;
     return CUDA_SUCCESS;
   }
   const bool per_thread = stream == CU_STREAM_PER_THREAD;
@@ -72,8 +68,13 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
     // A slot may have changed hands: what other threads remember is void.
     if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
   }
-  if (!IsDefault(stream) && *slot != kNoSlot) {
-    known = {this, stream_generation_.load(std::memory_order_relaxed), stream, *slot};
+  if (*slot != kNoSlot) {
+    PlaceOfKnown(stream) = {.client = this,
+                            .generation = stream_generation_.load(std::memory_order_relaxed),
+                            .handle = stream,
+                            .context = context,
+                            .slot = *slot,
+                            .served = false};
   }
   return CUDA_SUCCESS;
 }

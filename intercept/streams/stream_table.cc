@@ -8,7 +8,8 @@ void StreamTable::Clear() {
   for (StreamSlot& slot : slots_) slot = {};
   for (uint64_t& value : queued_) value = 0;
   mark_bytes_ = kMarkBytes;
-  used_ = 0;
+  used_ = mixed_marks_ = 0;
+  last_user_ = kNobody;
 }
 
 uint32_t StreamTable::Find(uint64_t id) const {

@@ -32,6 +32,12 @@ struct StreamSlot {
 inline constexpr uint64_t kMarkBytes = 8u << 20;
 inline constexpr uint64_t kMarkPart = 64;
 inline constexpr uint32_t kMarkLaunches = 16;
+/// So many times rarer while nobody waits to see one: no other job wants memory, and no other
+/// stream of this one.
+inline constexpr uint32_t kCalmFactor = 8;
+
+/// For how many marks streams count as taking turns.
+inline constexpr uint32_t kMixedMarks = 256;
 
 /// The streams that have a slot. Pure bookkeeping; the caller holds the state lock.
 class StreamTable {
@@ -84,7 +90,10 @@ class StreamTable {
   /// Hands out the next mark: frees from now on belong to the one after it.
   uint64_t Issue(uint32_t slot);
   /// The mark's write is in the stream's queue.
-  void Queued(uint32_t slot, uint64_t value) { queued_[slot] = value; }
+  void Queued(uint32_t slot, uint64_t value) {
+    queued_[slot] = value;
+    if (mixed_marks_ > 0) --mixed_marks_;
+  }
   const uint64_t* queued() const { return queued_; }
 
   /// What the job holds, in bytes.
@@ -92,10 +101,20 @@ class StreamTable {
     mark_bytes_ = bytes / kMarkPart > kMarkBytes ? bytes / kMarkPart : kMarkBytes;
   }
   /// A mark is due by bytes, launches or profiled time (an eighth of the credit; 0: no profile).
-  bool Due(uint32_t slot, uint64_t credit_ns) const {
+  /// `pressure`: other jobs want memory.
+  bool Due(uint32_t slot, uint64_t credit_ns, bool pressure) const {
     const StreamSlot& entry = slots_[slot];
-    return entry.bytes >= mark_bytes_ || entry.launches >= kMarkLaunches ||
+    const uint32_t factor = pressure || mixed_marks_ > 0 ? 1 : kCalmFactor;
+    return entry.bytes >= factor * mark_bytes_ || entry.launches >= factor * kMarkLaunches ||
            (credit_ns != 0 && entry.launch_ns >= credit_ns / 8);
+  }
+
+  /// A block was allocated for, or freed on, this slot (kNoSlot: no stream, or none with a slot).
+  void Uses(uint32_t slot) {
+    if (slot == last_user_) [[likely]]
+      return;
+    if (last_user_ != kNobody) mixed_marks_ = kMixedMarks;
+    last_user_ = slot;
   }
 
   StreamSlot& operator[](uint32_t slot) { return slots_[slot]; }
@@ -113,6 +132,9 @@ class StreamTable {
   uint64_t queued_[kSlots] = {};
   uint64_t mark_bytes_ = kMarkBytes;
   uint32_t used_ = 0;
+  static constexpr uint32_t kNobody = 0xffffffff;
+  uint32_t last_user_ = kNobody;
+  uint32_t mixed_marks_ = 0;  // left of kMixedMarks
 };
 
 }  // namespace sluice

@@ -73,6 +73,71 @@ TEST_F(ArenaTest, TheLowestAddressThatFitsIsTaken) {
   EXPECT_EQ(At(Alloc(6, 1)), first + 4) << "splitting leaves the high part";
 }
 
+TEST_F(ArenaTest, WhatWasFreedLastGoesToTheNextOfItsSize) {
+  const uint32_t low = Alloc(kUnit / 16, 1);
+  const uint32_t high = Alloc(kUnit / 16, 1);
+  const uint32_t at_low = At(low);
+  const uint32_t at_high = At(high);
+  arena_.FreeForReuse(low, 1, 1, marks_);
+  arena_.FreeForReuse(high, 1, 1, marks_);
+  EXPECT_EQ(arena_.FindLive(at_high), kNoBlock);
+  EXPECT_EQ(arena_.live_granules(), 0u);
+  EXPECT_EQ(Alloc(kUnit / 16, 1), high) << "the block itself, not cut out of anything";
+  EXPECT_EQ(arena_.FindLive(at_high), high);
+  EXPECT_EQ(At(Alloc(kUnit / 16, 2)), kBase + kUnit / 8) << "only to the stream that freed it";
+  EXPECT_EQ(At(Alloc(kUnit / 16, 1)), at_low);
+}
+
+TEST_F(ArenaTest, WhatIsNotSmallGoesToTheNearerUnit) {
+  std::vector<uint32_t> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(Alloc(kUnit / 2, 1));
+  const uint32_t nearer = At(ids[0]);
+  arena_.FreeForReuse(ids[0], 1, 1, marks_);
+  EXPECT_EQ(arena_.free_units(), 2u) << "has it merged";
+  arena_.FreeForReuse(ids[3], 1, 1, marks_);
+  EXPECT_EQ(At(Alloc(kUnit / 2, 1)), nearer);
+}
+
+TEST_F(ArenaTest, ABlockFreedOnAnotherStreamIsNotSetAside) {
+  const uint32_t first = Alloc(10, 1);
+  const uint32_t start = At(first);
+  Alloc(10, 1);
+  arena_.FreeForReuse(first, 2, 1, marks_);
+  const uint32_t found = arena_.FindContaining(start);
+  EXPECT_EQ(arena_.block(found).kind, BlockKind::kUnsynced);
+}
+
+TEST_F(ArenaTest, WhatHasToGoForANewerOneIsSyncedIfTheGpuHasPassedIt) {
+  std::vector<uint32_t> ids;
+  for (int i = 0; i < 6; ++i) ids.push_back(Alloc(i % 2 == 0 ? 10 : 1, 1));
+  const uint32_t start = At(ids[0]);
+  marks_.mark[1] = 1;
+  arena_.FreeForReuse(ids[0], 1, 1, marks_);
+  arena_.FreeForReuse(ids[2], 1, 2, marks_);
+  EXPECT_EQ(arena_.block(ids[0]).kind, BlockKind::kRecent);
+  arena_.FreeForReuse(ids[4], 1, 2, marks_);
+  EXPECT_EQ(arena_.block(arena_.FindContaining(start)).kind, BlockKind::kSynced);
+}
+
+TEST_F(ArenaTest, WhatIsMergedLateWaitsForTheMarkOfWhatWasFreedBefore) {
+  // Freed first and set aside; something large is freed and listed; then the first is merged. It
+  // must not stand behind the large one with an earlier mark: the list is read up to the first that
+  // is not reached.
+  const uint32_t small = Alloc(10, 1);
+  const uint32_t between = Alloc(1, 1);
+  const uint32_t large = Alloc(kUnit, 1);
+  ASSERT_NE(between, kNoBlock);
+  arena_.FreeForReuse(small, 1, 1, marks_);
+  arena_.FreeOnStream(large, 1, 2);
+  ASSERT_TRUE(arena_.HasUnsynced(1));
+  EXPECT_EQ(arena_.LatestMark(1), 2u);
+  marks_.mark[1] = 1;
+  EXPECT_EQ(arena_.CollectReached(marks_), 0u);
+  marks_.mark[1] = 2;
+  EXPECT_EQ(arena_.CollectReached(marks_), 2u);
+  EXPECT_FALSE(arena_.HasUnsynced(1));
+}
+
 TEST_F(ArenaTest, WhatAnotherStreamFreedIsTakenWhenTheGpuHasPassedIt) {
   Alloc(4 * kUnit - 100, 1);
   const uint32_t tail = Alloc(100, 1);

@@ -168,7 +168,7 @@ TEST_F(ClientContexts, ACaptureBeginsBehindTheMarksThatAreUnderWay) {
     for (int i = 0; i < 10'000 && !began; ++i) std::this_thread::yield();
     EXPECT_FALSE(began);
   };
-  for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("kernel", own_);
+  for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches; ++i) Launch("kernel", own_);
   ASSERT_TRUE(capturer.joinable()) << "no mark was queued";
   capturer.join();
   EXPECT_TRUE(began);
@@ -250,7 +250,7 @@ TEST_F(ClientContexts, ANewOneWithTheSameHandleKeepsWhatItAllocated) {
 TEST_F(ClientContexts, MarksThatAreDroppedWithTheirContextAreReached) {
   AllocAsync(512, own_);
   MakeSecond();
-  for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("kernel", other_);
+  for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches; ++i) Launch("kernel", other_);
   ASSERT_GT(driver.marks, 0);
   driver.destroy_drops = true;
   EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);

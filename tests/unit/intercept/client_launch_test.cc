@@ -91,8 +91,17 @@ TEST_F(ClientLaunch, AFailedLaunchIsNoLaunch) {
   EXPECT_EQ(Records().size(), 1u);
 }
 
-TEST_F(ClientLaunch, AStreamIsMarkedEverySixteenLaunches) {
+TEST_F(ClientLaunch, WhileNobodyWaitsAStreamIsSeldomMarked) {
   AllocAsync(1);
+  for (uint32_t i = 1; i < kCalmFactor * kMarkLaunches; ++i) Launch("k");
+  EXPECT_EQ(driver.marks, 0);
+  Launch("k");
+  EXPECT_EQ(driver.marks, 1);
+}
+
+TEST_F(ClientLaunch, UnderPressureAStreamIsMarkedEverySixteenLaunches) {
+  AllocAsync(1);
+  daemon->daemon->flags = protocol::kPressure;
   for (int i = 0; i < 15; ++i) Launch("k");
   EXPECT_EQ(driver.marks, 0);
   Launch("k");

@@ -53,8 +53,31 @@ TEST_F(ClientMemory, AnotherStreamGetsABlockOnlyWhenItsMarkIsReached) {
   EXPECT_EQ(AllocAsync(32 * kUnit, s2), a);
 }
 
+TEST_F(ClientMemory, TheDriverIsAskedOnceAboutADefaultStream) {
+  Start({});
+  for (const CUstream stream : {CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+    AllocAsync(512, stream);
+    const int asked = driver.ids_asked;
+    const CUdeviceptr at = AllocAsync(512, stream);
+    EXPECT_EQ(client->FreeAsync(at, stream), CUDA_SUCCESS);
+    EXPECT_EQ(driver.ids_asked, asked);
+  }
+}
+
+TEST_F(ClientMemory, ADefaultStreamIsAnotherOneInEachContext) {
+  Start({});
+  const CUdeviceptr a = AllocAsync(512, CU_STREAM_LEGACY);
+  EXPECT_EQ(client->FreeAsync(a, CU_STREAM_LEGACY), CUDA_SUCCESS);
+  driver.context = reinterpret_cast<CUcontext>(0xe2);
+  EXPECT_NE(AllocAsync(512, CU_STREAM_LEGACY), a) << "nothing says that the GPU is done with it";
+  driver.context = reinterpret_cast<CUcontext>(0xc0);
+  EXPECT_EQ(AllocAsync(512, CU_STREAM_LEGACY), a);
+}
+
 TEST_F(ClientMemory, AsyncFreesAreMarkedByBytesNotByBlock) {
   Start({.unit_bytes = 1 << 20, .handles = 4, .units_per_handle = 8});
+  AllocAsync(512);
+  daemon->daemon->flags = protocol::kPressure;
   for (int i = 0; i < 100; ++i) {
     const CUdeviceptr at = AllocAsync(512);
     EXPECT_EQ(client->FreeAsync(at, FakeDriver::Stream(1)), CUDA_SUCCESS);

@@ -66,7 +66,7 @@ TEST_F(ClientResume, NamesReleasesThatTheGpuHasNotPassed) {
   AllocAsync(kUnit);
   Launch("before");
   ASSERT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
-  for (int i = 0; i < 20; ++i) Launch("until it is marked");
+  for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches; ++i) Launch("until it is marked");
   CUmemoryPool pool = nullptr;
   ASSERT_EQ(driver.table().cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
   ASSERT_EQ(client->PoolTrimTo(pool, 0), CUDA_SUCCESS);

@@ -53,6 +53,7 @@ class FakeDriver {
   CUdevice device = 0;
   std::set<CUstream> capturing;
   std::map<CUstream, uint64_t> reused_ids;  // a handle that stands for a new stream
+  int ids_asked = 0;                        // of streams
   int synchronised = 0;
   CUresult synchronise_result = CUDA_SUCCESS;
   CUresult import_result = CUDA_SUCCESS;

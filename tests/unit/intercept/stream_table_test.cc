@@ -46,27 +46,49 @@ TEST_F(StreamTableTest, WhenAllAreTakenAnIdleOneChangesHands) {
 
 TEST_F(StreamTableTest, AMarkIsDueByBytesLaunchesOrTime) {
   Acquire(5);
-  EXPECT_FALSE(table_->Due(0, 0));
+  EXPECT_FALSE(table_->Due(0, 0, true));
   (*table_)[0].bytes = kMarkBytes;
-  EXPECT_TRUE(table_->Due(0, 0));
+  EXPECT_TRUE(table_->Due(0, 0, true));
   table_->Issue(0);
-  EXPECT_FALSE(table_->Due(0, 0));
+  EXPECT_FALSE(table_->Due(0, 0, true));
   table_->SetHeld(100 * kMarkPart * kMarkBytes);
   (*table_)[0].bytes = 100 * kMarkBytes - 1;
-  EXPECT_FALSE(table_->Due(0, 0)) << "a part of what is held";
+  EXPECT_FALSE(table_->Due(0, 0, true)) << "a part of what is held";
   ++(*table_)[0].bytes;
-  EXPECT_TRUE(table_->Due(0, 0));
+  EXPECT_TRUE(table_->Due(0, 0, true));
   table_->Issue(0);
   table_->SetHeld(kMarkPart);
   (*table_)[0].bytes = kMarkBytes - 1;
-  EXPECT_FALSE(table_->Due(0, 0)) << "but never less than this";
+  EXPECT_FALSE(table_->Due(0, 0, true)) << "but never less than this";
   (*table_)[0].launches = kMarkLaunches;
-  EXPECT_TRUE(table_->Due(0, 0));
+  EXPECT_TRUE(table_->Due(0, 0, true));
   table_->Issue(0);
   (*table_)[0].launch_ns = 1000;
-  EXPECT_FALSE(table_->Due(0, 0)) << "no profile, no credit";
-  EXPECT_FALSE(table_->Due(0, 8001 * 8));
-  EXPECT_TRUE(table_->Due(0, 8000));
+  EXPECT_FALSE(table_->Due(0, 0, true)) << "no profile, no credit";
+  EXPECT_FALSE(table_->Due(0, 8001 * 8, true));
+  EXPECT_TRUE(table_->Due(0, 8000, true));
+}
+
+TEST_F(StreamTableTest, MarksAreRareWhileNobodyWaitsForOne) {
+  Acquire(5);
+  table_->Uses(0);
+  (*table_)[0].launches = kCalmFactor * kMarkLaunches - 1;
+  EXPECT_FALSE(table_->Due(0, 0, false));
+  EXPECT_TRUE(table_->Due(0, 0, true)) << "at once when somebody does";
+  ++(*table_)[0].launches;
+  EXPECT_TRUE(table_->Due(0, 0, false));
+  table_->Issue(0);
+  (*table_)[0].bytes = kCalmFactor * kMarkBytes - 1;
+  EXPECT_FALSE(table_->Due(0, 0, false));
+  table_->Uses(0);
+  EXPECT_FALSE(table_->Due(0, 0, false)) << "one stream alone";
+  table_->Uses(kNoSlot);
+  EXPECT_TRUE(table_->Due(0, 0, false)) << "another one may want what this one freed";
+  for (uint32_t mark = 1; mark <= kMixedMarks; ++mark) {
+    EXPECT_TRUE(table_->Due(0, 0, false));
+    table_->Queued(0, mark);
+  }
+  EXPECT_FALSE(table_->Due(0, 0, false)) << "and has not come back";
 }
 
 }  // namespace
