@@ -68,20 +68,52 @@ Streams One(uintptr_t) { return {Stream(0), Stream(0)}; }
 Streams InTurn(uintptr_t iteration) { return {Stream(iteration % 2), Stream(iteration % 2)}; }
 Streams FreedElsewhere(uintptr_t) { return {Stream(0), Stream(1)}; }
 
+struct ThroughClient {
+  CUresult Alloc(CUdeviceptr* out, size_t bytes, CUstream stream) const {
+    return g_client.AllocAsync(out, bytes, stream);
+  }
+  CUresult Free(CUdeviceptr address, CUstream stream) const {
+    return g_client.FreeAsync(address, stream);
+  }
+  CUresult Launch(CUfunction function, CUstream stream) const {
+    return g_client.Launch(function, stream, [] { return CUDA_SUCCESS; });
+  }
+};
+
+// What is there without Sluice: calls to a driver that does nothing, too.
+struct WithoutClient {
+  CUresult Alloc(CUdeviceptr* out, size_t bytes, CUstream stream) const {
+    return alloc(out, bytes, stream);
+  }
+  CUresult Free(CUdeviceptr address, CUstream stream) const { return free(address, stream); }
+  CUresult Launch(CUfunction, CUstream) const { return CUDA_SUCCESS; }
+
+  // Volatile: a call that nobody can leave out.
+  CUresult (*volatile alloc)(CUdeviceptr*, size_t, CUstream) = [](CUdeviceptr* out, size_t,
+                                                                  CUstream) {
+    *out = 1;
+    return CUDA_SUCCESS;
+  };
+  CUresult (*volatile free)(CUdeviceptr, CUstream) = [](CUdeviceptr, CUstream) {
+    return CUDA_SUCCESS;
+  };
+};
+
 // One iteration; false when there is no memory for a block.
-bool Run(const BlockSequence& sequence, Streams streams, std::vector<CUdeviceptr>& address) {
+template <class Calls>
+bool Run(const Calls& calls, const BlockSequence& sequence, Streams streams,
+         std::vector<CUdeviceptr>& address) {
   for (const BlockStep& step : sequence.steps) {
     CUresult result = CUDA_SUCCESS;
     switch (step.kind) {
       case BlockStep::kAlloc:
-        result = g_client.AllocAsync(&address[step.number], step.bytes, streams.allocates);
+        result = calls.Alloc(&address[step.number], step.bytes, streams.allocates);
         break;
       case BlockStep::kFree:
-        result = g_client.FreeAsync(address[step.number], streams.frees);
+        result = calls.Free(address[step.number], streams.frees);
         break;
       case BlockStep::kLaunch:
-        result = g_client.Launch(FunctionOf(step.number), streams.allocates,
-                                 [] { return CUDA_SUCCESS; });
+        result = calls.Launch(FunctionOf(step.number), streams.allocates);
         break;
     }
     if (result != CUDA_SUCCESS) return false;
@@ -96,7 +128,7 @@ void Blocks(benchmark::State& state, const BlockSequence& sequence, Streams (*st
   }
   std::vector<CUdeviceptr> address(sequence.blocks);
   uintptr_t turn = 0;
-  const auto run = [&] { return Run(sequence, streams(turn++), address); };
+  const auto run = [&] { return Run(ThroughClient{}, sequence, streams(turn++), address); };
   // Afterwards what it needs is leased.
   bool ok = true;
   for (int i = 0; i < kWarmUp; ++i) ok = ok && run();
@@ -148,26 +180,50 @@ void Launches(benchmark::State& state) {
 }
 BENCHMARK(Launches)->Name("hooks/launches");
 
+// The stream that PyTorch works on unless it is told otherwise.
+const Streams kDefaultStream = {CU_STREAM_LEGACY, CU_STREAM_LEGACY};
+
+bool ReadLaunchBound(benchmark::State& state, BlockSequence* sequence) {
+  *sequence = ReadSequence(kLaunchBound.name);
+  if (sequence->launches == kLaunchBound.launches && sequence->blocks == kLaunchBound.blocks) {
+    return true;
+  }
+  state.SkipWithError("bench/data has another job than bench/report.h");
+  return false;
+}
+
 /// The launch-bound job's iteration as it was recorded: blocks and launches in their order. CPU
-/// time as above; `iteration_ns` is all that Sluice adds to it.
+/// time as above; what it takes longer than without is all that Sluice adds to it.
 void Iteration(benchmark::State& state) {
   if (const std::string& error = ConnectOnce(); !error.empty()) {
     state.SkipWithError(error.c_str());
     return;
   }
-  const BlockSequence sequence = ReadSequence(kLaunchBound.name);
-  if (sequence.launches != kLaunchBound.launches || sequence.blocks != kLaunchBound.blocks) {
-    state.SkipWithError("bench/data has another job than bench/report.h");
-    return;
-  }
+  BlockSequence sequence;
+  if (!ReadLaunchBound(state, &sequence)) return;
   std::vector<CUdeviceptr> address(sequence.blocks);
   bool ok = true;
-  for (int i = 0; i < kUntilFollowed; ++i) ok = ok && Run(sequence, One(0), address);
-  for (auto _ : state) ok = ok && Run(sequence, One(0), address);
+  const auto run = [&] { ok = ok && Run(ThroughClient{}, sequence, kDefaultStream, address); };
+  for (int i = 0; i < kUntilFollowed; ++i) run();
+  const uint64_t marks_before = NullDriverMarks();
+  for (auto _ : state) run();
+  state.counters[kMarkCounter] = benchmark::Counter(
+      static_cast<double>(NullDriverMarks() - marks_before), benchmark::Counter::kAvgIterations);
   if (!ok) state.SkipWithError("the pool is too small for the sequence");
   static_cast<void>(g_client.ContextDestroy(kNullContext));
 }
 BENCHMARK(Iteration)->Name("iteration/launch_bound");
+
+void IterationWithout(benchmark::State& state) {
+  BlockSequence sequence;
+  if (!ReadLaunchBound(state, &sequence)) return;
+  std::vector<CUdeviceptr> address(sequence.blocks);
+  const WithoutClient without;
+  bool ok = true;
+  for (auto _ : state) ok = ok && Run(without, sequence, kDefaultStream, address);
+  if (!ok) state.SkipWithError("the driver that does nothing failed");
+}
+BENCHMARK(IterationWithout)->Name("iteration/without");
 
 const int kRegistered = [] {
   for (const char* name : {"resnet50", "bert-base"}) {

@@ -17,4 +17,7 @@ inline const CUcontext kNullContext = reinterpret_cast<CUcontext>(0x10);
 /// as on a GPU that is always done. One at a time.
 const DriverTable& NullDriver(const std::array<uint8_t, 16>& gpu_uuid);
 
+/// The marks that were ever queued.
+uint64_t NullDriverMarks();
+
 }  // namespace sluice::bench

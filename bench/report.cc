@@ -61,10 +61,12 @@ Outcome Evaluate(const Comparison& comparison, const CollectingReporter& reporte
       outcome.result = *outcome.measured_ns - *outcome.baseline_ns;
       break;
     case Compare::kValueNs:
+    case Compare::kCount:
       outcome.result = *outcome.measured_ns;
       break;
     case Compare::kOverhead:
-      outcome.result = 100 * *outcome.measured_ns / kLaunchBound.iteration_ns;
+      outcome.result =
+          100 * (*outcome.measured_ns - *outcome.baseline_ns) / kLaunchBound.iteration_ns;
       break;
     case Compare::kOverheadOfLaunches:
       outcome.result =
@@ -79,6 +81,8 @@ std::string Unit(const Comparison& comparison) {
   switch (comparison.how) {
     case Compare::kRatio:
       return "x";
+    case Compare::kCount:
+      return "";
     case Compare::kOverhead:
     case Compare::kOverheadOfLaunches:
       return " %";
@@ -136,7 +140,9 @@ const std::vector<Comparison>& Comparisons() {
       {"overhead alone, launch-bound job: all its launches", Compare::kOverheadOfLaunches,
        std::string("hooks/launches:") + kLaunchCounter, "", 1.0},
       {"  its whole iteration, each block asked of the driver", Compare::kOverhead,
-       "iteration/launch_bound", "", 1.0},
+       "iteration/launch_bound", "iteration/without", 1.0},
+      {"  marks that it queues, each a call to the driver", Compare::kCount,
+       std::string("iteration/launch_bound:") + kMarkCounter, "", std::nullopt},
   };
   return comparisons;
 }

@@ -19,6 +19,8 @@ inline constexpr const char* kMedianCounter = "p50_ns";
 /// Nanoseconds of one launch, and of one block allocated and freed, through the whole client.
 inline constexpr const char* kLaunchCounter = "launch_ns";
 inline constexpr const char* kPairCounter = "pair_ns";
+/// In one iteration.
+inline constexpr const char* kMarkCounter = "marks";
 
 /// What one iteration of a launch-bound job asks of the driver, as it was recorded (bench/data),
 /// and how long it takes by the model of a GPU on which no operator is faster than 5 us.
@@ -30,9 +32,9 @@ struct LaunchBound {
 };
 inline constexpr LaunchBound kLaunchBound = {"tacotron2", 9344, 7872, 96.6e6};
 
-/// In percent of kLaunchBound's iteration: kOverhead what is measured, kOverheadOfLaunches its
-/// launches times that.
-enum class Compare { kRatio, kDifferenceNs, kValueNs, kOverhead, kOverheadOfLaunches };
+/// In percent of kLaunchBound's iteration: kOverhead what is measured beyond the baseline,
+/// kOverheadOfLaunches its launches times that. kCount: as it is, without a unit.
+enum class Compare { kRatio, kDifferenceNs, kValueNs, kCount, kOverhead, kOverheadOfLaunches };
 
 /// One line of the table: what, measured how, against which goal.
 struct Comparison {
