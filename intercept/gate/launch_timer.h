@@ -49,6 +49,10 @@ class LaunchTimer {
 
   /// The events went with their context.
   void Forget();
+  /// Nobody asks about an event until Release: their context is about to end. Who records one is in
+  /// that context, and it is for the program that nobody is then.
+  void Hold() { poll_lock_.Acquire(); }
+  void Release() { poll_lock_.Release(); }
 
  private:
   enum class State : uint8_t { kStarted, kQueued, kDropped };

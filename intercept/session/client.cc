@@ -154,8 +154,8 @@ CUresult Client::OpenSession(CUdevice device) {
   }
   {
     const LockGuard guard(contexts_lock_);
-    context_ = HomeOf(CurrentContext());
-    context_gone_ = false;
+    context_.store(HomeOf(CurrentContext()));
+    context_gone_.store(false);
   }
   many_contexts_ = greens_.load(std::memory_order_relaxed) > 0;
   default_pool_ = nullptr;

@@ -32,9 +32,11 @@ struct KnownStream;
 ///   settle_lock_   what is charged for driver pools follows what the driver reports of them
 ///   pools_lock_    no pool is destroyed while it is asked for its figures
 ///   request_lock_  one request to the daemon at a time; the only one held while waiting for it
-///   contexts_lock_ no context ends while all are waited for; held while the GPU is waited for
+///   contexts_lock_ no context ends while all are waited for, or another one ends; held while the
+///                  GPU is waited for
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
-///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order
+///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order.
+///                  All of them while the session moves to another context
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
 ///   outside_lock_  what the program holds outside the arena; like the state lock, inside it: no
 ///                  driver call, either
@@ -209,28 +211,6 @@ class Client {
     }
     return result;
   }
-  template <class Issue>
-  CUresult EndOwnContext(Issue issue) {
-    CUresult result = CUDA_SUCCESS;
-    {
-      const LockGuard guard(contexts_lock_);
-      const uint64_t ending = BeginContextEnd(context_);
-      result = issue();
-      context_gone_ = result == CUDA_SUCCESS;
-      FinishContextEnd(ending, true, context_gone_);
-    }
-    if (result == CUDA_SUCCESS) EndSession();
-    return result;
-  }
-  template <class Issue>
-  CUresult EndOtherContext(CUcontext context, Issue issue) {
-    if (context == nullptr) return issue();
-    const LockGuard guard(contexts_lock_);
-    const uint64_t ending = BeginContextEnd(context);
-    const CUresult result = FreeOutside(Thing::kContext, context, issue);
-    FinishContextEnd(ending, true, result == CUDA_SUCCESS);
-    return result;
-  }
   CUresult PrimaryContextRetain(CUcontext* out, CUdevice device);
   CUresult ContextDestroy(CUcontext context);
   CUresult PrimaryContextReset(CUdevice device);
@@ -402,7 +382,8 @@ class Client {
   uint64_t BeginContextEnd(CUcontext context, bool certain = true);
   void NameContext(uint64_t from, uint64_t to);
   void FreeOwned(uint64_t context);
-  void NameStreams(uint64_t from, uint64_t to, bool active);
+  void NameStreams(uint64_t from, uint64_t to, bool active, bool await_marks = true);
+  uint64_t NextContext(uint64_t last);
   void FinishContextEnd(uint64_t ending, bool certain, bool ended);
   void LivingOutside(uint64_t* bytes);
   CUresult SettleAccount(bool may_grow);
@@ -420,6 +401,16 @@ class Client {
   void KeepTiles(const CUarrayMapInfo* parts, unsigned count);
   void NameTiles(uint64_t from, uint64_t to);
   void DropTiles(uint64_t array, uint64_t context);
+
+  // client_contexts.cc
+  template <class Issue>
+  CUresult EndContext(CUcontext context, CUdevice shared, const Holding* green, Issue issue);
+  bool PrimaryContextActive(CUdevice device) const;
+  CUcontext Survivor(CUcontext ending);
+  bool HoldMarks(uint64_t alive, uint64_t ending);
+  void ReleaseMarks();
+  bool MoveSession(CUcontext next);
+  uint32_t LosePacing(uint64_t ending);
 
   // client_leased.cc
   bool Leasable(const CUmemAllocationProp& prop, size_t bytes) const;
@@ -441,9 +432,6 @@ class Client {
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
   CUcontext ContextOf(CUstream stream) const;
-  bool PrimaryContextActive(CUdevice device) const;
-  bool InPrimaryContext(CUdevice device) const;
-  CUcontext OtherPrimaryContext(CUdevice device) const;
   bool Mark(uint32_t slot, bool required);
   bool Drain();
   bool WaitForMarks(const uint64_t* targets, uint32_t slots);
@@ -457,7 +445,8 @@ class Client {
   CUcontext PrimaryContextOf(CUdevice device) const;
   CUcontext HomeOf(CUcontext context);
   uint64_t HomeLocked(uint64_t context);
-  CUresult EndGreen(const Holding& green);
+  uint64_t BeginGreenEnd(const Holding& green);
+  void FinishGreenEnd(uint64_t ending, bool ended);
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 
   // client_launch.cc
@@ -472,6 +461,7 @@ class Client {
     return result;
   }
   bool BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket);
+  bool InSessionContext(uint32_t slot);
   void AfterLaunch(const Ticket& ticket, bool issued);
   void NoteCopy(size_t bytes, CUstream stream);
   void RefreshProfile();
@@ -509,8 +499,8 @@ class Client {
 
   Session session_;
   JobReport report_;
-  CUcontext context_ = nullptr;  // in which the session was opened
-  bool context_gone_ = false;    // under contexts_lock_: its session is about to end
+  std::atomic<CUcontext> context_{nullptr};  // the session's; changed under contexts_lock_
+  std::atomic<bool> context_gone_{false};    // the same: its session is about to end
   std::atomic<bool> many_contexts_{false};
   std::atomic<uint32_t> greens_{0};  // green contexts that are there
   CUmemoryPool default_pool_ = nullptr;

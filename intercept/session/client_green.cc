@@ -64,10 +64,9 @@ CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice d
 
 // As a context's end, but nothing says that this one waits for what the streams were given: what
 // was freed on them is covered by marks from before it, or by a synchronisation of the primary
-// context. With contexts_lock_.
-CUresult Client::EndGreen(const Holding& green) {
-  const auto handle = reinterpret_cast<CUgreenCtx>(green.key);
-  if (green.link == 0) return driver_->cuGreenCtxDestroy(handle);
+// context. With contexts_lock_. 0: its streams are the primary context's to the driver.
+uint64_t Client::BeginGreenEnd(const Holding& green) {
+  if (green.link == 0) return 0;
   bool due[protocol::kStreamSlots] = {};
   if (has_session()) {
     const LockGuard guard(state_lock_);
@@ -80,19 +79,20 @@ CUresult Client::EndGreen(const Holding& green) {
   for (uint32_t slot = 0; slot < protocol::kStreamSlots; ++slot) {
     if (due[slot]) static_cast<void>(Mark(slot, true));
   }
-  const uint64_t ending = BeginContextEnd(reinterpret_cast<CUcontext>(green.link));
-  const CUresult result = driver_->cuGreenCtxDestroy(handle);
-  if (result != CUDA_SUCCESS) {
-    NameStreams(ending, green.link, true);
-    NameContext(ending, green.link);
-    return result;
+  return BeginContextEnd(reinterpret_cast<CUcontext>(green.link));
+}
+
+void Client::FinishGreenEnd(uint64_t ending, bool ended) {
+  if (!ended) {
+    const uint64_t alive = ending & ~kEnding;
+    NameStreams(ending, alive, true);
+    return NameContext(ending, alive);
   }
   captures_.ContextGone(ending);
   const LockGuard guard(state_lock_);
   for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
     if (KeyOf(streams_[slot].context) == ending) streams_[slot].context = nullptr;
   }
-  return result;
 }
 
 CUresult Client::GreenDestroy(CUgreenCtx green) {

@@ -62,9 +62,15 @@ bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
       const LockGuard guard(state_lock_);
       Record(protocol::OpKind::kLaunchTime, timed_slot, launch, gpu_ns);
     });
-    ticket->timed = gate_->timer.Begin(*driver_, stream);
+    // Events are the session's context's, where they are recorded.
+    if (InSessionContext(slot)) ticket->timed = gate_->timer.Begin(*driver_, stream);
   }
   return true;
+}
+
+bool Client::InSessionContext(uint32_t slot) {
+  const LockGuard guard(state_lock_);
+  return HomeOf(streams_[slot].context) == context_.load(std::memory_order_relaxed);
 }
 
 // Whether the trough is before the next launch of this stream, and nobody has gone through it yet.

@@ -202,7 +202,7 @@ void Client::KeepCounted(Thing thing, uint64_t key, uint64_t bytes, Family famil
 // what outlives a context. Without room for it the job gets no session. request_lock_ is held.
 CUresult Client::DeclareOutside() {
   Holding own{};
-  static_cast<void>(Forget(Thing::kContext, KeyOf(context_), &own));
+  static_cast<void>(Forget(Thing::kContext, KeyOf(context_.load()), &own));
   uint64_t contexts = 0;
   {
     const LockGuard guard(outside_lock_);
@@ -279,7 +279,8 @@ uint64_t Client::BeginContextEnd(CUcontext context, bool certain) {
   return ending;
 }
 
-void Client::NameStreams(uint64_t from, uint64_t to, bool active) {
+// `await_marks`: false, the caller holds the locks over them.
+void Client::NameStreams(uint64_t from, uint64_t to, bool active, bool await_marks) {
   bool named[protocol::kStreamSlots] = {};
   {
     const LockGuard guard(state_lock_);
@@ -287,7 +288,7 @@ void Client::NameStreams(uint64_t from, uint64_t to, bool active) {
                          [&](uint32_t slot) { named[slot] = true; });
     stream_generation_.fetch_add(1, std::memory_order_release);
   }
-  for (uint32_t slot = 0; slot < protocol::kStreamSlots && !active; ++slot) {
+  for (uint32_t slot = 0; slot < protocol::kStreamSlots && !active && await_marks; ++slot) {
     if (named[slot]) const LockGuard marking(mark_locks_[slot]);  // one under way is waited for
   }
 }
@@ -399,6 +400,19 @@ void Client::SendUnsentAlone(uint32_t family) {
 
 uint64_t Client::OutsideInLimit() const {
   return session_.limit_given() ? outside_bytes_.load(std::memory_order_relaxed) : 0;
+}
+
+// The context beside the session's whose key is the least above `last`; 0: there is none.
+uint64_t Client::NextContext(uint64_t last) {
+  uint64_t next = 0;
+  const LockGuard guard(outside_lock_);
+  holdings_.ForEach([&](const Holding& holding) {
+    if (holding.thing == Thing::kContext && holding.key > last &&
+        (next == 0 || holding.key < next)) {
+      next = holding.key;
+    }
+  });
+  return next;
 }
 
 // Contexts. The first one is there before there is a session, and is the daemon's to charge.

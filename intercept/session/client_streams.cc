@@ -59,7 +59,7 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
   const LockGuard guard(state_lock_);
   *slot = streams_.Find(id);
   if (*slot == kNoSlot) {
-    if (context != context_ && context != nullptr) KeepContext(context, false);
+    if (context != context_.load() && context != nullptr) KeepContext(context, false);
     const uint32_t pinned =
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
     *slot =
@@ -118,7 +118,8 @@ bool Client::Mark(uint32_t slot, bool required) {
   {
     const LockGuard guard(state_lock_);
     const StreamSlot& entry = streams_[slot];
-    possible = entry.active && (entry.thread == 0 || entry.thread == ThreadId());
+    // Without the session's context, the page of marks is no driver's any more.
+    possible = entry.active && (entry.thread == 0 || entry.thread == ThreadId()) && !context_gone_;
     handle = entry.handle;
     context = entry.context;
     // The usual case has nothing to ask the driver.
@@ -248,21 +249,11 @@ bool Client::SynchroniseContexts(bool own) {
   if (captures_.load() > 0) return false;
   const RelaxedCapture relaxed(*driver_);
   // Between its end and the session's nobody uses its handle.
-  if (own && (context_gone_ || !SynchroniseContext(context_))) return false;
-  for (uint64_t last = 0;;) {
-    uint64_t next = ~uint64_t{0};
-    {
-      const LockGuard guard(outside_lock_);
-      holdings_.ForEach([&](const Holding& holding) {
-        if (holding.thing == Thing::kContext && holding.key > last && holding.key < next) {
-          next = holding.key;
-        }
-      });
-    }
-    if (next == ~uint64_t{0}) return true;
-    last = next;
+  if (own && (context_gone_.load() || !SynchroniseContext(context_.load()))) return false;
+  for (uint64_t next = NextContext(0); next != 0; next = NextContext(next)) {
     if (!SynchroniseContext(reinterpret_cast<CUcontext>(next))) return false;
   }
+  return true;
 }
 
 // A capture is about to begin: a mark that was about to be queued when there was none is not to be
@@ -328,81 +319,6 @@ CUresult Client::ContextSynchronize(CUcontext which) {
     CollectContext(context, free_seq);
   }
   SettleDriverMemory();
-  return result;
-}
-
-CUresult Client::ContextDestroy(CUcontext context) {
-  const auto issue = [=, this] { return driver_->cuCtxDestroy_v2(context); };
-  if (!has_session() || context != context_) return EndOtherContext(context, issue);
-  return EndOwnContext(issue);
-}
-
-CUresult Client::PrimaryContextRetain(CUcontext* out, CUdevice device) {
-  const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxRetain(out, device); };
-  // A further reference to one that is there costs nothing.
-  return PrimaryContextActive(device) ? issue() : ContextCreate(out, issue);
-}
-
-// The primary context, if it is active and not the session's: what a release may end.
-CUcontext Client::OtherPrimaryContext(CUdevice device) const {
-  CUcontext primary = nullptr;
-  if (!PrimaryContextActive(device) ||
-      driver_->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) {
-    return nullptr;
-  }
-  static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
-  return has_session() && primary == context_ ? nullptr : primary;
-}
-
-bool Client::PrimaryContextActive(CUdevice device) const {
-  unsigned flags = 0;
-  int active = 0;
-  return driver_->cuDevicePrimaryCtxGetState != nullptr &&
-         driver_->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
-         active != 0;
-}
-
-// Whether the session lives in the primary context of this device.
-bool Client::InPrimaryContext(CUdevice device) const {
-  CUcontext primary = nullptr;
-  // Retaining an inactive primary context would create it.
-  if (!has_session() || device != session_.device() || !PrimaryContextActive(device) ||
-      driver_->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) {
-    return false;
-  }
-  static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
-  return primary == context_;
-}
-
-CUresult Client::PrimaryContextReset(CUdevice device) {
-  const bool ours = InPrimaryContext(device);
-  const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxReset_v2(device); };
-  return ours ? EndOwnContext(issue) : EndOtherContext(OtherPrimaryContext(device), issue);
-}
-
-// `green`: one of that device, which holds a reference and gives it back with its own end.
-CUresult Client::ReleasePrimary(CUdevice device, const Holding* green) {
-  const bool ours = InPrimaryContext(device);
-  const CUcontext other = OtherPrimaryContext(device);
-  const CUcontext primary = ours ? context_ : other;
-  const auto issue = [&, this] {
-    return green == nullptr ? driver_->cuDevicePrimaryCtxRelease_v2(device) : EndGreen(*green);
-  };
-  if (primary == nullptr) return issue();
-  bool ended = false;
-  CUresult result = CUDA_SUCCESS;
-  {
-    const LockGuard guard(contexts_lock_);
-    const uint64_t ending = BeginContextEnd(primary, false);
-    result = issue();
-    // Others may have retained it, too.
-    ended = result == CUDA_SUCCESS && !PrimaryContextActive(device);
-    if (ours) context_gone_ = ended;
-    Holding gone{};
-    if (ended && !ours && Forget(Thing::kContext, KeyOf(other), &gone)) GiveUp(gone);
-    FinishContextEnd(ending, false, ended);
-  }
-  if (ended && ours) EndSession();
   return result;
 }
 

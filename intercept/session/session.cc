@@ -199,9 +199,10 @@ const char* Session::MapPool(const DriverTable& driver) {
 
 const char* Session::RegisterMarks(const DriverTable& driver) {
   const size_t bytes = WholePages(sizeof(protocol::MarkPage));
-  if (driver.cuMemHostRegister_v2(marks_, bytes,
-                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
-      CUDA_SUCCESS) {
+  const CUresult result = driver.cuMemHostRegister_v2(
+      marks_, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  // A driver whose registrations outlive their context has it still.
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {
     return "the driver does not register the page of stream marks";
   }
   marks_registered_ = true;
@@ -213,10 +214,15 @@ const char* Session::RegisterMarks(const DriverTable& driver) {
       mapped != 0) {
     mark_address_ = mapped;
   }
-  // Open until here: a driver may look for the file behind the memory.
-  CloseFd(mark_fd_);
-  mark_fd_ = 0;
   return nullptr;
+}
+
+// Their file is still open: a driver may look for it.
+bool Session::RegisterMarksAnew(const DriverTable& driver) {
+  const ErrnoKeeper keeper;
+  marks_registered_ = false;
+  const RelaxedCapture relaxed(driver);
+  return RegisterMarks(driver) == nullptr;
 }
 
 uint64_t Session::LimitBytes() const {

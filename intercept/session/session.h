@@ -36,6 +36,9 @@ class Session {
   /// units are released, and no work is left that could touch them. `left`: what stays charged, by
   /// family.
   bool Close(const DriverTable& driver, bool clean, const uint64_t* left);
+  /// The context in which the marks were registered is gone; another one is current, which has all
+  /// the rest of the session, too. False: no mark can be queued any more.
+  bool RegisterMarksAnew(const DriverTable& driver);
   /// The pool is not mapped any more; its addresses are reserved until Close.
   void UnmapArena(const DriverTable& driver) { arena_.UnmapHandles(driver); }
   /// In a forked child: the parent's conversation is none of ours. The liveness pipe stays open, as

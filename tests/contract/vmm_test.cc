@@ -112,6 +112,23 @@ TEST_F(Vmm, EveryContextSeesTheMappings) {
   ASSERT_CU(cuMemRelease(h));
 }
 
+TEST_F(Vmm, AMappingOutlivesTheContextThatMadeIt) {
+  CUcontext other = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
+  const CUmemGenericAllocationHandle h = Create(unit_);
+  ASSERT_CU(cuMemMap(range_, unit_, 0, h, 0));
+  ASSERT_CU(Allow(range_, unit_));
+  ASSERT_CU(cuMemRelease(h));
+  ASSERT_CU(cuMemsetD32_v2(range_, 78, 1));
+  ASSERT_CU(cuCtxSynchronize());
+  ASSERT_CU(cuCtxDestroy_v2(other));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  EXPECT_EQ(Read32(range_), 78u);
+  ASSERT_CU(Fill(range_, 79, 1));
+  EXPECT_EQ(Read32(range_), 79u);
+  ASSERT_CU(cuMemUnmap(range_, unit_));
+}
+
 TEST_F(Vmm, RetainFindsTheHandleOfAMapping) {
   const CUmemGenericAllocationHandle h = Create(unit_);
   ASSERT_CU(cuMemMap(range_, unit_, 0, h, 0));

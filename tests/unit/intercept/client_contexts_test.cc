@@ -259,5 +259,136 @@ TEST_F(ClientContexts, MarksThatAreDroppedWithTheirContextAreReached) {
   EXPECT_EQ(reached, 1u);
 }
 
+/// The session's own context ends, and another one on the same GPU lives on.
+class SessionMoves : public ClientContexts {
+ protected:
+  void SetUp() override {
+    ClientContexts::SetUp();
+    first_ = driver.context;
+    kept_ = AllocAsync(512, own_);
+    ASSERT_EQ(client->Alloc(&gone_, 3 * kUnit), CUDA_SUCCESS);
+    MakeSecond();
+    driver.context = second_;
+    ASSERT_EQ(client->Alloc(&own_to_second_, 2 * kUnit), CUDA_SUCCESS);
+    driver.unrelaxed_call = driver.unregistered_mark = false;
+  }
+  void TearDown() override {
+    EXPECT_FALSE(driver.unrelaxed_call) << "a call that breaks captures";
+    EXPECT_FALSE(driver.unregistered_mark) << "a GPU would have faulted";
+    ClientContexts::TearDown();
+  }
+  void ExpectMoved() {
+    EXPECT_TRUE(client->has_session());
+    EXPECT_EQ(driver.registered_in, second_);
+    EXPECT_EQ(daemon->WaitCharged(protocol::Family::kContext, 0), 0u) << "it is the session's own";
+    EXPECT_EQ(daemon->client->live_bytes.load(), 2 * kUnit + 512);
+    EXPECT_EQ(client->Free(gone_), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(client->FreeAsync(kept_, other_), CUDA_SUCCESS) << "belonged to no context";
+    EXPECT_EQ(client->Free(own_to_second_), CUDA_SUCCESS);
+    const int before = driver.marks;
+    for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("kernel", other_);
+    EXPECT_GT(driver.marks, before);
+    driver.RunAll();
+    driver.immediate = true;
+    EXPECT_NE(AllocPool(), 0u) << "what was the ended one's is free";
+    EXPECT_EQ(daemon->Count(FrameType::kBye), 0u);
+    EXPECT_EQ(daemon->Count(FrameType::kHello), 1u);
+  }
+
+  CUcontext first_ = nullptr;
+  CUdeviceptr kept_ = 0;
+  CUdeviceptr gone_ = 0;
+  CUdeviceptr own_to_second_ = 0;
+};
+
+TEST_F(SessionMoves, WhatBelongsToOthersStays) {
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  ExpectMoved();
+  // That one's end is the session's.
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_FALSE(client->has_session());
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_EQ(daemon->held_units(), 0u);
+}
+
+// A mark that the GPU has not written when its page is nobody's would be a fault.
+TEST_F(SessionMoves, BehindTheMarksOfTheOthers) {
+  for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("kernel", other_);
+  ASSERT_GT(driver.Pending(other_), 0u);
+  std::thread gpu([this] {
+    for (int i = 0; i < 10'000 && driver.registered_in == first_; ++i) std::this_thread::yield();
+    driver.Run(other_);
+  });
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  gpu.join();
+  ExpectMoved();
+}
+
+// While it moves others free, and launch what would be marked: that waits for nothing, and no mark
+// is queued.
+TEST_F(SessionMoves, OthersGoOnMeanwhile) {
+  const CUdeviceptr more = AllocAsync(512, other_);
+  driver.on_destroyed = [&] {
+    std::thread([&] {
+      EXPECT_EQ(client->FreeAsync(more, other_), CUDA_SUCCESS);
+      for (uint32_t i = 0; i < 2 * kMarkLaunches; ++i) Launch("kernel", other_);
+    }).join();
+  };
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  ExpectMoved();
+}
+
+TEST_F(SessionMoves, NotWhenTheDriverRefusesTheEnd) {
+  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_ERROR_INVALID_CONTEXT);
+  driver.destroy_result = CUDA_SUCCESS;
+  EXPECT_EQ(driver.registered_in, first_);
+  EXPECT_EQ(daemon->WaitCharged(protocol::Family::kContext, 1), 1u);
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  ExpectMoved();
+}
+
+TEST_F(SessionMoves, NotToAnotherGpu) {
+  driver.device_of[second_] = 1;
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_FALSE(client->has_session());
+  driver.device_of.clear();
+}
+
+// The first of two threads that end both: the second one's is the session's end then.
+TEST_F(SessionMoves, ToOneThatEndsNext) {
+  std::thread other;
+  driver.on_destroyed = [&] {
+    other = std::thread([&] { EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS); });
+  };
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  other.join();
+  daemon->Wait(FrameType::kBye, 1);
+  EXPECT_FALSE(client->has_session());
+  EXPECT_EQ(daemon->held_units(), 0u);
+}
+
+// The primary context ends with its last reference.
+TEST_F(ClientContexts, TheSessionStaysInAPrimaryContextThatOthersHave) {
+  CUcontext primary = nullptr;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(client->PrimaryContextRetain(&primary, 0), CUDA_SUCCESS);
+  const CUcontext before = std::exchange(driver.context, primary);
+  driver.immediate = true;
+  CUdeviceptr at = 0;
+  ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
+  MakeSecond();
+  EXPECT_EQ(client->PrimaryContextRelease(0), CUDA_SUCCESS);
+  EXPECT_EQ(driver.registered_in, primary);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 512u);
+  driver.context = second_;
+  EXPECT_EQ(client->PrimaryContextRelease(0), CUDA_SUCCESS);
+  EXPECT_EQ(driver.registered_in, second_);
+  EXPECT_EQ(daemon->client->live_bytes.load(), 0u);
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_FALSE(client->has_session());
+  driver.context = before;
+}
+
 }  // namespace
 }  // namespace sluice::test

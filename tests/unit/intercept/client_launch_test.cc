@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/intercept/client_fixture.h"
 
@@ -363,6 +364,23 @@ TEST_F(ClientLaunch, AFullRingDropsAndCounts) {
   driver.immediate = true;
   for (uint32_t i = 0; i < protocol::kRingRecords + 10; ++i) Launch("k");
   EXPECT_EQ(daemon->client->lost.load(), 11u);
+}
+
+// The session goes on in another context, and the launches that paced it do not come any more.
+TEST_F(ClientLaunch, AProfileEndsWithTheContextOfItsStream) {
+  AllocAsync(1);
+  auto* second = reinterpret_cast<CUcontext>(0xe2);
+  ASSERT_EQ(client->ContextCreate(&second, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  Publish(TroughPlace::kBeforeFirst, 1);
+  Iteration();
+  Iteration();
+  EXPECT_EQ(daemon->Count(FrameType::kMismatch), 0u);
+  const CUcontext first = std::exchange(driver.context, second);
+  EXPECT_EQ(client->ContextDestroy(first), CUDA_SUCCESS);
+  EXPECT_TRUE(client->has_session());
+  const auto frames = daemon->Wait(FrameType::kMismatch, 1);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(reinterpret_cast<const protocol::Mismatch*>(frames[0].data())->profile, profile_);
 }
 
 }  // namespace

@@ -221,8 +221,22 @@ TEST_F(TwoContexts, AFurtherOneEndsWithWhatItHas) {
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 0), 0u);
 }
 
+// The session moves: the second one is its own now, which the daemon charges by itself.
 TEST_F(TwoContexts, TheSessionsEndsAndTheOtherKeepsWhatItHas) {
   EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kContext, 0), 0u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u);
+  AllocAsync(512);
+  EXPECT_EQ(daemon->Count(FrameType::kBye), 0u);
+  EXPECT_EQ(daemon->Count(FrameType::kHello), 1u);
+  EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 4000), 4000u);
+  EXPECT_EQ(Physical(8192), 8192u);
+}
+
+TEST_F(TwoContexts, TheSessionEndsAndTheOtherKeepsWhatItHas) {
+  driver.register_result = CUDA_ERROR_UNKNOWN;  // it cannot move
+  EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);
+  driver.register_result = CUDA_SUCCESS;
   daemon->Wait(FrameType::kBye, 1);
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u) << "it lives on";
   const size_t charges = daemon->Count(FrameType::kCharge);

@@ -287,7 +287,8 @@ TEST_F(ClientSession, AContextThatGoesGivesEverythingBack) {
   EXPECT_TRUE(daemon->LivenessHungUp());
 }
 
-// Another context may be at work on what the session has. What cannot be known to be idle stays
+// Another context may be at work on what the session has, which cannot go there: that one is on
+// another GPU. What cannot be known to be idle stays
 // with the process.
 TEST_F(ClientSession, AContextThatGoesWaitsForTheOthers) {
   auto* second = reinterpret_cast<CUcontext>(0xe2);
@@ -295,6 +296,7 @@ TEST_F(ClientSession, AContextThatGoesWaitsForTheOthers) {
     Start({});
     AllocAsync(3 * kUnit);
     ASSERT_EQ(client->ContextCreate(&second, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+    driver.device_of[second] = 1;
     driver.synchronised = 0;
     driver.synchronise_result = idle ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
     EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);

@@ -47,7 +47,8 @@ FakeDriver::FakeDriver() {
   g_fake = this;
   table_.cuCtxGetDevice = [](CUdevice* out) {
     const std::lock_guard lock(Get().mutex);
-    *out = Get().device;
+    const auto known = Get().device_of.find(Get().context);
+    *out = known != Get().device_of.end() ? known->second : Get().device;
     return Get().context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
   };
   table_.cuCtxGetCurrent = [](CUcontext* out) {
@@ -116,12 +117,20 @@ FakeDriver::FakeDriver() {
   table_.cuDevicePrimaryCtxRetain = [](CUcontext* out, CUdevice dev) {
     if (Get().create_result != CUDA_SUCCESS) return Get().create_result;
     Get().primary_active[dev] = true;
+    ++Get().primary_references;
     *out = Primary();
     return CUDA_SUCCESS;
   };
-  table_.cuDevicePrimaryCtxRelease_v2 = [](CUdevice) { return CUDA_SUCCESS; };
+  table_.cuDevicePrimaryCtxRelease_v2 = [](CUdevice dev) {
+    const std::lock_guard lock(Get().mutex);
+    if (--Get().primary_references > 0) return CUDA_SUCCESS;
+    Get().primary_active[dev] = false;
+    if (Get().registered_in == Primary()) Get().registered_in = nullptr;
+    return CUDA_SUCCESS;
+  };
   table_.cuGreenCtxCreate = [](CUgreenCtx* out, CUdevResourceDesc, CUdevice dev, unsigned) {
     Get().primary_active[dev] = true;
+    ++Get().primary_references;
     *out = reinterpret_cast<CUgreenCtx>(0x6e);
     return CUDA_SUCCESS;
   };
@@ -139,8 +148,17 @@ FakeDriver::FakeDriver() {
   table_.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
     return CUDA_SUCCESS;
   };
-  table_.cuMemHostRegister_v2 = [](void*, size_t, unsigned) { return Get().register_result; };
-  table_.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+  table_.cuMemHostRegister_v2 = [](void*, size_t, unsigned) {
+    const std::lock_guard lock(Get().mutex);
+    if (t_relaxed == 0) Get().unrelaxed_call = true;
+    if (Get().register_result == CUDA_SUCCESS) Get().registered_in = Get().context;
+    return Get().register_result;
+  };
+  table_.cuMemHostUnregister = [](void*) {
+    const std::lock_guard lock(Get().mutex);
+    Get().registered_in = nullptr;
+    return CUDA_SUCCESS;
+  };
   table_.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
     t_relaxed += *mode == CU_STREAM_CAPTURE_MODE_RELAXED ? 1 : -1;
     *mode = *mode == CU_STREAM_CAPTURE_MODE_RELAXED ? CU_STREAM_CAPTURE_MODE_GLOBAL
@@ -178,6 +196,7 @@ FakeDriver::FakeDriver() {
     {
       const std::lock_guard lock(Get().mutex);
       if (Get().capturing.count(stream) != 0) return CUDA_ERROR_ILLEGAL_STATE;
+      if (Get().registered_in == nullptr) Get().unregistered_mark = true;
       ++Get().marks;
     }
     Submit(stream, [at, value] {
@@ -215,8 +234,17 @@ FakeDriver::FakeDriver() {
     Get().pushed.pop_back();
     return CUDA_SUCCESS;
   };
-  table_.cuCtxDestroy_v2 = [](CUcontext) {
-    if (!Get().destroy_drops) Get().RunAll();
+  table_.cuCtxDestroy_v2 = [](CUcontext gone) {
+    if (!Get().destroy_drops) Get().RunOf(gone);
+    {
+      const std::lock_guard lock(Get().mutex);
+      if (Get().destroy_result == CUDA_SUCCESS && Get().registered_in == gone) {
+        Get().registered_in = nullptr;
+        for (const auto& [stream, queue] : Get().queues) {
+          if (!queue.operations.empty()) Get().unregistered_mark = true;
+        }
+      }
+    }
     if (Get().on_destroyed) std::exchange(Get().on_destroyed, nullptr)();
     return Get().destroy_result;
   };
@@ -303,11 +331,13 @@ void FakeDriver::Run(CUstream stream, size_t operations) {
   }
 }
 
-void FakeDriver::RunContext() {
+void FakeDriver::RunContext() { RunOf(context); }
+
+void FakeDriver::RunOf(CUcontext whose) {
   const std::lock_guard lock(mutex);
   for (auto& [stream, queue] : queues) {
     const CUcontext of = ContextOf(stream);
-    if (of != context && (of != GreenView() || context != Primary())) continue;
+    if (of != whose && (of != GreenView() || whose != Primary())) continue;
     for (auto& operation : queue.operations) operation();
     queue.operations.clear();
   }

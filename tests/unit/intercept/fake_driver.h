@@ -36,6 +36,7 @@ class FakeDriver {
   void RunAll();
   /// Everything on the streams of the current context.
   void RunContext();
+  void RunOf(CUcontext whose);
   size_t Pending(CUstream stream);
 
   /// What the application would have queued: something the marks have to wait behind.
@@ -51,6 +52,9 @@ class FakeDriver {
   }
   std::vector<CUcontext> pushed;  // below the current one
   CUdevice device = 0;
+  std::map<CUcontext, CUdevice> device_of;  // of contexts on another one
+  CUcontext registered_in = nullptr;        // where the page of marks is registered
+  bool unregistered_mark = false;           // a mark was queued, or left, for a page that is not
   std::set<CUstream> capturing;
   std::map<CUstream, uint64_t> reused_ids;  // a handle that stands for a new stream
   int ids_asked = 0;                        // of streams
@@ -74,6 +78,7 @@ class FakeDriver {
   uint64_t next_handle = 0x500;           // of physical memory and managed pointers
   CUresult create_result = CUDA_SUCCESS;  // of everything outside the arena
   std::map<CUdevice, bool> primary_active;
+  int primary_references = 0;
   static CUcontext Primary() { return reinterpret_cast<CUcontext>(0xd0); }
   /// Of the green context that there may be; the primary one is waited for with it.
   static CUcontext GreenView() { return reinterpret_cast<CUcontext>(0xee); }

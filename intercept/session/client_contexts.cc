@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/session/client.h"
+
+namespace sluice {
+
+// The ends of contexts. What belongs to one ends with it; the session lives in one of them, and
+// moves to another one on the same GPU when its own ends. Of the session only the registration of
+// the marks belongs to a context: the pool is mapped for the GPU, in every context.
+//
+// Who holds the bytes: the pool's blocks stay whose they are, but for those that cuMemAlloc gave in
+// the context that ends. What proves that nothing writes a mark any more while their page is
+// registered anew: all that were queued in other contexts are reached, and none is queued until it
+// is done. Who waits: the thread that ends the context, for that, as it waits for the context; and
+// whoever waits for all of the GPU's work meanwhile. Frees do not.
+
+// `shared`: the device of a primary context of which others may have a reference, so that it may
+// live on; -1: success is its end. `green`: the reference is that of a green context, which ends.
+template <class Issue>
+CUresult Client::EndContext(CUcontext context, CUdevice shared, const Holding* green, Issue issue) {
+  if (context == nullptr) return issue();
+  CUresult result = CUDA_SUCCESS;
+  bool session_over = false;
+  uint32_t unpaced = 0;
+  {
+    const LockGuard guard(contexts_lock_);
+    const bool own = has_session() && context == context_.load();
+    const bool certain = shared < 0;
+    const uint64_t ending = BeginContextEnd(context, certain);
+    Holding gone{};
+    // Before the driver may give the handle to somebody else.
+    bool known = certain && !own && Forget(Thing::kContext, KeyOf(context), &gone);
+    const uint64_t part = green != nullptr ? BeginGreenEnd(*green) : 0;
+    const CUcontext next = own ? Survivor(context) : nullptr;
+    const bool held = next != nullptr && HoldMarks(KeyOf(context), ending);
+    result = issue();
+    const bool ended = result == CUDA_SUCCESS && (certain || !PrimaryContextActive(shared));
+    if (ended && !certain) NameStreams(KeyOf(context), ending, false, !held);
+    const bool moved = ended && held && MoveSession(next);
+    session_over = ended && own && !moved;
+    if (own) context_gone_ = session_over;
+    if (held) ReleaseMarks();
+    if (ended && !certain && !own) known = Forget(Thing::kContext, KeyOf(context), &gone);
+    if (known) ended ? GiveUp(gone) : Keep(gone);
+    if (ended) unpaced = LosePacing(ending);
+    if (part != 0 && result == CUDA_SUCCESS && unpaced == 0) unpaced = LosePacing(part);
+    if (part != 0) FinishGreenEnd(part, result == CUDA_SUCCESS);
+    FinishContextEnd(ending, certain, ended);
+  }
+  if (session_over) {
+    EndSession();
+  } else if (unpaced != 0) {
+    SendMismatch(unpaced);
+  }
+  return result;
+}
+
+CUresult Client::ContextDestroy(CUcontext context) {
+  return EndContext(context, -1, nullptr, [=, this] { return driver_->cuCtxDestroy_v2(context); });
+}
+
+CUresult Client::PrimaryContextRetain(CUcontext* out, CUdevice device) {
+  const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxRetain(out, device); };
+  // A further reference to one that is there costs nothing.
+  return PrimaryContextActive(device) ? issue() : ContextCreate(out, issue);
+}
+
+CUresult Client::PrimaryContextReset(CUdevice device) {
+  return EndContext(PrimaryContextOf(device), -1, nullptr,
+                    [=, this] { return driver_->cuDevicePrimaryCtxReset_v2(device); });
+}
+
+// `green`: one of that device, which holds a reference and gives it back with its own end.
+CUresult Client::ReleasePrimary(CUdevice device, const Holding* green) {
+  return EndContext(PrimaryContextOf(device), device, green, [=, this] {
+    return green == nullptr ? driver_->cuDevicePrimaryCtxRelease_v2(device)
+                            : driver_->cuGreenCtxDestroy(reinterpret_cast<CUgreenCtx>(green->key));
+  });
+}
+
+bool Client::PrimaryContextActive(CUdevice device) const {
+  unsigned flags = 0;
+  int active = 0;
+  return driver_->cuDevicePrimaryCtxGetState != nullptr &&
+         driver_->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+         active != 0;
+}
+
+// Another context that is known, on the session's GPU. It stays: whoever would end it waits for
+// contexts_lock_, which is held.
+CUcontext Client::Survivor(CUcontext ending) {
+  for (uint64_t next = NextContext(0); next != 0; next = NextContext(next)) {
+    const auto context = reinterpret_cast<CUcontext>(next);
+    if (context == ending || driver_->cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) continue;
+    CUdevice device = -1;
+    const CUresult result = driver_->cuCtxGetDevice(&device);
+    CUcontext popped = nullptr;
+    static_cast<void>(driver_->cuCtxPopCurrent_v2(&popped));
+    if (result == CUDA_SUCCESS && device == session_.device()) return context;
+  }
+  return nullptr;
+}
+
+// No mark is queued from here on, and those of other contexts are reached: the page that they write
+// is about to be nobody's. What is queued in the one that ends, its end waits for. False, with
+// nothing held: they are not reached in time.
+bool Client::HoldMarks(uint64_t alive, uint64_t ending) {
+  for (Lock& lock : mark_locks_) lock.Acquire();
+  gate_->timer.Hold();
+  // Streams of green contexts that are gone were the primary context's.
+  const bool primary = KeyOf(PrimaryContextOf(session_.device())) == alive;
+  uint64_t targets[protocol::kStreamSlots];
+  uint32_t used = 0;
+  {
+    const LockGuard guard(state_lock_);
+    used = streams_.used();
+    for (uint32_t slot = 0; slot < used; ++slot) {
+      const uint64_t context = KeyOf(streams_[slot].context);
+      const bool its = context == alive || context == ending || (context == 0 && primary);
+      targets[slot] = its ? session_.marks().mark[slot].load(std::memory_order_acquire)
+                          : streams_.queued()[slot];
+    }
+  }
+  if (WaitForMarks(targets, used)) return true;
+  ReleaseMarks();
+  return false;
+}
+
+void Client::ReleaseMarks() {
+  gate_->timer.Release();
+  for (Lock& lock : mark_locks_) lock.Release();
+}
+
+// The session's context is gone, and HoldMarks is in force. False: it cannot live in that one.
+bool Client::MoveSession(CUcontext next) {
+  if (driver_->cuCtxPushCurrent_v2(next) != CUDA_SUCCESS) return false;
+  const bool moved = session_.RegisterMarksAnew(*driver_);
+  CUcontext popped = nullptr;
+  static_cast<void>(driver_->cuCtxPopCurrent_v2(&popped));
+  if (!moved) return false;
+  // Events and functions belonged to the old one.
+  gate_->timer.Forget();
+  gate_->functions.Forget();
+  context_.store(next);
+  // What the daemon charges for the session's own context stands for this one now.
+  Holding own{};
+  if (Forget(Thing::kContext, KeyOf(next), &own)) GiveUp(own);
+  return true;
+}
+
+// The launches that paced the iterations do not come any more: the job has no profile then. 0, or
+// the profile that the daemon is to be told of.
+uint32_t Client::LosePacing(uint64_t ending) {
+  if (!has_session()) return 0;
+  const LockGuard guard(state_lock_);
+  if (!matcher_.following()) return 0;
+  const uint32_t slot = matcher_.profile()->pacing_slot;
+  if (slot >= kNoSlot || KeyOf(streams_[slot].context) != ending) return 0;
+  rejected_profile_ = matcher_.profile()->profile_id;
+  static_cast<void>(matcher_.Follow(nullptr, gate_->history));
+  return rejected_profile_;
+}
+
+}  // namespace sluice

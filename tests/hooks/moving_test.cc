@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <gtest/gtest.h>
+
+#include "tests/hooks/hook_fixture.h"
+#include "tests/support/test_bed.h"
+
+namespace sluice::testing {
+namespace {
+
+// A job whose session moves from one of its contexts to another (moving.cc): no kernel touches what
+// it does not hold, the ledger's log is sound, and nothing is left.
+TEST(Moving, TheSessionGoesOnInAnotherContext) {
+  BedOptions options;
+  options.gpu_memory = "96MiB";
+  options.noded_flags = {"--context", std::to_string(hooks::kContext)};
+  TestBed bed(options);
+  const cli::JobProcess job = bed.Run({.label = "moving",
+                                       .command = {Program("HOOKS"), "--gtest_filter=Moving.*"},
+                                       .run_flags = {"--limit", std::to_string(hooks::kLimit)}});
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
+  const scheduler::AuditReport report = bed.log().Audit();
+  EXPECT_TRUE(report.ok()) << Violations(report);
+  const nlohmann::json status = bed.Status();
+  EXPECT_EQ(status.at("outside_bytes"), 0);
+  EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
+}
+
+}  // namespace
+}  // namespace sluice::testing
