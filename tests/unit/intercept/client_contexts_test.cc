@@ -259,6 +259,39 @@ TEST_F(ClientContexts, MarksThatAreDroppedWithTheirContextAreReached) {
   EXPECT_EQ(reached, 1u);
 }
 
+// Another thread frees while the session's context is gone and its session is not yet: it asks
+// nothing of that context, whose handle the driver may have freed.
+TEST_F(ClientContexts, AFreeAsksNothingOfASessionsContextThatIsGone) {
+  static std::atomic<bool> waits;
+  static std::atomic<bool> asked;
+  static CUresult (*synchronise)();
+  static CUresult (*push)(CUcontext);
+  static CUcontext first;
+  CUdeviceptr at = 0;
+  ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
+  MakeSecond();
+  driver.device_of[second_] = 1;  // the session cannot go there
+  waits = asked = false;
+  synchronise = std::exchange(driver.table().cuCtxSynchronize, [] {
+    waits = true;
+    return synchronise();
+  });
+  push = std::exchange(driver.table().cuCtxPushCurrent_v2, [](CUcontext context) {
+    if (context == first) asked = true;
+    return push(context);
+  });
+  first = std::exchange(driver.context, second_);
+  std::thread other;
+  driver.on_destroyed = [&] {
+    other = std::thread([&] { static_cast<void>(client->Free(at)); });
+    while (!waits) std::this_thread::yield();
+  };
+  EXPECT_EQ(client->ContextDestroy(first), CUDA_SUCCESS);
+  other.join();
+  EXPECT_FALSE(asked);
+  EXPECT_FALSE(client->has_session());
+}
+
 /// The session's own context ends, and another one on the same GPU lives on.
 class SessionMoves : public ClientContexts {
  protected:
