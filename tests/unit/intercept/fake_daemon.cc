@@ -146,6 +146,7 @@ void FakeDaemon::Serve() {
     if (type == FrameType::kRelease) {
       protocol::Release release{};
       memcpy(&release, frame.data(), frame.size());
+      if (on_release) on_release(release);
       const std::lock_guard lock(mutex_);
       for (uint32_t i = 0; i < release.extents; ++i) {
         for (uint32_t u = 0; u < release.extent[i].length; ++u) {

@@ -45,6 +45,8 @@ class FakeDaemon {
 
   /// Called for each request instead of the default answer. Runs on the daemon's thread.
   std::function<void(const protocol::Header&)> on_request;
+  /// Called for each Release, on the daemon's thread, before anything else is done with it.
+  std::function<void(const protocol::Release&)> on_release;
   /// Called once after Hello instead of the handshake.
   std::function<void()> on_hello;
 
