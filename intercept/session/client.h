@@ -377,6 +377,7 @@ class Client {
   void GiveUp(const Holding& holding);
   void Count(protocol::Family family, int64_t change);
   void SendUnsent(bool wait = false);
+  void SayUnsaid();
   void CollectUnseen();
   CUresult DeclareOutside();
   uint64_t BeginContextEnd(CUcontext context, bool certain = true);
@@ -546,6 +547,7 @@ class Client {
   uint64_t unsent_[protocol::kMaxOutsideFamilies] = {};
   static constexpr size_t kCountedFamilies = 5;
   std::atomic<uint64_t> counted_[kCountedFamilies] = {};
+  std::atomic<bool> unsaid_ = false;  // some of `unsent_` may still be to be said
   std::atomic<bool> unseen_unsaid_ = false;
 
   // Under request_lock_ or send_lock_.

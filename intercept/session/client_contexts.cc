@@ -52,6 +52,7 @@ CUresult Client::EndContext(CUcontext context, CUdevice shared, const Holding* g
   } else if (unpaced != 0) {
     SendMismatch(unpaced);
   }
+  SettleDriverMemory();
   return result;
 }
 

@@ -47,6 +47,8 @@ bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
   if (session_.client_page().resume_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     static_cast<void>(Present());
   }
+  if (unsaid_.load(std::memory_order_relaxed)) [[unlikely]]
+    SayUnsaid();
   if (page.profile_seq.load(std::memory_order_acquire) !=
       profile_seq_.load(std::memory_order_relaxed)) {
     RefreshProfile();
@@ -189,6 +191,7 @@ void Client::PassTrough() {
   bool drained = false;
   if (Pressure() && !Unbounded()) {
     drained = Drain();
+    SettleDriverMemory();
     while (ReleaseUnits(~0u) > 0) {
     }
   }

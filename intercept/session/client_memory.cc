@@ -123,7 +123,9 @@ CUresult Client::AllocateBlock(size_t bytes, Want want, CUdeviceptr* out) {
   bool mark_due = false;
   if (!TryAllocate(want, out, &mark_due)) {
     const uint32_t units = (want.granules + arena_.unit_granules() - 1) / arena_.unit_granules();
-    return LeaseFor(want, units, out);
+    const CUresult result = LeaseFor(want, units, out);
+    SettleDriverMemory();  // it may have waited for the GPU
+    return result;
   }
   if (mark_due) static_cast<void>(Mark(want.slot, false));
   return CUDA_SUCCESS;
@@ -283,6 +285,7 @@ CUresult Client::Free(CUdeviceptr address) {
   if (settings_.poison && done) Poison(block, nullptr);
   const CUcontext context = block.sync ? CurrentContext() : nullptr;
   if (block.sync && done && many) CollectEverything(free_seq);
+  if (block.sync && done) SettleDriverMemory();
   const LockGuard guard(state_lock_);
   const uint32_t id = FindLiveAt(address);
   if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;

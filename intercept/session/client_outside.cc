@@ -88,6 +88,7 @@ void Client::Uncharge(Family family, uint64_t bytes) {
     unsent_[static_cast<size_t>(family)] += bytes;
     if (family != Family::kContext) outside_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
+  unsaid_.store(true);
   if (!send_lock_.TryAcquire()) return;
   if (state_.load(std::memory_order_acquire) == State::kIdle && !opening_.load()) {
     SendUnsentAlone(static_cast<uint32_t>(family));
@@ -97,10 +98,19 @@ void Client::Uncharge(Family family, uint64_t bytes) {
   send_lock_.Release();
 }
 
+// Never waits. Where it fails (another thread speaks, and may be past it already; the daemon takes
+// nothing just now) the next launch or request says it.
+void Client::SayUnsaid() {
+  if (!send_lock_.TryAcquire()) return;
+  SendUnsent();
+  send_lock_.Release();
+}
+
 // send_lock_ is held. `wait`: until the daemon takes it; else what it does not take now stays for
 // later. A context is a frame of its own: the daemon knows what one costs.
 void Client::SendUnsent(bool wait) {
   if (state_.load(std::memory_order_acquire) != State::kReady || !Accounted()) return;
+  unsaid_.store(false);  // before looking: what comes later is said later
   CollectUnseen();
   for (uint32_t family = 0; family < protocol::kMaxOutsideFamilies;) {
     const bool counted = family >= kFirstCounted;
@@ -123,6 +133,7 @@ void Client::SendUnsent(bool wait) {
     frame.header = MakeHeader(counted ? FrameType::kCount : FrameType::kUncharge, sizeof frame, 0);
     frame.family = family;
     if (wait ? session_.Send(&frame.header) == nullptr : session_.TrySend(&frame.header)) continue;
+    unsaid_.store(true);
     const LockGuard guard(outside_lock_);
     unsent_[family] += counted ? 1 : said;
     return;
@@ -161,9 +172,8 @@ void Client::Count(Family family, int64_t change) {
     const LockGuard guard(outside_lock_);
     unsent_[static_cast<size_t>(family)] = 1;  // what is sent is the whole, whenever that is
   }
-  if (!send_lock_.TryAcquire()) return;
-  SendUnsent();
-  send_lock_.Release();
+  unsaid_.store(true);
+  SayUnsaid();
 }
 
 // From inside dlsym, by any thread, whatever it holds: no lock, and nothing is sent. The next

@@ -28,7 +28,7 @@ class Passed : public Hook {
   }
   /// Enough of everything that marks are due on the stream, several times.
   void WorkThatIsMarked() {
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 160; ++i) {
       CUdeviceptr at = 0;
       ASSERT_CU(cuMemAllocAsync(&at, kMiB, stream_));
       ASSERT_CU(Launch("nothing", {}, stream_));

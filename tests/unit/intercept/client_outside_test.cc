@@ -332,6 +332,40 @@ TEST_F(ClientOutside, WhatTheDaemonDidNotTakeIsSaidLater) {
   EXPECT_EQ(daemon->Count(FrameType::kUncharge), 2u);
 }
 
+/// Nobody asks for anything afterwards: the next launch says it.
+TEST_F(ClientOutside, WhatTheDaemonDidNotTakeIsSaidBeforeALaunch) {
+  const CUmemGenericAllocationHandle handle = Create(4096);
+  Launch("has nothing to say");
+  std::promise<void> asked;
+  std::promise<void> goes_on;
+  bool first = true;
+  daemon->on_request = [&](const protocol::Header& request) {
+    if (std::exchange(first, false)) {
+      asked.set_value();
+      goes_on.get_future().wait();
+    }
+    daemon->AnswerAsUsual(request);
+  };
+  std::thread other([this] { AllocAsync(2 * kUnit); });
+  asked.get_future().wait();
+  for (uintptr_t i = 0; i < 3000; ++i) {  // more than any socket takes
+    void* at = reinterpret_cast<void*>(0x100000 + 0x1000 * i);
+    EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &at, 1,
+                                   [] { return CUDA_SUCCESS; }),
+              CUDA_SUCCESS);
+  }
+  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
+  goes_on.set_value();
+  other.join();
+  // The daemon has yet to read what is on its way; a launch meanwhile finds no room.
+  for (int i = 0; i < 1'000'000 && daemon->Counted(Family::kHostPinned) != 3000; ++i) {
+    Launch("says it");
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(daemon->WaitCharged(Family::kPhysical, 0), 0u);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 3000), 3000u);
+}
+
 TEST_F(ClientOutside, AContextThatTheReserveHasNoRoomForIsRefused) {
   Start({.outside_bytes = 0});
   AllocAsync(512);

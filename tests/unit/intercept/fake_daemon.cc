@@ -279,6 +279,11 @@ uint64_t FakeDaemon::WaitCharged(protocol::Family family, uint64_t expected) {
   return WaitFor(charged_, static_cast<uint32_t>(family), expected);
 }
 
+uint64_t FakeDaemon::Counted(protocol::Family family) {
+  const std::lock_guard lock(mutex_);
+  return counted_[static_cast<uint32_t>(family)];
+}
+
 uint64_t FakeDaemon::WaitCounted(protocol::Family family, uint64_t expected) {
   return WaitFor(counted_, static_cast<uint32_t>(family), expected);
 }

@@ -83,6 +83,7 @@ class FakeDaemon {
   uint64_t WaitCharged(protocol::Family family, uint64_t expected);
   /// What is counted for a family, the same way.
   uint64_t WaitCounted(protocol::Family family, uint64_t expected);
+  uint64_t Counted(protocol::Family family);  // without waiting
 
  private:
   void Serve();
