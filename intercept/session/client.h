@@ -410,6 +410,9 @@ class Client {
   CUcontext Survivor(CUcontext ending);
   bool HoldMarks(uint64_t alive, uint64_t ending);
   void ReleaseMarks();
+  uint64_t MarksSum(uint32_t slots) const;
+  template <class Issue>
+  CUresult RetainShared(CUdevice device, CUcontext* out, Issue issue);
   bool MoveSession(CUcontext next);
   uint32_t LosePacing(uint64_t ending);
 
@@ -469,6 +472,7 @@ class Client {
   void PassTrough();
   void PassGate(uint32_t gate, uint32_t profile);
   void AskGate(uint32_t gate, uint32_t profile, bool drained);
+  void MarkFrees();
   void ReleaseExcess();
   void AwaitMarks();
   bool TakeTrough(uint32_t slot);
@@ -520,6 +524,7 @@ class Client {
   uint32_t reserved_high_units_ = 0;
   std::atomic<uint32_t> profile_seq_{0};
   std::atomic<bool> trough_due_{false};  // the matcher may have one pending
+  bool pressed_ = false;                 // there was pressure at the last launch
   uint32_t rejected_profile_ = 0;        // not followed (any more)
 
   // The pool that cuMemAllocAsync takes from, on the session's device.

@@ -33,6 +33,8 @@ CUresult Client::EndContext(CUcontext context, CUdevice shared, const Holding* g
     const uint64_t part = green != nullptr ? BeginGreenEnd(*green) : 0;
     const CUcontext next = own ? Survivor(context) : nullptr;
     const bool held = next != nullptr && HoldMarks(KeyOf(context), ending);
+    // The marks' page may be nobody's from here on.
+    if (own && certain && !held) context_gone_ = true;
     result = issue();
     const bool ended = result == CUDA_SUCCESS && (certain || !PrimaryContextActive(shared));
     if (ended && !certain) NameStreams(KeyOf(context), ending, false, !held);
@@ -60,10 +62,57 @@ CUresult Client::ContextDestroy(CUcontext context) {
   return EndContext(context, -1, nullptr, [=, this] { return driver_->cuCtxDestroy_v2(context); });
 }
 
+// Under contexts_lock_: if another thread gives back the last reference just now, this one makes a
+// new context, perhaps of the same handle, of whose end and beginning both have to know.
+template <class Issue>
+CUresult Client::RetainShared(CUdevice device, CUcontext* out, Issue issue) {
+  for (bool charged = false;;) {
+    {
+      const LockGuard guard(contexts_lock_);
+      // A further reference to one that is there costs nothing.
+      const bool made = !PrimaryContextActive(device);
+      if (!made || charged || !has_session()) {
+        const CUresult result = issue();
+        const bool kept = made && result == CUDA_SUCCESS;
+        if (kept) KeepContext(*out, charged);
+        if (charged && !kept) Uncharge(protocol::Family::kContext, 1);
+        return result;
+      }
+    }
+    // The daemon is not asked under that lock.
+    const CUresult result = ChargeInSession(protocol::Family::kContext, 1);
+    if (result != CUDA_SUCCESS) return result;
+    charged = true;
+  }
+}
+
 CUresult Client::PrimaryContextRetain(CUcontext* out, CUdevice device) {
-  const auto issue = [=, this] { return driver_->cuDevicePrimaryCtxRetain(out, device); };
-  // A further reference to one that is there costs nothing.
-  return PrimaryContextActive(device) ? issue() : ContextCreate(out, issue);
+  return RetainShared(device, out,
+                      [=, this] { return driver_->cuDevicePrimaryCtxRetain(out, device); });
+}
+
+CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device,
+                             unsigned flags) {
+  CUcontext primary = nullptr;
+  const auto issue = [&, this] {
+    const CUresult result = driver_->cuGreenCtxCreate(out, desc, device, flags);
+    if (result == CUDA_SUCCESS) primary = PrimaryContextOf(device);
+    return result;
+  };
+  // Where there is no primary context, this makes it.
+  const CUresult result = RetainShared(device, &primary, issue);
+  if (result != CUDA_SUCCESS) return result;
+  CUcontext view = nullptr;
+  if (driver_->cuCtxFromGreenCtx == nullptr ||
+      driver_->cuCtxFromGreenCtx(&view, *out) != CUDA_SUCCESS || view == primary) {
+    view = nullptr;
+  }
+  const LockGuard guard(outside_lock_);
+  greens_.fetch_add(1, std::memory_order_relaxed);
+  static_cast<void>(holdings_.Insert({KeyOf(*out), 0, KeyOf(primary), KeyOf(view), 0, 1,
+                                      static_cast<uint32_t>(device), Thing::kGreen}));
+  many_contexts_ = true;  // its streams are not waited for with another context
+  return result;
 }
 
 CUresult Client::PrimaryContextReset(CUdevice device) {
@@ -122,9 +171,22 @@ bool Client::HoldMarks(uint64_t alive, uint64_t ending) {
                           : streams_.queued()[slot];
     }
   }
-  if (WaitForMarks(targets, used)) return true;
-  ReleaseMarks();
-  return false;
+  uint64_t before = 0;
+  for (uint64_t now = MarksSum(used); !WaitForMarks(targets, used); now = MarksSum(used)) {
+    if (now == before) {  // the GPU stands still: what it waits for may be this thread
+      ReleaseMarks();
+      return false;
+    }
+    before = now;
+  }
+  return true;
+}
+
+// Grows with every mark that is reached.
+uint64_t Client::MarksSum(uint32_t slots) const {
+  uint64_t sum = 0;
+  for (uint32_t slot = 0; slot < slots; ++slot) sum += session_.marks().mark[slot].load();
+  return sum;
 }
 
 void Client::ReleaseMarks() {

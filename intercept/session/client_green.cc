@@ -38,30 +38,6 @@ CUcontext Client::HomeOf(CUcontext context) {
   return reinterpret_cast<CUcontext>(HomeLocked(KeyOf(context)));
 }
 
-CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device,
-                             unsigned flags) {
-  CUcontext primary = nullptr;
-  const auto issue = [&, this] {
-    const CUresult result = driver_->cuGreenCtxCreate(out, desc, device, flags);
-    if (result == CUDA_SUCCESS) primary = PrimaryContextOf(device);
-    return result;
-  };
-  // Where there is no primary context, this makes it.
-  const CUresult result = PrimaryContextActive(device) ? issue() : ContextCreate(&primary, issue);
-  if (result != CUDA_SUCCESS) return result;
-  CUcontext view = nullptr;
-  if (driver_->cuCtxFromGreenCtx == nullptr ||
-      driver_->cuCtxFromGreenCtx(&view, *out) != CUDA_SUCCESS || view == primary) {
-    view = nullptr;
-  }
-  const LockGuard guard(outside_lock_);
-  greens_.fetch_add(1, std::memory_order_relaxed);
-  static_cast<void>(holdings_.Insert({KeyOf(*out), 0, KeyOf(primary), KeyOf(view), 0, 1,
-                                      static_cast<uint32_t>(device), Thing::kGreen}));
-  many_contexts_ = true;  // its streams are not waited for with another context
-  return result;
-}
-
 // As a context's end, but nothing says that this one waits for what the streams were given: what
 // was freed on them is covered by marks from before it, or by a synchronisation of the primary
 // context. With contexts_lock_. 0: its streams are the primary context's to the driver.

@@ -94,7 +94,8 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   uint32_t number = 0;
   uint32_t profile = 0;
   bool after_last = false;
-  bool ahead = true;  // unless it is known that the credit suffices
+  bool onset = false;  // of pressure
+  bool ahead = true;   // unless it is known that the credit suffices
   {
     const LockGuard guard(state_lock_);
     number = launch_number_++;
@@ -114,7 +115,10 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
       if (step.mismatch) rejected_profile_ = profile;
       if (step.at_trough) trough_due_.store(true, std::memory_order_relaxed);
     }
-    mark_due = streams_.Due(ticket.slot, credit_ns, Pressure());
+    const bool pressure = Pressure();
+    onset = pressure && !pressed_;
+    pressed_ = pressure;
+    mark_due = streams_.Due(ticket.slot, credit_ns, pressure);
     // Looked at here, to take the lock once; a mark of our own has to be queued first.
     uint64_t wait_for = 0;
     if (pacing && !mark_due) ahead = AheadOfCredit(ticket.slot, &wait_for);
@@ -125,6 +129,8 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   }
   if (step.mismatch) SendMismatch(profile);
   if (mark_due) static_cast<void>(Mark(ticket.slot, false));
+  // Nobody waited for marks, and there may be few; other streams may never ask for one again.
+  if (onset) MarkFrees();
   if (step.at_trough && after_last) PassTrough();
   if (step.gate != 0) {
     PassGate(step.gate, profile);
@@ -142,6 +148,23 @@ void Client::NoteCopy(size_t bytes, CUstream stream) {
   if (slot < kNoSlot) streams_[slot].dirty = true;
 }
 
+// Marks every stream on which something was freed since its last mark, where that can be done now.
+void Client::MarkFrees() {
+  bool to_mark[protocol::kStreamSlots];
+  uint32_t used = 0;
+  {
+    const LockGuard guard(state_lock_);
+    used = streams_.used();
+    for (uint32_t slot = 0; slot < used; ++slot) {
+      to_mark[slot] = streams_[slot].active && arena_.HasUnsynced(slot) &&
+                      !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
+    }
+  }
+  for (uint32_t slot = 0; slot < used; ++slot) {
+    if (to_mark[slot]) static_cast<void>(Mark(slot, false));
+  }
+}
+
 // Gives back wholly free units that the current group does not need, fenced by marks: a stream that
 // cannot be marked now keeps its units. Without a profile the next allocation may want the same
 // space again, and only its own stream can reuse it before the GPU is there; so only what the GPU
@@ -150,8 +173,7 @@ void Client::NoteCopy(size_t bytes, CUstream stream) {
 void Client::ReleaseExcess() {
   uint32_t excess = 0;
   uint32_t max_terms = protocol::kMaxFenceTerms;
-  bool to_mark[protocol::kStreamSlots];
-  uint32_t used = 0;
+  bool fenced = false;
   {
     const LockGuard guard(state_lock_);
     const uint32_t held = arena_.held_units();
@@ -162,17 +184,10 @@ void Client::ReleaseExcess() {
     if (excess == 0) return;
     // Far ahead of the GPU the next iteration takes these units long before their fences are
     // reached.
-    const bool fenced = known && !Unbounded();
+    fenced = known && !Unbounded();
     if (!fenced) max_terms = 0;
-    used = fenced ? streams_.used() : 0;
-    for (uint32_t slot = 0; slot < used; ++slot) {
-      to_mark[slot] = streams_[slot].active && arena_.HasUnsynced(slot) &&
-                      !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
-    }
   }
-  for (uint32_t slot = 0; slot < used; ++slot) {
-    if (to_mark[slot]) static_cast<void>(Mark(slot, false));
-  }
+  if (fenced) MarkFrees();
   while (excess > 0) {
     const uint32_t released = ReleaseUnits(excess, max_terms);
     if (released == 0) break;

@@ -143,10 +143,17 @@ void Client::SendUnsent(bool wait) {
 void Client::Keep(const Holding& holding) {
   Holding kept = holding;
   if (kept.context == 0 && EndsWithContext(kept)) kept.context = KeyOf(HomeOf(CurrentContext()));
-  const LockGuard guard(outside_lock_);
-  // Without memory for the entry its charge stays until the process ends: too much, never too
-  // little.
-  static_cast<void>(holdings_.Insert(kept));
+  Holding old{};
+  bool again = false;
+  {
+    const LockGuard guard(outside_lock_);
+    again = holdings_.Take(kept.thing, kept.key, &old);
+    // Without memory for the entry its charge stays until the process ends: too much, never too
+    // little.
+    static_cast<void>(holdings_.Insert(kept));
+  }
+  // A handle that comes again: what it was ended with a context, of which nobody has heard yet.
+  if (again) GiveUp(old);
 }
 
 bool Client::Forget(Thing thing, uint64_t key, Holding* out) {
@@ -323,7 +330,6 @@ void Client::FinishContextEnd(uint64_t ending, bool certain, bool ended) {
     if (certain) NameStreams(ending, alive, true);
     return NameContext(ending, alive);
   }
-  if (!certain) NameStreams(alive, ending, false);
   captures_.ContextGone(ending);
   if (has_session()) {
     const LockGuard guard(state_lock_);

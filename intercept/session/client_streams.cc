@@ -264,6 +264,7 @@ void Client::AwaitMarks() {
 
 CUresult Client::StreamDestroy(CUstream stream) {
   uint32_t slot = kNoSlot;
+  uint64_t id = 0;
   if (has_session() && stream != nullptr && !IsDefault(stream) &&
       SlotOf(stream, &slot) == CUDA_SUCCESS && slot != kNoSlot) {
     bool uncovered = false;
@@ -273,14 +274,22 @@ CUresult Client::StreamDestroy(CUstream stream) {
                   !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
     }
     if (uncovered) static_cast<void>(Mark(slot, true));
+    // Once the driver may have freed the handle, nobody marks it, and nobody takes a new stream of
+    // that handle for this one.
+    {
+      const LockGuard guard(state_lock_);
+      id = streams_[slot].id;
+      streams_.Retire(slot);
+      stream_generation_.fetch_add(1, std::memory_order_release);
+    }
+    const LockGuard marking(mark_locks_[slot]);  // one under way is waited for
   }
   const CUcontext context = captures_.load() > 0 ? ContextOf(stream) : nullptr;
   const CUresult result = driver_->cuStreamDestroy_v2(stream);
   if (captures_.load() > 0 && result == CUDA_SUCCESS) captures_.StreamGone(stream, context);
-  if (slot != kNoSlot && result == CUDA_SUCCESS) {
+  if (slot != kNoSlot && result != CUDA_SUCCESS) {
     const LockGuard guard(state_lock_);
-    streams_.Retire(slot);
-    stream_generation_.fetch_add(1, std::memory_order_release);
+    streams_.Restore(slot, id);
   }
   return result;
 }

@@ -15,6 +15,7 @@ namespace sluice {
 /// destroy, and the handle of the per-thread default stream means a different stream per thread.
 struct StreamSlot {
   bool active;
+  bool ending;  // its context is just ending: it is not there, unless the driver refuses
   bool dirty;  // work was issued since the last mark
   uint64_t id;
   CUstream handle;
@@ -34,7 +35,7 @@ inline constexpr uint64_t kMarkPart = 64;
 inline constexpr uint32_t kMarkLaunches = 16;
 /// So many times rarer while nobody waits to see one: no other job wants memory, and no other
 /// stream of this one.
-inline constexpr uint32_t kCalmFactor = 8;
+inline constexpr uint32_t kCalmFactor = 64;
 
 /// For how many marks streams count as taking turns.
 inline constexpr uint32_t kMixedMarks = 256;
@@ -72,17 +73,28 @@ class StreamTable {
   }
 
   /// The stream is being destroyed; the slot is free for another once its marks are reached.
-  void Retire(uint32_t slot) { slots_[slot].active = false; }
+  void Retire(uint32_t slot) { slots_[slot].active = slots_[slot].ending = false; }
+  /// It was not: the stream that had the slot with this id is there, if nobody else got it.
+  void Restore(uint32_t slot, uint64_t id) {
+    if (slots_[slot].id == id) slots_[slot].active = true;
+  }
 
-  /// The streams of this context go by another name of it and are not there (`active` false), or
-  /// are again. f(slot) for each.
+  /// The streams of this context go by another name of it, also those that are gone (their frees
+  /// and marks may be under way), and are not there (`active` false), or are as before. f(slot) for
+  /// each.
   template <class F>
   void NameContext(CUcontext from, CUcontext to, bool active, F f) {
     for (uint32_t i = 0; i < used_; ++i) {
       StreamSlot& entry = slots_[i];
-      if (entry.context != from || (!entry.active && !active)) continue;
+      if (entry.context != from) continue;
       entry.context = to;
-      entry.active = active;
+      if (active) {
+        entry.active = entry.active || entry.ending;
+        entry.ending = false;
+      } else if (entry.active) {
+        entry.active = false;
+        entry.ending = true;
+      }
       f(i);
     }
   }

@@ -221,6 +221,23 @@ TEST_F(TwoContexts, AFurtherOneEndsWithWhatItHas) {
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 0), 0u);
 }
 
+// The driver has freed what the context had, and gives one of the handles to somebody else before
+// the library has heard of the end.
+TEST_F(TwoContexts, AHandleThatComesAgainBeforeTheEndIsKnownIsChargedOnce) {
+  driver.on_destroyed = [this] {
+    driver.context = first_;
+    EXPECT_EQ(client->AllocOutside(Family::kArray, Thing::kArray, &second_array_, 300,
+                                   [] { return CUDA_SUCCESS; }),
+              CUDA_SUCCESS);
+    EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &host_, 5,
+                                   [] { return CUDA_SUCCESS; }),
+              CUDA_SUCCESS);
+  };
+  EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+  EXPECT_EQ(daemon->WaitCharged(Family::kArray, 400), 400u);
+  EXPECT_EQ(daemon->WaitCounted(Family::kHostPinned, 5), 5u);
+}
+
 // The session moves: the second one is its own now, which the daemon charges by itself.
 TEST_F(TwoContexts, TheSessionsEndsAndTheOtherKeepsWhatItHas) {
   EXPECT_EQ(client->ContextDestroy(first_), CUDA_SUCCESS);

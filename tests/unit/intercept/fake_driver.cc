@@ -198,6 +198,7 @@ FakeDriver::FakeDriver() {
       if (Get().capturing.count(stream) != 0) return CUDA_ERROR_ILLEGAL_STATE;
       if (Get().registered_in == nullptr) Get().unregistered_mark = true;
       ++Get().marks;
+      ++Get().marks_of[stream];
     }
     Submit(stream, [at, value] {
       reinterpret_cast<std::atomic<uint64_t>*>(at)->store(value, std::memory_order_release);
@@ -210,8 +211,12 @@ FakeDriver::FakeDriver() {
     return CUDA_SUCCESS;
   };
   table_.cuStreamDestroy_v2 = [](CUstream stream) {
-    const std::lock_guard lock(Get().mutex);
-    ++Get().reused_ids[stream];
+    if (Get().stream_destroy_result != CUDA_SUCCESS) return Get().stream_destroy_result;
+    {
+      const std::lock_guard lock(Get().mutex);
+      ++Get().reused_ids[stream];
+    }
+    if (Get().on_stream_destroyed) std::exchange(Get().on_stream_destroyed, nullptr)();
     return CUDA_SUCCESS;
   };
   table_.cuStreamSynchronize = [](CUstream stream) {

@@ -70,6 +70,9 @@ class FakeDriver {
   std::function<void()> on_physical;   // each call about physical memory; stays
   std::function<void()> on_destroyed;  // the context is gone, and nobody has heard of it yet
   int marks = 0;
+  std::map<CUstream, int> marks_of;
+  std::function<void()> on_stream_destroyed;  // its handle is free, and nobody has heard of it yet
+  CUresult stream_destroy_result = CUDA_SUCCESS;
   std::atomic<int> capture_questions{0};
   static constexpr CUdeviceptr kGraphMemory = 0x77000;  // what the driver itself allocates
   int mapped = 0;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/intercept/client_fixture.h"
+
+// Streams that are destroyed, and what they leave behind: frees, marks, handles that come again.
+
+namespace sluice::test {
+namespace {
+
+class ClientStreams : public ClientTest {
+ protected:
+  static CUresult Fine() { return CUDA_SUCCESS; }
+
+  /// A stream of a second context frees a block behind a kernel, and is destroyed; then its context
+  /// ends, and the driver drops what is queued in it.
+  void EndWithWorkQueued(size_t bytes) {
+    driver.stream_context[theirs_] = second_;
+    AllocAsync(512, own_);
+    ASSERT_EQ(client->ContextCreate(&second_, Fine), CUDA_SUCCESS);
+    const CUdeviceptr a = AllocAsync(bytes, theirs_);
+    driver.Enqueue(theirs_, [] {});
+    ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
+    ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+    driver.destroy_drops = true;
+    ASSERT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
+    driver.queues[theirs_].operations.clear();
+    driver.destroy_drops = false;
+  }
+
+  const CUstream own_ = FakeDriver::Stream(1);
+  const CUstream theirs_ = FakeDriver::Stream(9);
+  CUcontext second_ = reinterpret_cast<CUcontext>(0xe2);
+};
+
+// A drain that waited for a dropped mark would stand still for 10 s, and fail.
+TEST_F(ClientStreams, MarksOfADestroyedStreamThatTheDriverDropsAreReached) {
+  EndWithWorkQueued(30 * kUnit);
+  CUdeviceptr b = 0;
+  EXPECT_EQ(client->AllocAsync(&b, 30 * kUnit, own_), CUDA_SUCCESS);
+  EXPECT_EQ(driver.synchronised, 0) << "nothing is left to wait for";
+}
+
+TEST_F(ClientStreams, ADroppedMarkDoesNotKeepTheSessionFromMoving) {
+  auto* third = reinterpret_cast<CUcontext>(0xe3);
+  ASSERT_EQ(client->ContextCreate(&third, Fine), CUDA_SUCCESS);
+  EndWithWorkQueued(kUnit);
+  const CUcontext first = std::exchange(driver.context, third);
+  EXPECT_EQ(client->ContextDestroy(first), CUDA_SUCCESS);
+  EXPECT_TRUE(client->has_session());
+}
+
+// Another thread drains while this one is inside cuStreamDestroy, which has freed the handle.
+TEST_F(ClientStreams, ADestroyedStreamIsNotMarked) {
+  const CUdeviceptr big = AllocAsync(30 * kUnit, own_);
+  Launch("kernel", theirs_);
+  ASSERT_EQ(client->FreeAsync(big, FakeDriver::Stream(3)), CUDA_SUCCESS);
+  driver.on_stream_destroyed = [this] {
+    driver.immediate = true;
+    driver.RunAll();
+    const int before = driver.marks_of[theirs_];
+    std::thread other([this] { AllocAsync(30 * kUnit, own_); });
+    other.join();
+    EXPECT_EQ(driver.marks_of[theirs_], before);
+  };
+  ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+}
+
+// The driver gives the handle to a new stream before the call that destroyed the old one returns.
+TEST_F(ClientStreams, AHandleThatComesAgainAtOnceIsAnotherStream) {
+  AllocAsync(512, own_);
+  const CUdeviceptr a = AllocAsync(kUnit, theirs_);
+  driver.Enqueue(theirs_, [] {});
+  ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
+  driver.on_stream_destroyed = [this, a] {
+    EXPECT_NE(AllocAsync(kUnit, theirs_), a) << "the old stream's kernel still uses it";
+  };
+  ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+  driver.RunAll();
+}
+
+TEST_F(ClientStreams, OneThatTheDriverDoesNotDestroyIsAsItWas) {
+  const CUdeviceptr a = AllocAsync(kUnit, theirs_);
+  driver.Enqueue(theirs_, [] {});
+  ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
+  driver.stream_destroy_result = CUDA_ERROR_UNKNOWN;
+  EXPECT_EQ(client->StreamDestroy(theirs_), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(AllocAsync(kUnit, theirs_), a) << "its own stream may have it at once";
+  driver.RunAll();
+}
+
+// It freed much while nobody waited for a mark, and does nothing any more when somebody does.
+TEST_F(ClientStreams, WhatAQuietOneFreedGoesBackUnderPressure) {
+  Start({.unit_bytes = 1 << 20, .handles = 4, .units_per_handle = 8});
+  driver.immediate = true;
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 28; ++i) blocks.push_back(AllocAsync(1 << 20, theirs_));
+  Launch("kernel", theirs_);
+  for (const CUdeviceptr block : blocks) {
+    ASSERT_EQ(client->FreeAsync(block, theirs_), CUDA_SUCCESS);
+  }
+  daemon->daemon->flags = protocol::kPressure;
+  for (int i = 0; i < 100; ++i) Launch("kernel", own_);
+  EXPECT_EQ(daemon->client->held_bytes.load(), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::test
