@@ -16,7 +16,7 @@ namespace sluice {
 struct StreamSlot {
   bool active;
   bool ending;  // its context is just ending: it is not there, unless the driver refuses
-  bool dirty;  // work was issued since the last mark
+  bool dirty;   // work was issued since the last mark
   uint64_t id;
   CUstream handle;
   CUcontext context;

@@ -17,11 +17,11 @@ class ClientStreams : public ClientTest {
 
   /// A stream of a second context frees a block behind a kernel, and is destroyed; then its context
   /// ends, and the driver drops what is queued in it.
-  void EndWithWorkQueued(size_t bytes) {
+  void EndWithWorkQueued() {
     driver.stream_context[theirs_] = second_;
     AllocAsync(512, own_);
     ASSERT_EQ(client->ContextCreate(&second_, Fine), CUDA_SUCCESS);
-    const CUdeviceptr a = AllocAsync(bytes, theirs_);
+    const CUdeviceptr a = AllocAsync(kUnit, theirs_);
     driver.Enqueue(theirs_, [] {});
     ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
     ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
@@ -36,18 +36,11 @@ class ClientStreams : public ClientTest {
   CUcontext second_ = reinterpret_cast<CUcontext>(0xe2);
 };
 
-// A drain that waited for a dropped mark would stand still for 10 s, and fail.
-TEST_F(ClientStreams, MarksOfADestroyedStreamThatTheDriverDropsAreReached) {
-  EndWithWorkQueued(30 * kUnit);
-  CUdeviceptr b = 0;
-  EXPECT_EQ(client->AllocAsync(&b, 30 * kUnit, own_), CUDA_SUCCESS);
-  EXPECT_EQ(driver.synchronised, 0) << "nothing is left to wait for";
-}
-
+// A mark that is never reached would be waited for in vain.
 TEST_F(ClientStreams, ADroppedMarkDoesNotKeepTheSessionFromMoving) {
   auto* third = reinterpret_cast<CUcontext>(0xe3);
   ASSERT_EQ(client->ContextCreate(&third, Fine), CUDA_SUCCESS);
-  EndWithWorkQueued(kUnit);
+  EndWithWorkQueued();
   const CUcontext first = std::exchange(driver.context, third);
   EXPECT_EQ(client->ContextDestroy(first), CUDA_SUCCESS);
   EXPECT_TRUE(client->has_session());
