@@ -30,6 +30,13 @@ CUcontext Client::ContextOf(CUstream stream) const {
   return CurrentContext();
 }
 
+// A stream may outlive its green context, and then belongs to none that can be waited for.
+bool Client::CanBeCurrent(CUcontext context) const {
+  CUcontext popped = nullptr;
+  return context != nullptr && driver_->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS &&
+         driver_->cuCtxPopCurrent_v2(&popped) == CUDA_SUCCESS;
+}
+
 // What this thread remembers of the stream, or null.
 const KnownStream* Client::Known(CUstream stream) const {
   const KnownStream& known = PlaceOfKnown(stream);
@@ -56,10 +63,11 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
     id = reinterpret_cast<uintptr_t>(stream) ^ (per_thread ? ThreadId() << 32 : 0);
   }
   const CUcontext context = ContextOf(stream);
+  const bool there = context == context_.load() || CanBeCurrent(context);
   const LockGuard guard(state_lock_);
   *slot = streams_.Find(id);
   if (*slot == kNoSlot) {
-    if (context != context_.load() && context != nullptr) KeepContext(context, false);
+    if (there && context != context_.load()) KeepContext(context, false);
     const uint32_t pinned =
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
     *slot =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <thread>
 #include <utility>
 
 #include "tests/unit/intercept/client_fixture.h"
@@ -111,6 +112,76 @@ TEST_F(ClientGreen, ASessionThatBeginsInItIsThePrimaryOnes) {
   EXPECT_EQ(daemon->client->live_bytes.load(), kPool) << "the block lives on";
   EXPECT_EQ(client->Free(a), CUDA_SUCCESS);
   EXPECT_EQ(daemon->client->live_bytes.load(), 0u);
+}
+
+// Its handle may come again for a new one, of which it is not.
+TEST_F(ClientGreen, ANewOneDoesNotSpeakForTheStreamsOfTheOldOne) {
+  Make();
+  const CUdeviceptr a = AllocAsync(kPool, theirs_);
+  driver.Enqueue(theirs_, [] {});
+  ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
+  ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+  ASSERT_EQ(client->GreenDestroy(green_), CUDA_SUCCESS);
+  Make();
+  driver.stream_context[theirs_] = reinterpret_cast<CUcontext>(0xdead);
+  driver.context = FakeDriver::GreenView();
+  ASSERT_EQ(client->ContextSynchronize(nullptr), CUDA_SUCCESS);
+  driver.context = FakeDriver::Primary();
+  ASSERT_GT(driver.Pending(theirs_), 0u);
+  const int before = driver.synchronised;
+  AllocAsync(kPool / 2, own_);
+  EXPECT_GT(driver.synchronised, before) << "nobody has waited for its work yet";
+  driver.RunAll();
+}
+
+TEST_F(ClientGreen, AStreamThatIsDestroyedAfterItKeepsNobodyWaiting) {
+  Make();
+  AllocAsync(512, theirs_);
+  AllocAsync(512, own_);
+  ASSERT_EQ(client->GreenDestroy(green_), CUDA_SUCCESS);
+  static const auto push = driver.table().cuCtxPushCurrent_v2;
+  driver.table().cuCtxPushCurrent_v2 = [](CUcontext next) {
+    return next == FakeDriver::GreenView() ? CUDA_ERROR_INVALID_CONTEXT : push(next);
+  };
+  ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+  driver.immediate = true;
+  for (int i = 0; i < 4; ++i) {
+    CUdeviceptr a = 0;
+    ASSERT_EQ(client->Alloc(&a, 20 * kUnit), CUDA_SUCCESS);
+    ASSERT_EQ(client->Free(a), CUDA_SUCCESS);
+  }
+}
+
+// Another thread retains the primary context at the moment at which its last reference goes.
+TEST_F(ClientGreen, APrimaryContextThatComesAgainAtOnceIsAnotherOne) {
+  CUcontext primary = nullptr;
+  driver.primary_active[0] = false;
+  ASSERT_EQ(client->PrimaryContextRetain(&primary, 0), CUDA_SUCCESS);
+  AllocAsync(512, own_);
+  static const auto release = driver.table().cuDevicePrimaryCtxRelease_v2;
+  static std::thread other;
+  static Client* c = nullptr;
+  c = client.get();
+  driver.table().cuDevicePrimaryCtxRelease_v2 = [](CUdevice device) {
+    const CUresult result = release(device);
+    if (FakeDriver::Get().primary_references == 0 && !other.joinable()) {
+      other = std::thread([device] {
+        CUcontext again = nullptr;
+        EXPECT_EQ(c->PrimaryContextRetain(&again, device), CUDA_SUCCESS);
+      });
+      // It is either kept out, or done by then.
+      for (int i = 0; i < 10'000 && FakeDriver::Get().primary_references == 0; ++i) {
+        std::this_thread::yield();
+      }
+    }
+    return result;
+  };
+  ASSERT_EQ(client->PrimaryContextRelease(0), CUDA_SUCCESS);
+  other.join();
+  AllocAsync(512, own_);
+  for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches; ++i) Launch("kernel", own_);
+  EXPECT_FALSE(driver.unregistered_mark);
+  driver.RunAll();
 }
 
 }  // namespace
