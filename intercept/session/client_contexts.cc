@@ -81,8 +81,9 @@ CUresult Client::RetainShared(CUdevice device, CUcontext* out, Issue issue) {
     }
     // The daemon is not asked under that lock.
     const CUresult result = ChargeInSession(protocol::Family::kContext, 1);
-    if (result != CUDA_SUCCESS) return result;
-    charged = true;
+    charged = result == CUDA_SUCCESS;
+    // A session that has just ended charges for nothing, and refuses nothing either.
+    if (!charged && has_session()) return result;
   }
 }
 
