@@ -267,22 +267,23 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   const auto context = static_cast<uint32_t>(protocol::Family::kContext);
   const uint64_t contexts = outside_.charged(id, context);
   const bool has_outside = outside_.charged(id) > contexts;
-  if (!has_outside) outside_.Remove(id);
   const bool rests = parted && has_outside;
   jobs_.erase(id);
   const scheduler::Job* known = ledger_.Find(id);
-  if (admitted && known != nullptr) {
-    // The GPU is done with spare units, so only leased and unfenced ones need their last holder
-    // gone. What it has outside the pool is the driver's to take back, and goes with the process,
-    // or with the handles of one that has parted.
-    if (known->leased == 0 && known->unfenced == 0 && (!has_outside || rests)) {
-      Leave(id);
-    } else {
-      Log(RecordFor(EventKind::kDeath, id));
-      Must(ledger_.Die(id));
-      dead_since_ns_[id] = now_ns;
-      if (options_.faults.skip_quarantine) HolderGone(id, now_ns);
-    }
+  // The GPU is done with spare units, so only leased and unfenced ones need their last holder gone.
+  // What it has outside the pool is the driver's to take back, and goes with the process, or with
+  // the handles of one that has parted.
+  const bool stays = admitted && known != nullptr &&
+                     (known->leased > 0 || known->unfenced > 0 || (has_outside && !rests));
+  // Who waits for its holder keeps its context until then, too.
+  if (!has_outside && !stays) outside_.Remove(id);
+  if (stays) {
+    Log(RecordFor(EventKind::kDeath, id));
+    Must(ledger_.Die(id));
+    dead_since_ns_[id] = now_ns;
+    if (options_.faults.skip_quarantine) HolderGone(id, now_ns);
+  } else if (admitted && known != nullptr) {
+    Leave(id);
   }
   if (rests && Rests(id) && contexts > 0) Must(outside_.Uncharge(id, context, contexts));
   Decide();

@@ -140,6 +140,21 @@ TEST_F(FlowOutsideTest, ADeadJobKeepsItsChargesUntilItsLastHolderIsGone) {
   EXPECT_EQ(sink_.charged[2].size(), 1u);
 }
 
+TEST_F(FlowOutsideTest, ADeadJobThatIsWaitedForKeepsItsContextToo) {
+  options_.context_bytes = 4 * kUnit;
+  Restart();
+  Start(1);
+  ASSERT_TRUE(Lease(1, 2).ok());
+  EXPECT_TRUE(flow_->Die(1, now_));
+  EXPECT_EQ(flow_->outside().charged(1), 4 * kUnit);
+  Start(2);
+  ASSERT_TRUE(Charge(2, Family::kArray, 3 * kUnit).ok());
+  EXPECT_TRUE(sink_.charged[2].empty()) << "beside two contexts 2 MiB are left";
+  flow_->HolderGone(1, now_);
+  ASSERT_TRUE(Charge(2, Family::kArray, 3 * kUnit).ok());
+  EXPECT_EQ(sink_.charged[2].size(), 1u);
+}
+
 TEST_F(FlowOutsideTest, ContextsCostWhatTheDaemonWasTold) {
   options_.context_bytes = 4 * kUnit;
   Restart();
