@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -29,29 +30,29 @@ struct HookRow {
   size_t offset;  // of the driver's own entry point in DriverTable
 };
 
-constexpr DriverFunction FunctionNamed(std::string_view symbol) {
-  for (const DriverFunction& function : kDriverFunctions) {
-    if (symbol == function.symbol) return function;
-  }
-  return {};
+/// Where the driver's functions stand in kDriverFunctions.
+enum FunctionIndex : size_t {
+#define CU_FUNCTION(symbol, base, version, per_thread, params, names) kAt_##symbol,
+#include "common/cuda/functions.def"
+#undef CU_FUNCTION
+};
+
+constexpr HookRow RowOf(std::string_view symbol, const DriverFunction& function) {
+  return {symbol, function.base, function.version, function.per_thread, function.offset};
 }
 
 constexpr HookRow kUnsorted[] = {
-#define SLUICE_HOOK(symbol, what, params, names, policy)                 \
-  {#symbol, FunctionNamed(#symbol).base, FunctionNamed(#symbol).version, \
-   FunctionNamed(#symbol).per_thread, FunctionNamed(#symbol).offset},
+#define SLUICE_HOOK(symbol, what, params, names, policy) \
+  RowOf(#symbol, kDriverFunctions[kAt_##symbol]),
 #include "intercept/hooks/hooks.def"
 #undef SLUICE_HOOK
 };
 constexpr size_t kHooks = sizeof(kUnsorted) / sizeof(kUnsorted[0]);
 
 constexpr std::array<HookRow, kHooks> Sorted() {
-  std::array<HookRow, kHooks> rows{};
-  for (size_t i = 0; i < kHooks; ++i) {
-    size_t at = i;
-    for (; at > 0 && kUnsorted[i].symbol < rows[at - 1].symbol; --at) rows[at] = rows[at - 1];
-    rows[at] = kUnsorted[i];
-  }
+  std::array<HookRow, kHooks> rows = std::to_array(kUnsorted);
+  std::sort(rows.begin(), rows.end(),
+            [](const HookRow& a, const HookRow& b) { return a.symbol < b.symbol; });
   return rows;
 }
 constexpr std::array<HookRow, kHooks> kRows = Sorted();
