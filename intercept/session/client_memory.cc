@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/base/line.h"
 #include "intercept/session/client.h"
-#include "intercept/session/known_streams.h"
+#include "intercept/streams/known_streams.h"
 
 namespace sluice {
 

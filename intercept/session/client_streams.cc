@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/session/client.h"
-#include "intercept/session/known_streams.h"
+#include "intercept/streams/known_streams.h"
 
 namespace sluice {
 namespace {
@@ -11,8 +11,6 @@ namespace {
 constexpr uint64_t kDrainLimitNs = 10'000'000'000;
 
 }  // namespace
-
-constinit thread_local KnownStream t_known_streams[kKnownStreams] = {};
 
 CUcontext Client::CurrentContext() const {
   CUcontext context = nullptr;
