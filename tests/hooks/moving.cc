@@ -5,7 +5,7 @@
 #include "tests/hooks/hook_fixture.h"
 
 // The session's context ends before another one of the program, which goes on with what is its own.
-// moving_test runs this as a job.
+// alone_test runs this as a job.
 
 namespace sluice::hooks {
 namespace {

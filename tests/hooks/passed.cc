@@ -5,7 +5,7 @@
 #include "tests/hooks/hook_fixture.h"
 
 // Why functions that have to do with memory or order need no hook: intercept/hooks/passed.def names
-// these tests. passed_test runs them as a job.
+// these tests. alone_test runs them as a job.
 
 namespace sluice::hooks {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/hooks/hook_fixture.h"
 
 // A driver gives back what its pools have to spare whenever the GPU is waited for, also where it is
-// the library that waits. What is charged follows. waited_test runs this as a job.
+// the library that waits. What is charged follows. alone_test runs this as a job.
 
 namespace sluice::hooks {
 namespace {

@@ -21,6 +21,29 @@ class ClientOutside : public ClientTest {
     prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     return prop;
   }
+  /// Runs f() while the daemon reads nothing, 3,000 counted bytes after its socket is full. None of
+  /// the calls waits.
+  template <class F>
+  void WhileNothingIsTaken(F f) {
+    daemon->on_request = [this](const protocol::Header& request) {
+      if (std::exchange(first_, false)) {
+        asked_.set_value();
+        goes_on_.get_future().wait();
+      }
+      daemon->AnswerAsUsual(request);
+    };
+    std::thread other([this] { AllocAsync(2 * kUnit); });
+    asked_.get_future().wait();
+    for (uintptr_t i = 0; i < 3000; ++i) {  // more than any socket takes
+      void* at = reinterpret_cast<void*>(0x100000 + 0x1000 * i);
+      EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &at, 1,
+                                     [] { return CUDA_SUCCESS; }),
+                CUDA_SUCCESS);
+    }
+    f();
+    goes_on_.set_value();
+    other.join();
+  }
   CUmemGenericAllocationHandle Create(size_t bytes) {
     CUmemGenericAllocationHandle handle = 0;
     const CUmemAllocationProp prop = DeviceMemory();
@@ -28,6 +51,12 @@ class ClientOutside : public ClientTest {
     return handle;
   }
   uint64_t Physical(uint64_t expected) { return daemon->WaitCharged(Family::kPhysical, expected); }
+
+ private:
+  // Not a function's: the daemon's thread may still be on its way out of on_request.
+  std::promise<void> asked_;
+  std::promise<void> goes_on_;
+  bool first_ = true;
 };
 
 TEST_F(ClientOutside, ManagedMemoryIsChargedUntilItIsFreed) {
@@ -317,26 +346,9 @@ TEST_F(ClientOutside, WhatTheDaemonDidNotTakeIsSaidLater) {
   for (CUcontext& context : contexts) {
     EXPECT_EQ(client->ContextCreate(&context, fine), CUDA_SUCCESS);
   }
-  std::promise<void> asked;
-  std::promise<void> goes_on;
-  bool first = true;
-  daemon->on_request = [&](const protocol::Header& request) {
-    if (std::exchange(first, false)) {
-      asked.set_value();
-      goes_on.get_future().wait();
-    }
-    daemon->AnswerAsUsual(request);
-  };
-  std::thread other([this] { AllocAsync(2 * kUnit); });
-  asked.get_future().wait();
-  // More than any socket takes. None of these calls waits.
-  for (uintptr_t i = 0; i < 3000; ++i) {
-    void* at = reinterpret_cast<void*>(0x100000 + 0x1000 * i);
-    EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &at, 1, fine), CUDA_SUCCESS);
-  }
-  for (CUcontext context : contexts) EXPECT_EQ(client->ContextDestroy(context), CUDA_SUCCESS);
-  goes_on.set_value();
-  other.join();
+  WhileNothingIsTaken([&] {
+    for (CUcontext context : contexts) EXPECT_EQ(client->ContextDestroy(context), CUDA_SUCCESS);
+  });
   Create(4096);
   Create(4096);
   EXPECT_EQ(daemon->WaitCharged(Family::kContext, 0), 0u);
@@ -353,27 +365,7 @@ TEST_F(ClientOutside, WhatTheDaemonDidNotTakeIsSaidLater) {
 TEST_F(ClientOutside, WhatTheDaemonDidNotTakeIsSaidBeforeALaunch) {
   const CUmemGenericAllocationHandle handle = Create(4096);
   Launch("has nothing to say");
-  std::promise<void> asked;
-  std::promise<void> goes_on;
-  bool first = true;
-  daemon->on_request = [&](const protocol::Header& request) {
-    if (std::exchange(first, false)) {
-      asked.set_value();
-      goes_on.get_future().wait();
-    }
-    daemon->AnswerAsUsual(request);
-  };
-  std::thread other([this] { AllocAsync(2 * kUnit); });
-  asked.get_future().wait();
-  for (uintptr_t i = 0; i < 3000; ++i) {  // more than any socket takes
-    void* at = reinterpret_cast<void*>(0x100000 + 0x1000 * i);
-    EXPECT_EQ(client->AllocCounted(Family::kHostPinned, Thing::kHost, &at, 1,
-                                   [] { return CUDA_SUCCESS; }),
-              CUDA_SUCCESS);
-  }
-  EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS);
-  goes_on.set_value();
-  other.join();
+  WhileNothingIsTaken([&] { EXPECT_EQ(client->ReleasePhysical(handle), CUDA_SUCCESS); });
   // The daemon has yet to read what is on its way; a launch meanwhile finds no room.
   for (int i = 0; i < 1'000'000 && daemon->Counted(Family::kHostPinned) != 3000; ++i) {
     Launch("says it");

@@ -5,18 +5,18 @@
 #include "tests/hooks/hook_fixture.h"
 #include "tests/support/test_bed.h"
 
+// Groups of tests in the program `hooks` that run as one job by itself: no kernel touches what it
+// does not hold, the ledger's log is sound, and nothing is left.
+
 namespace sluice::testing {
 namespace {
 
-// A job whose session moves from one of its contexts to another (moving.cc): no kernel touches what
-// it does not hold, the ledger's log is sound, and nothing is left.
-TEST(Moving, TheSessionGoesOnInAnotherContext) {
-  BedOptions options;
+void ExpectAllWell(const std::string& tests, BedOptions options = {}) {
   options.gpu_memory = "96MiB";
   options.noded_flags = {"--context", std::to_string(hooks::kContext)};
   TestBed bed(options);
-  const cli::JobProcess job = bed.Run({.label = "moving",
-                                       .command = {Program("HOOKS"), "--gtest_filter=Moving.*"},
+  const cli::JobProcess job = bed.Run({.label = "alone",
+                                       .command = {Program("HOOKS"), "--gtest_filter=" + tests},
                                        .run_flags = {"--limit", std::to_string(hooks::kLimit)}});
   EXPECT_TRUE(job.status().ok()) << Describe(job);
   EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
@@ -25,6 +25,21 @@ TEST(Moving, TheSessionGoesOnInAnotherContext) {
   const nlohmann::json status = bed.Status();
   EXPECT_EQ(status.at("outside_bytes"), 0);
   EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
+}
+
+BedOptions UnitsAreHandles() {
+  BedOptions options;
+  options.unit = options.handle;
+  return options;
+}
+
+/// What is claimed of functions that are not hooked (intercept/hooks/passed.def).
+TEST(Alone, TheDriversOwnAnswersAreRight) { ExpectAllWell("Passed*", UnitsAreHandles()); }
+
+TEST(Alone, TheSessionGoesOnInAnotherContext) { ExpectAllWell("Moving.*"); }
+
+TEST(Alone, WhatIsChargedFollowsWhenTheLibraryWaits) {
+  ExpectAllWell("Waited.*", UnitsAreHandles());
 }
 
 }  // namespace
