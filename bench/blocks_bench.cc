@@ -55,7 +55,7 @@ bool RunIteration(const BlockSequence& sequence, uint32_t slot, Books& books,
     } else {
       // The program frees by address.
       const uint32_t id = arena.FindLive(address[step.number]);
-      arena.FreeForReuse(id, slot, 1, books.marks);
+      arena.FreeForReuse(id, slot, 1);
     }
   }
   return true;

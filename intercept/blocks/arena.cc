@@ -287,20 +287,21 @@ void Arena::FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark) {
   InsertFree(id);
 }
 
-void Arena::FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark,
-                         const protocol::MarkPage& marks) {
+void Arena::FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark) {
   Block& block = blocks_[id];
   if (slot >= kNoSlot || block.slot != slot || block.size >= unit_granules()) {
     return FreeOnStream(id, slot, mark);
   }
-  if (!Reserve()) return;
+  RecentBlocks::Stack& stack = recent_.Place(block.size, slot);
+  if (RecentBlocks::HoldsOthers(stack, block.size, slot)) [[unlikely]]
+    Merge(stack);
+  const bool small = block.size <= unit_granules() / kSmallPart;
+  if (RecentBlocks::HoldsOthers(stack, block.size, slot) || !RecentBlocks::HasRoom(stack, small)) {
+    return FreeOnStream(id, slot, mark);
+  }
   live_granules_ -= block.size;
   SetFreed(block, BlockKind::kRecent, slot, mark);
-  const uint32_t gone = recent_.Put(block.size, slot, id);
-  if (gone == kNoBlock) return;
-  const Block& older = blocks_[gone];
-  const uint64_t reached = marks.mark[older.slot].load(std::memory_order_acquire);
-  EnterFree(gone, protocol::MarkReached(reached, older.mark));
+  recent_.Push(stack, blocks_, id);
 }
 
 void Arena::SetFreed(Block& block, BlockKind kind, uint32_t slot, uint64_t mark) {
@@ -311,29 +312,30 @@ void Arena::SetFreed(Block& block, BlockKind kind, uint32_t slot, uint64_t mark)
   block.sync = false;
 }
 
-// A recent block becomes ordinary free space; room for it is reserved. Others that were freed after
-// it may be in the list already: it goes behind them, with their mark, to keep the list in the
-// order of marks, and that is never too early.
-void Arena::EnterFree(uint32_t id, bool synced) {
-  Block& block = blocks_[id];
-  Leave(block);
-  block.kind = synced ? BlockKind::kSynced : BlockKind::kUnsynced;
-  if (!synced && Listed(block.slot)) {
-    const Block& newest = blocks_[list_[block.slot].newest];
-    if (newest.free_seq > block.free_seq) {
-      block.free_seq = newest.free_seq;
-      block.mark = newest.mark;
+// Recent blocks become ordinary free space, those that were freed first before the others; without
+// memory of the host's they stay. Others that were freed after them may be in the list already:
+// they go behind those, with their mark, to keep the list in the order of marks, and that is never
+// too early.
+void Arena::Merge(RecentBlocks::Stack& stack) {
+  RecentBlocks::Reverse(stack, blocks_);
+  while (stack.count > 0 && Reserve()) {
+    const uint32_t id = recent_.Pop(stack, blocks_);
+    Block& block = blocks_[id];
+    Leave(block);
+    block.kind = BlockKind::kUnsynced;
+    if (Listed(block.slot)) {
+      const Block& newest = blocks_[list_[block.slot].newest];
+      if (newest.free_seq > block.free_seq) {
+        block.free_seq = newest.free_seq;
+        block.mark = newest.mark;
+      }
     }
+    InsertFree(id);
   }
-  InsertFree(id);
 }
 
 void Arena::MergeAllRecent() {
-  recent_.TakeEach([this](uint32_t id) {
-    if (!Reserve()) return false;
-    EnterFree(id, false);
-    return true;
-  });
+  recent_.ForEach([this](RecentBlocks::Stack& stack) { Merge(stack); });
 }
 
 void Arena::FreeSynced(uint32_t id) {

@@ -60,11 +60,11 @@ class Arena {
 
   /// Frees a live block for the stream in `slot`; `mark` is the next one that will be issued there.
   void FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark);
-  /// The same, for as long as nobody else wants memory: a small block that was allocated for that
-  /// stream is set aside for the next of its size (RecentBlocks). It is handed out wherever it is
-  /// then, and the units that it touches count as in use until somebody looks at units or marks,
+  /// The same, for as long as nobody else wants memory: a block below a unit that was allocated for
+  /// that stream is set aside for the next of its size (RecentBlocks). It is handed out wherever it
+  /// is then, and the units that it touches count as in use until somebody looks at units or marks,
   /// who has it merged.
-  void FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark, const protocol::MarkPage& marks);
+  void FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark);
   /// Frees a live block that the GPU is known to be done with.
   void FreeSynced(uint32_t id);
 
@@ -133,6 +133,8 @@ class Arena {
   static constexpr uint32_t kNotLeased = 0xffffffff;
   /// From this many units a block is large: a unit is then little beside it.
   static constexpr uint32_t kLargeUnits = 8;
+  /// Up to this part of a unit a block is small: many of one size may be set aside.
+  static constexpr uint32_t kSmallPart = 64;
 
   struct FreeList {
     uint32_t oldest;
@@ -145,7 +147,7 @@ class Arena {
       MergeAllRecent();
   }
   void MergeAllRecent();
-  void EnterFree(uint32_t id, bool synced);
+  void Merge(RecentBlocks::Stack& stack);
   void Leave(Block& block);
   void SetFreed(Block& block, BlockKind kind, uint32_t slot, uint64_t mark);
 

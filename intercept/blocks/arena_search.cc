@@ -35,9 +35,9 @@ uint32_t Arena::Search(uint32_t granules, uint32_t slot, const protocol::MarkPag
 // A block that this stream freed: the last one of this size as it is. What is not small beside a
 // unit goes to one nearer to the job's end, where there is room.
 uint32_t Arena::TakeFreedHere(uint32_t granules, uint32_t slot) {
-  const uint32_t id = recent_.Find(granules, slot);
-  if (id == kNoBlock) return TakeFirst(slot, granules);
-  Block& block = blocks_[id];
+  RecentBlocks::Stack* const stack = recent_.Find(granules, slot);
+  if (stack == nullptr) return TakeFirst(slot, granules);
+  Block& block = blocks_[stack->top];
   FreeTree& tree = tree_[slot];
   FreePath path;
   if (granules > unit_granules() / 16 && index_.FindEdge(tree, granules, high_end_, &path)) {
@@ -47,10 +47,9 @@ uint32_t Arena::TakeFreedHere(uint32_t granules, uint32_t slot) {
       return high_end_ ? TakeHigh(tree, path, granules) : TakeLow(tree, path, granules);
     }
   }
-  recent_.Take(granules, id);
   block.kind = BlockKind::kLive;
   live_granules_ += granules;
-  return id;
+  return recent_.Pop(*stack, blocks_);
 }
 
 uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {

@@ -321,7 +321,7 @@ class Client {
   // client_memory.cc
   CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
   bool ServedFromArena(CUstream stream, uint32_t* slot);
-  CUresult AllocateBlock(size_t bytes, Want want, CUdeviceptr* out);
+  CUresult AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out);
   bool MoreThanPool(size_t bytes) const;
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
   CUresult AllocateWithoutDaemon(const Want& want, CUdeviceptr* out);
@@ -433,6 +433,7 @@ class Client {
   // client_streams.cc
   const KnownStream* Known(CUstream stream) const;
   CUresult SlotOf(CUstream stream, uint32_t* slot);
+  CUresult FindSlot(CUstream stream, uint32_t* slot);
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
   CUcontext ContextOf(CUstream stream) const;
@@ -568,4 +569,5 @@ class Client {
 
 }  // namespace sluice
 
+#include "intercept/session/client_calls.h"
 #include "intercept/session/client_graphs.h"

@@ -9,17 +9,6 @@ namespace sluice {
 // Allocation and freeing. An allocation may wait for the daemon (LeaseFor); a free waits for
 // nothing but the synchronisation that CUDA itself promises for cuMemFree.
 
-CUdeviceptr Client::AddressOf(const Block& block) const {
-  return session_.arena().base() + (CUdeviceptr{block.start} << kGranuleShift);
-}
-
-// Under state_lock_: the live block that starts at this address, or kNoBlock.
-uint32_t Client::FindLiveAt(CUdeviceptr address) const {
-  const CUdeviceptr offset = address - session_.arena().base();
-  if (offset % kGranuleBytes != 0) return kNoBlock;
-  return arena_.FindLive(static_cast<uint32_t>(offset >> kGranuleShift));
-}
-
 CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   // Memory of the graph, charged when that is instantiated. A block of the arena would keep its
@@ -117,7 +106,7 @@ bool Client::MoreThanPool(size_t bytes) const {
   return true;
 }
 
-CUresult Client::AllocateBlock(size_t bytes, Want want, CUdeviceptr* out) {
+CUresult Client::AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out) {
   if (MoreThanPool(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   want.granules = static_cast<uint32_t>((bytes + kGranuleBytes - 1) >> kGranuleShift);
   bool mark_due = false;
@@ -246,7 +235,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
     if (Pressure()) {
       arena_.FreeOnStream(id, slot, mark);
     } else {
-      arena_.FreeForReuse(id, slot, mark, session_.marks());
+      arena_.FreeForReuse(id, slot, mark);
     }
     session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                             std::memory_order_relaxed);

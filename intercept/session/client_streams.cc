@@ -12,12 +12,6 @@ constexpr uint64_t kDrainLimitNs = 10'000'000'000;
 
 }  // namespace
 
-CUcontext Client::CurrentContext() const {
-  CUcontext context = nullptr;
-  if (driver_->cuCtxGetCurrent != nullptr) static_cast<void>(driver_->cuCtxGetCurrent(&context));
-  return context;
-}
-
 // Another one may be current: what its streams are done with says nothing of this stream.
 CUcontext Client::ContextOf(CUstream stream) const {
   CUcontext own = nullptr;
@@ -35,22 +29,8 @@ bool Client::CanBeCurrent(CUcontext context) const {
          driver_->cuCtxPopCurrent_v2(&popped) == CUDA_SUCCESS;
 }
 
-// What this thread remembers of the stream, or null.
-const KnownStream* Client::Known(CUstream stream) const {
-  const KnownStream& known = PlaceOfKnown(stream);
-  const uint64_t generation = stream_generation_.load(std::memory_order_acquire);
-  if (known.handle != stream || known.client != this || known.generation != generation ||
-      (IsDefault(stream) && known.context != CurrentContext())) {
-    return nullptr;
-  }
-  return &known;
-}
-
-CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
-  if (const KnownStream* known = Known(stream); known != nullptr) {
-    *slot = known->slot;
-    return CUDA_SUCCESS;
-  }
+// Of a stream that this thread has not used lately.
+CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
   const bool per_thread = stream == CU_STREAM_PER_THREAD;
   unsigned long long id = 0;  // NOLINT(google-runtime-int): the driver's type
   if (driver_->cuStreamGetId != nullptr) {
@@ -83,23 +63,6 @@ CUresult Client::SlotOf(CUstream stream, uint32_t* slot) {
                             .served = false};
   }
   return CUDA_SUCCESS;
-}
-
-// An error counts as capturing (the legacy stream is unusable while another thread captures).
-bool Client::Capturing(CUstream stream) const {
-  if (captures_.load() == 0) [[likely]]
-    return false;
-  if (driver_->cuStreamIsCapturing == nullptr) return false;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver_->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-void Client::Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value) {
-  const protocol::OpRecord record{static_cast<uint8_t>(kind),
-                                  static_cast<uint8_t>(slot < kNoSlot ? slot : kNoSlot - 1), 0,
-                                  detail, value};
-  protocol::PushRecord(session_.client_page(), session_.daemon_page(), ring_tail_, record);
 }
 
 // Queues the slot's next mark behind what is on the stream. Frees that were covered by it before

@@ -105,7 +105,7 @@ class ArenaProperty : public ::testing::TestWithParam<uint32_t> {
     if (synced) {
       arena_.FreeSynced(id);
     } else if (for_reuse) {
-      arena_.FreeForReuse(id, slot, slot < kNoSlot ? issued_[slot] + 1 : 0, marks_);
+      arena_.FreeForReuse(id, slot, slot < kNoSlot ? issued_[slot] + 1 : 0);
     } else {
       arena_.FreeOnStream(id, slot, slot < kNoSlot ? issued_[slot] + 1 : 0);
     }

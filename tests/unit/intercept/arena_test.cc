@@ -78,8 +78,8 @@ TEST_F(ArenaTest, WhatWasFreedLastGoesToTheNextOfItsSize) {
   const uint32_t high = Alloc(kUnit / 16, 1);
   const uint32_t at_low = At(low);
   const uint32_t at_high = At(high);
-  arena_.FreeForReuse(low, 1, 1, marks_);
-  arena_.FreeForReuse(high, 1, 1, marks_);
+  arena_.FreeForReuse(low, 1, 1);
+  arena_.FreeForReuse(high, 1, 1);
   EXPECT_EQ(arena_.FindLive(at_high), kNoBlock);
   EXPECT_EQ(arena_.live_granules(), 0u);
   EXPECT_EQ(Alloc(kUnit / 16, 1), high) << "the block itself, not cut out of anything";
@@ -92,9 +92,9 @@ TEST_F(ArenaTest, WhatIsNotSmallGoesToTheNearerUnit) {
   std::vector<uint32_t> ids;
   for (int i = 0; i < 4; ++i) ids.push_back(Alloc(kUnit / 2, 1));
   const uint32_t nearer = At(ids[0]);
-  arena_.FreeForReuse(ids[0], 1, 1, marks_);
+  arena_.FreeForReuse(ids[0], 1, 1);
   EXPECT_EQ(arena_.free_units(), 2u) << "has it merged";
-  arena_.FreeForReuse(ids[3], 1, 1, marks_);
+  arena_.FreeForReuse(ids[3], 1, 1);
   EXPECT_EQ(At(Alloc(kUnit / 2, 1)), nearer);
 }
 
@@ -102,21 +102,53 @@ TEST_F(ArenaTest, ABlockFreedOnAnotherStreamIsNotSetAside) {
   const uint32_t first = Alloc(10, 1);
   const uint32_t start = At(first);
   Alloc(10, 1);
-  arena_.FreeForReuse(first, 2, 1, marks_);
+  arena_.FreeForReuse(first, 2, 1);
   const uint32_t found = arena_.FindContaining(start);
   EXPECT_EQ(arena_.block(found).kind, BlockKind::kUnsynced);
 }
 
-TEST_F(ArenaTest, WhatHasToGoForANewerOneIsSyncedIfTheGpuHasPassedIt) {
+TEST_F(ArenaTest, ManySmallBlocksAreSetAsideAndAFewThatAreNot) {
+  constexpr uint32_t kSmall = kUnit / 64;
+  for (const uint32_t size : {kSmall, kSmall + 1}) {
+    std::vector<uint32_t> ids;
+    for (int i = 0; i < 3; ++i) {
+      ids.push_back(Alloc(size, 1));
+      Alloc(1, 2);
+    }
+    for (const uint32_t id : ids) arena_.FreeForReuse(id, 1, 1);
+    EXPECT_EQ(arena_.block(ids[1]).kind, BlockKind::kRecent);
+    EXPECT_EQ(arena_.block(ids[2]).kind,
+              size == kSmall ? BlockKind::kRecent : BlockKind::kUnsynced);
+  }
+}
+
+TEST_F(ArenaTest, WhatIsSetAsideMakesRoomForAnotherSize) {
+  // Three sizes of one place in the table.
+  std::vector<uint32_t> sizes = {1};
+  for (uint32_t size = 2; sizes.size() < 3; ++size) {
+    RecentBlocks table;
+    if (&table.Place(size, 1) == &table.Place(1, 1)) sizes.push_back(size);
+  }
   std::vector<uint32_t> ids;
-  for (int i = 0; i < 6; ++i) ids.push_back(Alloc(i % 2 == 0 ? 10 : 1, 1));
-  const uint32_t start = At(ids[0]);
+  for (const uint32_t size : sizes) {
+    ids.push_back(Alloc(size, 1));
+    Alloc(1, 2);
+  }
+  for (const uint32_t id : ids) arena_.FreeForReuse(id, 1, 1);
+  EXPECT_EQ(arena_.block(ids[0]).kind, BlockKind::kUnsynced) << "it was set aside first";
+  EXPECT_EQ(arena_.block(ids[1]).kind, BlockKind::kRecent);
+  EXPECT_EQ(arena_.block(ids[2]).kind, BlockKind::kRecent);
+}
+
+TEST_F(ArenaTest, WhatIsMergedStaysInTheOrderOfItsMarks) {
+  std::vector<uint32_t> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(Alloc(i % 2 == 0 ? 10 : 1, 1));
+  arena_.FreeForReuse(ids[0], 1, 1);
+  arena_.FreeForReuse(ids[2], 1, 2);
+  ASSERT_TRUE(arena_.HasUnsynced(1)) << "has them merged";
+  EXPECT_EQ(arena_.LatestMark(1), 2u);
   marks_.mark[1] = 1;
-  arena_.FreeForReuse(ids[0], 1, 1, marks_);
-  arena_.FreeForReuse(ids[2], 1, 2, marks_);
-  EXPECT_EQ(arena_.block(ids[0]).kind, BlockKind::kRecent);
-  arena_.FreeForReuse(ids[4], 1, 2, marks_);
-  EXPECT_EQ(arena_.block(arena_.FindContaining(start)).kind, BlockKind::kSynced);
+  EXPECT_EQ(arena_.CollectReached(marks_), 1u) << "the one that was freed first";
 }
 
 TEST_F(ArenaTest, WhatIsMergedLateWaitsForTheMarkOfWhatWasFreedBefore) {
@@ -127,7 +159,7 @@ TEST_F(ArenaTest, WhatIsMergedLateWaitsForTheMarkOfWhatWasFreedBefore) {
   const uint32_t between = Alloc(1, 1);
   const uint32_t large = Alloc(kUnit, 1);
   ASSERT_NE(between, kNoBlock);
-  arena_.FreeForReuse(small, 1, 1, marks_);
+  arena_.FreeForReuse(small, 1, 1);
   arena_.FreeOnStream(large, 1, 2);
   ASSERT_TRUE(arena_.HasUnsynced(1));
   EXPECT_EQ(arena_.LatestMark(1), 2u);
