@@ -395,6 +395,14 @@ typedef struct CUlaunchConfig_st {
   CUlaunchAttribute* attrs;
   unsigned numAttrs;
 } CUlaunchConfig;
+typedef struct CUDA_LAUNCH_PARAMS_st {
+  CUfunction function;
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  CUstream hStream;
+  void** kernelParams;
+} CUDA_LAUNCH_PARAMS;
 
 #define CU_LAUNCH_PARAM_END ((void*)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void*)0x01)
@@ -412,3 +420,4 @@ static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12
 static_assert(sizeof(CUDA_MEMCPY3D_PEER) == 200 && sizeof(CUmulticastObjectProp) == 32);
 static_assert(sizeof(CUdevResource) == 144 && sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24);
 static_assert(sizeof(CUlaunchAttribute) == 72 && sizeof(CUlaunchConfig) == 56);
+static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56);

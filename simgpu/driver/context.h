@@ -75,6 +75,8 @@ class Context : private BlockPool::Order {
   /// Gives back all that pools keep in reserve.
   void EmptyPools();
 
+  std::atomic<int> uses{1};  // by cuCtxCreate and cuCtxAttach; cuCtxDestroy does not ask
+
   // Of cuCtxSetLimit; under `mutex`.
   ContextLimits limits;
   /// Takes the memory that FIFO and heap of these sizes need beyond what the context has, then

@@ -27,6 +27,13 @@ CUcontext Handle(const StackedContext& current) {
                                   : Handle(current.context);
 }
 
+/// By cuCtxCreate: the others count their references in another way, and no page says what
+/// attaching to them would mean.
+bool Created(const StackedContext& current) {
+  const std::lock_guard lock(Driver::Get()->mutex);
+  return current.green == nullptr && current.context->device()->primary != current.context;
+}
+
 CUresult Synchronize(Context* context) {
   CUresult result = context->driver()->graphs->captures.RefuseIn(context);
   if (result == CUDA_SUCCESS) result = UnsafeInCapture();
@@ -119,6 +126,26 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
   std::vector<StackedContext>& stack = ContextStack();
   if (!stack.empty() && stack.back().context == context) stack.pop_back();
   return CUDA_SUCCESS;
+}
+
+CUresult cuCtxAttach(CUcontext* ctx, unsigned flags) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (ctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!Created(ContextStack().back())) return NotSupported("cuCtxAttach to a primary context");
+  ++context->uses;
+  *ctx = Handle(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext ctx) {
+  Context* context = nullptr;
+  const CUresult result = CurrentContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (ctx != Handle(ContextStack().back())) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!Created(ContextStack().back())) return NotSupported("cuCtxDetach of a primary context");
+  return --context->uses > 0 ? CUDA_SUCCESS : cuCtxDestroy_v2(ctx);
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {

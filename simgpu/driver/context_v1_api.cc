@@ -10,6 +10,25 @@ CUresult cuCtxCreate(CUcontext* ctx, unsigned flags, CUdevice dev) {
   return cuCtxCreate_v2(ctx, flags, dev);
 }
 
+// What graphics and video add is that their objects can be registered. There are none here to
+// register, and otherwise such a context is one like others.
+
+CUresult cuGLCtxCreate(CUcontext* ctx, unsigned flags, CUdevice dev) {
+  return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuGLCtxCreate_v2(CUcontext* ctx, unsigned flags, CUdevice dev) {
+  return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuVDPAUCtxCreate(CUcontext* ctx, unsigned flags, CUdevice dev, unsigned, void*) {
+  return cuCtxCreate_v2(ctx, flags, dev);
+}
+
+CUresult cuVDPAUCtxCreate_v2(CUcontext* ctx, unsigned flags, CUdevice dev, unsigned, void*) {
+  return cuCtxCreate_v2(ctx, flags, dev);
+}
+
 CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
 
 CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <cstring>
+#include <set>
 
 #include "common/cuda/driver_api.h"
 #include "simgpu/driver/capture.h"
@@ -142,6 +143,41 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, 
                                         unsigned bx, unsigned by, unsigned bz,
                                         unsigned shared_bytes, CUstream stream, void** params) {
   return IssueLaunch({f, {gx, gy, gz}, {bx, by, bz}, shared_bytes, params, nullptr}, stream, true);
+}
+
+// Each on a device and in a stream of its own, and never in the default one, which would not say
+// where.
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned count,
+                                              unsigned flags) {
+  constexpr unsigned kNoSync = 3;  // neither before the launches nor behind them
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (launches == nullptr || count == 0 || count > driver->devices.size() || flags > kNoSync) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::set<const Device*> seen;
+  for (unsigned i = 0; i < count; ++i) {
+    const CUstream stream = launches[i].hStream;
+    if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!IsLive(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!seen.insert(stream->context->device()).second) return CUDA_ERROR_INVALID_DEVICE;
+  }
+  CUresult result = CUDA_SUCCESS;
+  for (unsigned i = 0; i < count && result == CUDA_SUCCESS; ++i) {
+    const CUDA_LAUNCH_PARAMS& l = launches[i];
+    ContextStack().push_back({l.hStream->context, l.hStream->green});
+    result = IssueLaunch({l.function,
+                          {l.gridDimX, l.gridDimY, l.gridDimZ},
+                          {l.blockDimX, l.blockDimY, l.blockDimZ},
+                          l.sharedMemBytes,
+                          l.kernelParams,
+                          nullptr},
+                         l.hStream, false);
+    ContextStack().pop_back();
+  }
+  return result;
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** params, void** extra) {

@@ -106,6 +106,7 @@ CUresult FindFunction(CUmodule module, const char* name, CUfunction* out) {
   found->offsets.clear();
   found->arg_bytes = 0;
   found->max_dynamic_shared = kDefaultDynamicShared;
+  found->parts = {};
   for (const uint32_t size : found->sizes) {
     const uint32_t offset = AlignParam(found->arg_bytes, size);
     found->offsets.push_back(offset);

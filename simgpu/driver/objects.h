@@ -22,6 +22,13 @@ class Context;
 /// What a kernel may ask for without saying so before.
 inline constexpr int kDefaultDynamicShared = 48 * 1024;
 
+/// What the oldest launches are told before, call by call.
+struct LaunchParts {
+  unsigned block[3] = {};
+  unsigned shared_bytes = 0;
+  std::vector<unsigned char> args;
+};
+
 /// Event positions pack a stream and an operation into one word, so that queries need no lock.
 inline constexpr uint64_t kIdBits = 52;
 inline uint64_t PackMark(uint32_t stream, uint64_t id) {
@@ -81,6 +88,7 @@ struct CUfunc_st {
   std::vector<uint32_t> offsets;
   uint32_t arg_bytes = 0;
   int max_dynamic_shared = sluice::simgpu::kDefaultDynamicShared;
+  sluice::simgpu::LaunchParts parts;  // under the context's lock
 };
 
 struct CUlib_st {

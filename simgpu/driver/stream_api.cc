@@ -152,7 +152,22 @@ CUcontext ContextOf(CUstream stream) {
   return stream->green != nullptr ? reinterpret_cast<CUcontext>(stream->green)
                                   : reinterpret_cast<CUcontext>(stream->context);
 }
-CUdevice DeviceOf(CUstream) { return 0; }
+CUdevice DeviceOf(CUstream stream) { return stream->context->device()->ordinal(); }
+
+/// Where a stream is. That is asked to find the context which to make current, so it need not be.
+template <typename T, typename Get>
+CUresult TellWhere(CUstream handle, bool per_thread, T* out, Get get) {
+  if (handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD || !IsLive(handle) ||
+      Driver::Get() == nullptr || InHostFunction()) {
+    return Tell(handle, per_thread, out, get);
+  }
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (handle->green != nullptr && handle->green->destroyed.load()) {
+    return CUDA_ERROR_STREAM_DETACHED;
+  }
+  *out = get(handle);
+  return CUDA_SUCCESS;
+}
 
 CUresult GetId(CUstream handle, unsigned long long* id, bool per_thread) {
   StreamCall call(handle, per_thread, &Context::Lookup);
@@ -226,17 +241,17 @@ CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned* flags) {
   return Tell(stream, true, flags, FlagsOf);
 }
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* ctx) {
-  return Tell(stream, false, ctx, ContextOf);
+  return TellWhere(stream, false, ctx, ContextOf);
 }
 CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext* ctx) {
-  return Tell(stream, true, ctx, ContextOf);
+  return TellWhere(stream, true, ctx, ContextOf);
 }
 CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
   return Tell(stream, false, green, [](CUstream of) { return of->green; });
 }
 CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
-  return Tell(stream, false, device, DeviceOf);
+  return TellWhere(stream, false, device, DeviceOf);
 }
 CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice* device) {
-  return Tell(stream, true, device, DeviceOf);
+  return TellWhere(stream, true, device, DeviceOf);
 }

@@ -55,6 +55,57 @@ TEST_F(Devices, AreTold) {
   EXPECT_NE(ids[0], ids[1]);
 }
 
+// One finds out by it which context to make current.
+TEST_F(Devices, AStreamTellsWhereItIsFromAnywhere) {
+  CUstream stream = nullptr;
+  Use(1);
+  ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (const CUcontext current : {context_[1], context_[0]}) {
+    ASSERT_CU(cuCtxSetCurrent(current));
+    CUcontext its = nullptr;
+    ASSERT_CU(cuStreamGetCtx(stream, &its));
+    EXPECT_EQ(its, context_[1]);
+    ASSERT_CU(cuStreamGetCtx(nullptr, &its));
+    EXPECT_EQ(its, current);
+  }
+  CUdevice device = -1;
+  ASSERT_CU(cuStreamGetDevice(stream, &device));
+  EXPECT_EQ(device, 1);
+  Use(1);
+  ASSERT_CU(cuStreamDestroy_v2(stream));
+}
+
+TEST_F(Devices, LaunchOnAllWithOneCall) {
+  OnlySimulated("a device may be unable to take part");
+  CUdeviceptr memory[2] = {};
+  uint32_t value[2] = {7, 8};
+  uint64_t count = 4;
+  void* params[2][3] = {};
+  CUDA_LAUNCH_PARAMS launches[2] = {};
+  for (const int gpu : {1, 0}) {
+    memory[gpu] = Alloc(gpu);
+    params[gpu][0] = &memory[gpu];
+    params[gpu][1] = &value[gpu];
+    params[gpu][2] = &count;
+    CUDA_LAUNCH_PARAMS& one = launches[gpu];
+    one = {nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, params[gpu]};
+    ASSERT_CU(cuModuleGetFunction(&one.function, module_[gpu], "fill"));
+    ASSERT_CU(cuStreamCreate(&one.hStream, CU_STREAM_NON_BLOCKING));
+  }
+  ASSERT_CU(cuLaunchCooperativeKernelMultiDevice(launches, 2, 0));
+  for (const int gpu : {1, 0}) {
+    Use(gpu);
+    ASSERT_CU(cuStreamSynchronize(launches[gpu].hStream));
+    uint32_t seen = 0;
+    ASSERT_CU(cuMemcpyDtoH_v2(&seen, memory[gpu] + 12, sizeof seen));
+    EXPECT_EQ(seen, value[gpu]);
+    ASSERT_CU(cuStreamDestroy_v2(launches[gpu].hStream));
+    Free(gpu, memory[gpu]);
+  }
+  launches[1].hStream = launches[0].hStream = nullptr;
+  EXPECT_EQ(cuLaunchCooperativeKernelMultiDevice(launches, 2, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(Devices, HaveContextsAndMemoryOfTheirOwn) {
   size_t before[2] = {};
   size_t after[2] = {};

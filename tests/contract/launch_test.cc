@@ -59,6 +59,73 @@ TEST_F(Launch, PassesTheShape) {
   }
 }
 
+// The launches before cuLaunchKernel: what is set stays for the next one.
+TEST_F(Launch, TakesShapeAndArgumentsOneByOne) {
+  const CUdeviceptr memory = Alloc(4096);
+  const CUfunction fill = Kernel("fill");
+  EXPECT_EQ(cuLaunch(fill), CUDA_ERROR_INVALID_VALUE) << "nothing is set";
+  ASSERT_CU(cuFuncSetBlockShape(fill, 1, 1, 1));
+  CUdeviceptr target = memory;
+  uint64_t count = 4;
+  ASSERT_CU(cuParamSetSize(fill, 24));
+  ASSERT_CU(cuParamSetv(fill, 0, &target, sizeof target));
+  ASSERT_CU(cuParamSeti(fill, 8, 7));
+  ASSERT_CU(cuParamSetv(fill, 16, &count, sizeof count));
+  ASSERT_CU(cuLaunch(fill));
+  EXPECT_EQ(Read32(memory + 12), 7u);
+  ASSERT_CU(cuParamSetf(fill, 8, 1.0f));
+  ASSERT_CU(cuLaunch(fill));
+  EXPECT_EQ(Read32(memory + 12), 0x3f800000u);
+  EXPECT_EQ(cuParamSetv(fill, -1, &count, sizeof count), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuFuncSetBlockShape(fill, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchGrid(fill, 0, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Launch, PassesTheShapeOfOldLaunches) {
+  CUdeviceptr memory = Alloc(4096);
+  const CUfunction shape = Kernel("shape");
+  ASSERT_CU(cuFuncSetBlockShape(shape, 32, 2, 1));
+  ASSERT_CU(cuFuncSetSharedSize(shape, 128));
+  ASSERT_CU(cuParamSetv(shape, 0, &memory, sizeof memory));
+  ASSERT_CU(cuParamSetSize(shape, sizeof memory));
+  const bool shared = OwnKernels() || RealDriver();
+  CUstream stream = nullptr;
+  ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (const CUstream where : {CUstream{nullptr}, stream}) {
+    ASSERT_CU(cuMemsetD8_v2(memory, 0, 4096));
+    ASSERT_CU(cuCtxSynchronize());
+    ASSERT_CU(where == nullptr ? cuLaunchGrid(shape, 5, 4) : cuLaunchGridAsync(shape, 5, 4, where));
+    ASSERT_CU(cuStreamSynchronize(where));
+    uint32_t seen[7];
+    ASSERT_CU(cuMemcpyDtoH_v2(seen, memory, sizeof seen));
+    const uint32_t expected[7] = {5, 4, 1, 32, 2, 1, shared ? 128u : 0u};
+    EXPECT_EQ(memcmp(seen, expected, sizeof seen), 0);
+  }
+  EXPECT_CU(cuStreamDestroy_v2(stream));
+}
+
+TEST_F(Launch, OneCallForSeveralDevicesSaysWhereByItsStreams) {
+  OnlySimulated("a device may be unable to take part");
+  const CUdeviceptr memory = Alloc(4096);
+  CUdeviceptr target = memory;
+  uint32_t value = 7;
+  uint64_t count = 4;
+  void* params[] = {&target, &value, &count};
+  CUstream stream = nullptr;
+  ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUDA_LAUNCH_PARAMS here{Kernel("fill"), 1, 1, 1, 1, 1, 1, 0, stream, params};
+  ASSERT_CU(cuCtxSetCurrent(nullptr));
+  ASSERT_CU(cuLaunchCooperativeKernelMultiDevice(&here, 1, 0));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  ASSERT_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(Read32(memory + 12), 7u);
+  EXPECT_EQ(cuLaunchCooperativeKernelMultiDevice(&here, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchCooperativeKernelMultiDevice(&here, 1, 4), CUDA_ERROR_INVALID_VALUE);
+  here.hStream = nullptr;
+  EXPECT_EQ(cuLaunchCooperativeKernelMultiDevice(&here, 1, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_CU(cuStreamDestroy_v2(stream));
+}
+
 TEST_F(Launch, RefusesBadShapesAndHandles) {
   const CUfunction f = Kernel("nothing");
   EXPECT_EQ(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),

@@ -31,6 +31,61 @@ TEST_F(Names, OldNamesOfContextsWork) {
   EXPECT_EQ(cuCtxDestroy(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
+TEST_F(Names, AContextLivesUntilAllWhoAttachedToItAreGone) {
+  const size_t before = FreeBytes();
+  CUcontext made = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&made, 0, 0));
+  CUcontext attached = nullptr;
+  EXPECT_EQ(cuCtxAttach(&attached, 1), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuCtxAttach(&attached, 0));
+  EXPECT_EQ(attached, made);
+  ASSERT_CU(cuCtxDetach(attached));
+  CUcontext current = nullptr;
+  ASSERT_CU(cuCtxGetCurrent(&current));
+  EXPECT_EQ(current, made) << "and is what it was until then";
+  EXPECT_CU(cuCtxSynchronize());
+  ASSERT_CU(cuCtxDetach(made));
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  EXPECT_EQ(cuCtxDetach(made), CUDA_ERROR_INVALID_CONTEXT) << "it is not current";
+}
+
+// No page says either.
+TEST_F(Names, WhatAttachingToAContextAllows) {
+  CUcontext made = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&made, 0, 0));
+  CUcontext attached = nullptr;
+  ASSERT_CU(cuCtxAttach(&attached, 0));
+  const bool destroyed = cuCtxDestroy_v2(made) == CUDA_SUCCESS;
+  AnswerIf("attached_context_can_be_destroyed", destroyed);
+  if (!destroyed) {
+    EXPECT_CU(cuCtxDetach(attached));
+    EXPECT_CU(cuCtxDetach(made));
+  }
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  const bool primary = cuCtxAttach(&attached, 0) == CUDA_SUCCESS;
+  AnswerIf("primary_context_can_be_attached_to", primary);
+  if (primary) EXPECT_CU(cuCtxDetach(attached));
+  EXPECT_CU(cuCtxSynchronize());
+}
+
+TEST_F(Names, ContextsForGraphicsAndVideoAreLikeOthers) {
+  OnlySimulated("a real one may want what it is to work with");
+  const size_t before = FreeBytes();
+  const auto like_others = [&](const char* name, auto make) {
+    CUcontext made = nullptr;
+    ASSERT_CU(make(&made)) << name;
+    EXPECT_LT(FreeBytes(), before) << name;
+    EXPECT_CU(cuCtxDestroy_v2(made)) << name;
+    EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; })) << name;
+  };
+  like_others("GL", [](CUcontext* out) { return cuGLCtxCreate(out, 0, 0); });
+  like_others("GL v2", [](CUcontext* out) { return cuGLCtxCreate_v2(out, 0, 0); });
+  like_others("VDPAU", [](CUcontext* out) { return cuVDPAUCtxCreate(out, 0, 0, 1, nullptr); });
+  like_others("VDPAU v2",
+              [](CUcontext* out) { return cuVDPAUCtxCreate_v2(out, 0, 0, 1, nullptr); });
+}
+
 TEST_F(Names, OldNamesOfStreamsAndEventsWork) {
   CUstream stream = nullptr;
   CUevent event = nullptr;
