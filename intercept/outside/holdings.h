@@ -30,6 +30,7 @@ enum class Thing : uint8_t {
                // handle), by a number of ours
   kGreen,      // CUgreenCtx; `link` is its CUcontext, `high` the primary one of which it is a part,
                // `mapped` the device
+  kGreenView,  // the CUcontext of a green context; `link` is the primary one of which it is a part
 };
 
 inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }

@@ -451,6 +451,8 @@ class Client {
   CUcontext PrimaryContextOf(CUdevice device) const;
   CUcontext HomeOf(CUcontext context);
   uint64_t HomeLocked(uint64_t context);
+  void KeepGreen(const Holding& green);
+  bool ForgetGreen(CUgreenCtx green, Holding* out);
   uint64_t BeginGreenEnd(const Holding& green);
   void FinishGreenEnd(uint64_t ending, bool ended);
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);

@@ -108,10 +108,8 @@ CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice d
       driver_->cuCtxFromGreenCtx(&view, *out) != CUDA_SUCCESS || view == primary) {
     view = nullptr;
   }
-  const LockGuard guard(outside_lock_);
-  greens_.fetch_add(1, std::memory_order_relaxed);
-  static_cast<void>(holdings_.Insert({KeyOf(*out), 0, KeyOf(primary), KeyOf(view), 0, 1,
-                                      static_cast<uint32_t>(device), Thing::kGreen}));
+  KeepGreen({KeyOf(*out), 0, KeyOf(primary), KeyOf(view), 0, 1, static_cast<uint32_t>(device),
+             Thing::kGreen});
   many_contexts_ = true;  // its streams are not waited for with another context
   return result;
 }

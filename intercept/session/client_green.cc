@@ -22,13 +22,10 @@ CUcontext Client::PrimaryContextOf(CUdevice device) const {
 
 // The context itself, or the primary one of which it is a part. outside_lock_ is held.
 uint64_t Client::HomeLocked(uint64_t context) {
-  uint64_t home = context;
   if (greens_.load(std::memory_order_relaxed) == 0) [[likely]]
-    return home;
-  holdings_.ForEach([&](const Holding& holding) {
-    if (holding.thing == Thing::kGreen && holding.link == context) home = holding.high;
-  });
-  return home;
+    return context;
+  const Holding* const view = holdings_.Find(Thing::kGreenView, context);
+  return view == nullptr ? context : view->link;
 }
 
 CUcontext Client::HomeOf(CUcontext context) {
@@ -71,15 +68,33 @@ void Client::FinishGreenEnd(uint64_t ending, bool ended) {
   }
 }
 
+void Client::KeepGreen(const Holding& green) {
+  const LockGuard guard(outside_lock_);
+  greens_.fetch_add(1, std::memory_order_relaxed);
+  static_cast<void>(holdings_.Insert(green));
+  if (green.link == 0) return;
+  // By its own name, too: at each launch somebody asks for its home.
+  Holding view{};
+  view.thing = Thing::kGreenView;
+  view.key = green.link;
+  view.link = green.high;
+  static_cast<void>(holdings_.Insert(view));
+}
+
+bool Client::ForgetGreen(CUgreenCtx green, Holding* out) {
+  const LockGuard guard(outside_lock_);
+  if (!holdings_.Take(Thing::kGreen, KeyOf(green), out)) return false;
+  greens_.fetch_sub(1, std::memory_order_relaxed);
+  Holding view{};
+  if (out->link != 0) static_cast<void>(holdings_.Take(Thing::kGreenView, out->link, &view));
+  return true;
+}
+
 CUresult Client::GreenDestroy(CUgreenCtx green) {
   Holding held{};
-  if (!Forget(Thing::kGreen, KeyOf(green), &held)) return driver_->cuGreenCtxDestroy(green);
-  greens_.fetch_sub(1, std::memory_order_relaxed);
+  if (!ForgetGreen(green, &held)) return driver_->cuGreenCtxDestroy(green);
   const CUresult result = ReleasePrimary(static_cast<CUdevice>(held.mapped), &held);
-  if (result != CUDA_SUCCESS) {
-    Keep(held);
-    greens_.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (result != CUDA_SUCCESS) KeepGreen(held);
   return result;
 }
 

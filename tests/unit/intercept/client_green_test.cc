@@ -114,6 +114,66 @@ TEST_F(ClientGreen, ASessionThatBeginsInItIsThePrimaryOnes) {
   EXPECT_EQ(daemon->client->live_bytes.load(), 0u);
 }
 
+/// Several of them, each with a stream, beside much else that the program holds.
+class ClientGreens : public ClientGreen {
+ protected:
+  static constexpr int kGreens = 4;
+  static CUgreenCtx Green(int n) { return reinterpret_cast<CUgreenCtx>(0x6000 + 0x10 * n); }
+  static CUcontext View(int n) { return reinterpret_cast<CUcontext>(0x7000 + 0x10 * n); }
+  static CUstream StreamIn(int n) { return FakeDriver::Stream(20 + n); }
+  void SetUp() override {
+    ClientGreen::SetUp();
+    AllocAsync(512, own_);
+    daemon->WaitReady();
+    daemon->daemon->flags = protocol::kWantTimes;
+    static int made = 0;
+    made = 0;
+    driver.table().cuGreenCtxCreate = [](CUgreenCtx* out, CUdevResourceDesc, CUdevice, unsigned) {
+      ++FakeDriver::Get().primary_references;
+      *out = Green(made++);
+      return CUDA_SUCCESS;
+    };
+    driver.table().cuCtxFromGreenCtx = [](CUcontext* out, CUgreenCtx green) {
+      int n = 0;
+      while (Green(n) != green) ++n;
+      *out = View(n);
+      return CUDA_SUCCESS;
+    };
+    for (int n = 0; n < kGreens; ++n) {
+      for (uint64_t i = 0; i < 50; ++i) {
+        const uint64_t key = 0x1000 * (i + 1) + static_cast<uint64_t>(n);
+        const auto made_it = [] { return CUDA_SUCCESS; };
+        client->AllocCounted(protocol::Family::kHostPinned, Thing::kHost, &key, 4096, made_it);
+      }
+      Make();
+      ASSERT_EQ(green_, Green(n));
+      driver.stream_context[StreamIn(n)] = View(n);
+    }
+  }
+  /// With events of the session's context, which the driver takes in those that are part of it.
+  bool IsTimed(CUstream stream) {
+    const size_t before = driver.Pending(stream);
+    Launch("kernel", stream);
+    const bool timed = driver.Pending(stream) == before + 3;
+    driver.RunAll();
+    return timed;
+  }
+};
+
+TEST_F(ClientGreens, EachIsAPartOfThePrimaryContextUntilItEnds) {
+  for (int n = 0; n < kGreens; ++n) EXPECT_TRUE(IsTimed(StreamIn(n))) << n;
+  ASSERT_EQ(client->GreenDestroy(Green(1)), CUDA_SUCCESS);
+  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
+  EXPECT_EQ(client->GreenDestroy(Green(2)), CUDA_ERROR_INVALID_CONTEXT);
+  driver.destroy_result = CUDA_SUCCESS;
+  for (const int n : {0, 2, 3}) EXPECT_TRUE(IsTimed(StreamIn(n))) << n;
+  // The handle by which it was current may come again, for a context of its own.
+  const CUstream others = FakeDriver::Stream(19);
+  driver.stream_context[others] = View(1);
+  EXPECT_FALSE(IsTimed(others));
+  for (const int n : {0, 2, 3}) ASSERT_EQ(client->GreenDestroy(Green(n)), CUDA_SUCCESS);
+}
+
 // Its handle may come again for a new one, of which it is not.
 TEST_F(ClientGreen, ANewOneDoesNotSpeakForTheStreamsOfTheOldOne) {
   Make();
