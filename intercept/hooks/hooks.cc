@@ -49,6 +49,39 @@ CUresult OrElse(CUresult refusal, Real real) {
   return refusal == CUDA_SUCCESS ? real() : refusal;
 }
 
+// How many launches a list has. 0: what the program says cannot be, and the driver says so.
+unsigned Plausible(const Client* client, const CUDA_LAUNCH_PARAMS* launches, unsigned count) {
+  int devices = 0;
+  return launches != nullptr && client->driver().cuDeviceGetCount(&devices) == CUDA_SUCCESS &&
+                 count <= static_cast<unsigned>(devices)
+             ? count
+             : 0;
+}
+
+// One call that launches on several streams: as a launch on each of them, which the driver knows
+// where the stream's context is current. The call itself is made where the program made it.
+template <class Real>
+CUresult LaunchOnEach(Client* client, const CUDA_LAUNCH_PARAMS* launches, unsigned count,
+                      const Real& real) {
+  if (count == 0) return real();
+  const DriverTable& driver = client->driver();
+  const auto rest = [&] { return LaunchOnEach(client, launches + 1, count - 1, real); };
+  CUcontext context = nullptr;
+  if (driver.cuStreamGetCtx == nullptr ||
+      driver.cuStreamGetCtx(launches->hStream, &context) != CUDA_SUCCESS ||
+      driver.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) {
+    return rest();
+  }
+  const CUresult result = client->Launch(launches->function, Legacy(launches->hStream), [&] {
+    static_cast<void>(driver.cuCtxPopCurrent_v2(&context));
+    const CUresult issued = rest();
+    static_cast<void>(driver.cuCtxPushCurrent_v2(context));
+    return issued;
+  });
+  static_cast<void>(driver.cuCtxPopCurrent_v2(&context));
+  return result;
+}
+
 CUresult ReplaceEntry(CUresult result, const char* symbol, void** pfn, cuuint64_t flags) {
   if (result == CUDA_SUCCESS && symbol != nullptr && pfn != nullptr && *pfn != nullptr) {
     *pfn = HookForEntry(symbol, *pfn, flags);

@@ -31,6 +31,7 @@ enum class Thing : uint8_t {
   kGreen,      // CUgreenCtx; `link` is its CUcontext, `high` the primary one of which it is a part,
                // `mapped` the device
   kGreenView,  // the CUcontext of a green context; `link` is the primary one of which it is a part
+  kAttached,   // a context, `refs` times attached to beside its making; `context` is that one, too
 };
 
 inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }

@@ -213,11 +213,19 @@ class Client {
   }
   CUresult PrimaryContextRetain(CUcontext* out, CUdevice device);
   CUresult ContextDestroy(CUcontext context);
+  CUresult ContextAttach(CUcontext* out, unsigned flags);
+  CUresult ContextDetach(CUcontext context);
   CUresult PrimaryContextReset(CUdevice device);
   CUresult PrimaryContextRelease(CUdevice device) { return ReleasePrimary(device, nullptr); }
   CUresult GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device, unsigned flags);
   CUresult GreenDestroy(CUgreenCtx green);
-  CUresult ModuleUnload(CUmodule module);
+  /// Code goes, and the handles of its functions may come again.
+  template <class Issue>
+  CUresult Unload(Issue issue) {
+    const CUresult result = issue();
+    if (has_session()) gate_->functions.Forget();
+    return result;
+  }
 
   // Stream capture. What is called on a capturing stream goes into a graph and does not happen: it
   // passes through untouched, unseen and unmarked.
@@ -406,6 +414,16 @@ class Client {
   // client_contexts.cc
   template <class Issue>
   CUresult EndContext(CUcontext context, CUdevice shared, const Holding* green, Issue issue);
+  struct ContextEnd {
+    bool session_over = false;
+    uint32_t unpaced = 0;  // the profile that is not followed any more
+  };
+  template <class Issue>
+  CUresult EndContextLocked(CUcontext context, CUdevice shared, const Holding* green, Issue issue,
+                            ContextEnd* end);
+  void AfterContextEnd(const ContextEnd& end);
+  bool Attached(CUcontext context);
+  bool Detached(CUcontext context);
   bool PrimaryContextActive(CUdevice device) const;
   CUcontext Survivor(CUcontext ending);
   bool HoldMarks(uint64_t alive, uint64_t ending);

@@ -18,48 +18,122 @@ namespace sluice {
 // live on; -1: success is its end. `green`: the reference is that of a green context, which ends.
 template <class Issue>
 CUresult Client::EndContext(CUcontext context, CUdevice shared, const Holding* green, Issue issue) {
-  if (context == nullptr) return issue();
+  ContextEnd end;
   CUresult result = CUDA_SUCCESS;
-  bool session_over = false;
-  uint32_t unpaced = 0;
   {
     const LockGuard guard(contexts_lock_);
-    const bool own = has_session() && context == context_.load();
-    const bool certain = shared < 0;
-    const uint64_t ending = BeginContextEnd(context, certain);
-    Holding gone{};
-    // Before the driver may give the handle to somebody else.
-    bool known = certain && !own && Forget(Thing::kContext, KeyOf(context), &gone);
-    const uint64_t part = green != nullptr ? BeginGreenEnd(*green) : 0;
-    const CUcontext next = own ? Survivor(context) : nullptr;
-    const bool held = next != nullptr && HoldMarks(KeyOf(context), ending);
-    // The marks' page may be nobody's from here on.
-    if (own && certain && !held) context_gone_ = true;
-    result = issue();
-    const bool ended = result == CUDA_SUCCESS && (certain || !PrimaryContextActive(shared));
-    if (ended && !certain) NameStreams(KeyOf(context), ending, false, !held);
-    const bool moved = ended && held && MoveSession(next);
-    session_over = ended && own && !moved;
-    if (own) context_gone_ = session_over;
-    if (held) ReleaseMarks();
-    if (ended && !certain && !own) known = Forget(Thing::kContext, KeyOf(context), &gone);
-    if (known) ended ? GiveUp(gone) : Keep(gone);
-    if (ended) unpaced = LosePacing(ending);
-    if (part != 0 && result == CUDA_SUCCESS && unpaced == 0) unpaced = LosePacing(part);
-    if (part != 0) FinishGreenEnd(part, result == CUDA_SUCCESS);
-    FinishContextEnd(ending, certain, ended);
+    result = EndContextLocked(context, shared, green, issue, &end);
   }
-  if (session_over) {
+  AfterContextEnd(end);
+  return result;
+}
+
+// contexts_lock_ is held. `end`: what is to be done when it is not.
+template <class Issue>
+CUresult Client::EndContextLocked(CUcontext context, CUdevice shared, const Holding* green,
+                                  Issue issue, ContextEnd* end) {
+  if (context == nullptr) return issue();
+  const bool own = has_session() && context == context_.load();
+  const bool certain = shared < 0;
+  const uint64_t ending = BeginContextEnd(context, certain);
+  Holding gone{};
+  // Before the driver may give the handle to somebody else.
+  bool known = certain && !own && Forget(Thing::kContext, KeyOf(context), &gone);
+  const uint64_t part = green != nullptr ? BeginGreenEnd(*green) : 0;
+  const CUcontext next = own ? Survivor(context) : nullptr;
+  const bool held = next != nullptr && HoldMarks(KeyOf(context), ending);
+  // The marks' page may be nobody's from here on.
+  if (own && certain && !held) context_gone_ = true;
+  const CUresult result = issue();
+  const bool ended = result == CUDA_SUCCESS && (certain || !PrimaryContextActive(shared));
+  if (ended && !certain) NameStreams(KeyOf(context), ending, false, !held);
+  const bool moved = ended && held && MoveSession(next);
+  end->session_over = ended && own && !moved;
+  if (own) context_gone_ = end->session_over;
+  if (held) ReleaseMarks();
+  if (ended && !certain && !own) known = Forget(Thing::kContext, KeyOf(context), &gone);
+  if (known) ended ? GiveUp(gone) : Keep(gone);
+  if (ended) end->unpaced = LosePacing(ending);
+  if (part != 0 && result == CUDA_SUCCESS && end->unpaced == 0) {
+    end->unpaced = LosePacing(part);
+  }
+  if (part != 0) FinishGreenEnd(part, result == CUDA_SUCCESS);
+  FinishContextEnd(ending, certain, ended);
+  return result;
+}
+
+void Client::AfterContextEnd(const ContextEnd& end) {
+  if (end.session_over) {
     EndSession();
-  } else if (unpaced != 0) {
-    SendMismatch(unpaced);
+  } else if (end.unpaced != 0) {
+    SendMismatch(end.unpaced);
   }
   SettleDriverMemory();
-  return result;
 }
 
 CUresult Client::ContextDestroy(CUcontext context) {
   return EndContext(context, -1, nullptr, [=, this] { return driver_->cuCtxDestroy_v2(context); });
+}
+
+// The references of cuCtxAttach are counted here: once the driver has answered, whoever asked it
+// whether a context lives might be told of a new one of its handle. Under contexts_lock_, so that
+// the count is the driver's.
+CUresult Client::ContextAttach(CUcontext* out, unsigned flags) {
+  const LockGuard guard(contexts_lock_);
+  const CUresult result = driver_->cuCtxAttach(out, flags);
+  if (result != CUDA_SUCCESS || Attached(*out)) return result;
+  static_cast<void>(driver_->cuCtxDetach(*out));
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult Client::ContextDetach(CUcontext context) {
+  ContextEnd end;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const LockGuard guard(contexts_lock_);
+    const auto issue = [=, this] { return driver_->cuCtxDetach(context); };
+    if (Detached(context)) {
+      result = issue();
+      if (result != CUDA_SUCCESS) static_cast<void>(Attached(context));
+      return result;
+    }
+    // The program's own last one. A primary context may have references of its own kind.
+    CUdevice device = -1;
+    const bool shared =
+        driver_->cuCtxGetDevice(&device) == CUDA_SUCCESS && context == PrimaryContextOf(device);
+    result = EndContextLocked(context, shared ? device : -1, nullptr, issue, &end);
+  }
+  AfterContextEnd(end);
+  return result;
+}
+
+// One reference more. False: there is no memory to count it.
+bool Client::Attached(CUcontext context) {
+  const uint64_t key = KeyOf(context);
+  const LockGuard guard(outside_lock_);
+  Holding* known = holdings_.Find(Thing::kAttached, key);
+  // Else it is none, or that of one whose handle this was, which has ended with references left.
+  if (known != nullptr && known->context == key) {
+    ++known->refs;
+    return true;
+  }
+  Holding first{};
+  first.thing = Thing::kAttached;
+  first.key = key;
+  first.context = key;
+  first.refs = 1;
+  return holdings_.Insert(first);
+}
+
+// One reference less. False: there was none.
+bool Client::Detached(CUcontext context) {
+  const uint64_t key = KeyOf(context);
+  const LockGuard guard(outside_lock_);
+  Holding* known = holdings_.Find(Thing::kAttached, key);
+  if (known == nullptr || known->context != key) return false;
+  Holding last{};
+  if (--known->refs == 0) static_cast<void>(holdings_.Take(Thing::kAttached, key, &last));
+  return true;
 }
 
 // Under contexts_lock_: if another thread gives back the last reference just now, this one makes a

@@ -300,10 +300,4 @@ CUresult Client::ContextSynchronize(CUcontext which) {
   return result;
 }
 
-CUresult Client::ModuleUnload(CUmodule module) {
-  const CUresult result = driver_->cuModuleUnload(module);
-  if (has_session()) gate_->functions.Forget();
-  return result;
-}
-
 }  // namespace sluice

@@ -49,6 +49,51 @@ TEST_F(ContextHook, cuCtxCreate_v4) {
   ExpectContexts(2);
 }
 
+// Of what graphics and video would register there is nothing here, but the context costs what
+// others do, and is waited for like them.
+TEST_F(ContextHook, cuGLCtxCreate) {
+  ASSERT_CU(cuGLCtxCreate(&own_, 0, 0));
+  ExpectContexts(2);
+}
+
+TEST_F(ContextHook, cuGLCtxCreate_v2) {
+  ASSERT_CU(cuGLCtxCreate_v2(&own_, 0, 0));
+  ExpectContexts(2);
+}
+
+TEST_F(ContextHook, cuVDPAUCtxCreate) {
+  ASSERT_CU(cuVDPAUCtxCreate(&own_, 0, 0, 1, nullptr));
+  ExpectContexts(2);
+}
+
+TEST_F(ContextHook, cuVDPAUCtxCreate_v2) {
+  ASSERT_CU(cuVDPAUCtxCreate_v2(&own_, 0, 0, 1, nullptr));
+  ExpectContexts(2);
+}
+
+// The reference that it takes is one more to give back.
+TEST_F(ContextHook, cuCtxAttach) {
+  ASSERT_CU(cuCtxCreate_v2(&own_, 0, 0));
+  CUcontext attached = nullptr;
+  ASSERT_CU(cuCtxAttach(&attached, 0));
+  EXPECT_EQ(attached, own_);
+  ASSERT_CU(cuCtxDetach(attached));
+  CUcontext third = nullptr;
+  ASSERT_CU(cuCtxCreate_v2(&third, 0, 0));  // the daemon has heard of all that was before
+  ExpectContexts(3);
+}
+
+// The last one takes with it what a context's end does.
+TEST_F(ContextHook, cuCtxDetach) {
+  ASSERT_CU(cuCtxCreate_v2(&own_, 0, 0));
+  CUdeviceptr theirs = 0;
+  ASSERT_CU(cuMemAlloc_v2(&theirs, 16 * kMiB));
+  ASSERT_CU(cuCtxDetach(own_));
+  ExpectContexts(1);
+  ASSERT_CU(cuMemAlloc_v2(&theirs, 16 * kMiB));
+  ASSERT_CU(cuMemFree_v2(theirs));
+}
+
 TEST_F(ContextHook, cuCtxDestroy) {
   ASSERT_CU(cuCtxCreate_v2(&own_, 0, 0));
   ASSERT_CU(cuCtxDestroy(own_));

@@ -80,6 +80,33 @@ TEST_F(StreamHook, cuModuleUnload) {
   ExpectSoon([this] { return Says("functions"); }, 2);
 }
 
+TEST_F(StreamHook, cuLibraryUnload) {
+  Begin();
+  const auto launch = [](CUlibrary library, const char* name, void** params) {
+    CUkernel kernel = nullptr;
+    CUfunction function = nullptr;
+    ASSERT_CU(cuLibraryGetKernel(&kernel, library, name));
+    ASSERT_CU(cuKernelGetFunction(&function, kernel));
+    ASSERT_CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+  };
+  const auto load = [] {
+    CUlibrary library = nullptr;
+    EXPECT_CU(cuLibraryLoadData(&library, contract::KernelImage().c_str(), nullptr, nullptr, 0,
+                                nullptr, nullptr, 0));
+    return library;
+  };
+  const CUlibrary first = load();
+  launch(first, "nothing", nullptr);
+  ASSERT_CU(cuLibraryUnload(first));
+  ExpectSoon([this] { return Says("functions"); }, 1);
+  const CUlibrary second = load();
+  CUdeviceptr target = Alloc(64);
+  void* params[] = {&target};
+  launch(second, "shape", params);
+  ExpectSoon([this] { return Says("functions"); }, 2);
+  ASSERT_CU(cuLibraryUnload(second));
+}
+
 // With it the driver gives back what its pools have to spare.
 TEST_F(Hook, cuEventSynchronize) {
   Begin();

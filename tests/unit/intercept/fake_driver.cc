@@ -253,6 +253,16 @@ FakeDriver::FakeDriver() {
     if (Get().on_destroyed) std::exchange(Get().on_destroyed, nullptr)();
     return Get().destroy_result;
   };
+  table_.cuCtxAttach = [](CUcontext* out, unsigned) {
+    ++Get().attached[*out = Get().context];
+    return CUDA_SUCCESS;
+  };
+  table_.cuCtxDetach = [](CUcontext gone) {
+    int& left = Get().attached[gone];
+    if (left == 0) return Get().table().cuCtxDestroy_v2(gone);
+    if (Get().destroy_result == CUDA_SUCCESS) --left;
+    return Get().destroy_result;
+  };
   table_.cuEventCreate = [](CUevent* event, unsigned) {
     const std::lock_guard lock(Get().mutex);
     *event = reinterpret_cast<CUevent>(&Get().events.emplace_back(false));

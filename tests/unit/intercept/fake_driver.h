@@ -80,6 +80,7 @@ class FakeDriver {
   std::vector<uint64_t> foreign_frees;
   uint64_t next_handle = 0x500;           // of physical memory and managed pointers
   CUresult create_result = CUDA_SUCCESS;  // of everything outside the arena
+  std::map<CUcontext, int> attached;      // references beside the first
   std::map<CUdevice, bool> primary_active;
   int primary_references = 0;
   static CUcontext Primary() { return reinterpret_cast<CUcontext>(0xd0); }
