@@ -32,6 +32,7 @@ enum class Thing : uint8_t {
                // `mapped` the device
   kGreenView,  // the CUcontext of a green context; `link` is the primary one of which it is a part
   kAttached,   // a context, `refs` times attached to beside its making; `context` is that one, too
+  kRetained,   // a primary context, `refs` times retained beside its making, the same way
 };
 
 inline uint64_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }

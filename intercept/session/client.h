@@ -422,8 +422,8 @@ class Client {
   CUresult EndContextLocked(CUcontext context, CUdevice shared, const Holding* green, Issue issue,
                             ContextEnd* end);
   void AfterContextEnd(const ContextEnd& end);
-  bool Attached(CUcontext context);
-  bool Detached(CUcontext context);
+  bool AddReference(Thing how, CUcontext context);
+  bool DropReference(Thing how, CUcontext context);
   bool PrimaryContextActive(CUdevice device) const;
   CUcontext Survivor(CUcontext ending);
   bool HoldMarks(uint64_t alive, uint64_t ending);

@@ -35,12 +35,15 @@ CUresult Client::EndContextLocked(CUcontext context, CUdevice shared, const Hold
   if (context == nullptr) return issue();
   const bool own = has_session() && context == context_.load();
   const bool certain = shared < 0;
+  // As far as was seen here: with fewer references than the driver has, it only prepares for an end
+  // that does not come.
+  const bool last = certain || !DropReference(Thing::kRetained, context);
   const uint64_t ending = BeginContextEnd(context, certain);
   Holding gone{};
   // Before the driver may give the handle to somebody else.
   bool known = certain && !own && Forget(Thing::kContext, KeyOf(context), &gone);
   const uint64_t part = green != nullptr ? BeginGreenEnd(*green) : 0;
-  const CUcontext next = own ? Survivor(context) : nullptr;
+  const CUcontext next = own && last ? Survivor(context) : nullptr;
   const bool held = next != nullptr && HoldMarks(KeyOf(context), ending);
   // The marks' page may be nobody's from here on.
   if (own && certain && !held) context_gone_ = true;
@@ -59,6 +62,7 @@ CUresult Client::EndContextLocked(CUcontext context, CUdevice shared, const Hold
   }
   if (part != 0) FinishGreenEnd(part, result == CUDA_SUCCESS);
   FinishContextEnd(ending, certain, ended);
+  if (!last && result != CUDA_SUCCESS) static_cast<void>(AddReference(Thing::kRetained, context));
   return result;
 }
 
@@ -81,7 +85,7 @@ CUresult Client::ContextDestroy(CUcontext context) {
 CUresult Client::ContextAttach(CUcontext* out, unsigned flags) {
   const LockGuard guard(contexts_lock_);
   const CUresult result = driver_->cuCtxAttach(out, flags);
-  if (result != CUDA_SUCCESS || Attached(*out)) return result;
+  if (result != CUDA_SUCCESS || AddReference(Thing::kAttached, *out)) return result;
   static_cast<void>(driver_->cuCtxDetach(*out));
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -92,9 +96,9 @@ CUresult Client::ContextDetach(CUcontext context) {
   {
     const LockGuard guard(contexts_lock_);
     const auto issue = [=, this] { return driver_->cuCtxDetach(context); };
-    if (Detached(context)) {
+    if (DropReference(Thing::kAttached, context)) {
       result = issue();
-      if (result != CUDA_SUCCESS) static_cast<void>(Attached(context));
+      if (result != CUDA_SUCCESS) static_cast<void>(AddReference(Thing::kAttached, context));
       return result;
     }
     // The program's own last one. A primary context may have references of its own kind.
@@ -108,17 +112,17 @@ CUresult Client::ContextDetach(CUcontext context) {
 }
 
 // One reference more. False: there is no memory to count it.
-bool Client::Attached(CUcontext context) {
+bool Client::AddReference(Thing how, CUcontext context) {
   const uint64_t key = KeyOf(context);
   const LockGuard guard(outside_lock_);
-  Holding* known = holdings_.Find(Thing::kAttached, key);
+  Holding* known = holdings_.Find(how, key);
   // Else it is none, or that of one whose handle this was, which has ended with references left.
   if (known != nullptr && known->context == key) {
     ++known->refs;
     return true;
   }
   Holding first{};
-  first.thing = Thing::kAttached;
+  first.thing = how;
   first.key = key;
   first.context = key;
   first.refs = 1;
@@ -126,13 +130,13 @@ bool Client::Attached(CUcontext context) {
 }
 
 // One reference less. False: there was none.
-bool Client::Detached(CUcontext context) {
+bool Client::DropReference(Thing how, CUcontext context) {
   const uint64_t key = KeyOf(context);
   const LockGuard guard(outside_lock_);
-  Holding* known = holdings_.Find(Thing::kAttached, key);
+  Holding* known = holdings_.Find(how, key);
   if (known == nullptr || known->context != key) return false;
   Holding last{};
-  if (--known->refs == 0) static_cast<void>(holdings_.Take(Thing::kAttached, key, &last));
+  if (--known->refs == 0) static_cast<void>(holdings_.Take(how, key, &last));
   return true;
 }
 
@@ -149,6 +153,9 @@ CUresult Client::RetainShared(CUdevice device, CUcontext* out, Issue issue) {
         const CUresult result = issue();
         const bool kept = made && result == CUDA_SUCCESS;
         if (kept) KeepContext(*out, charged);
+        // Without memory to count it, it is one fewer.
+        if (!made && result == CUDA_SUCCESS)
+          static_cast<void>(AddReference(Thing::kRetained, *out));
         if (charged && !kept) Uncharge(protocol::Family::kContext, 1);
         return result;
       }

@@ -503,7 +503,20 @@ TEST_F(ClientContexts, TheSessionStaysInAPrimaryContextThatOthersHave) {
   CUdeviceptr at = 0;
   ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
   MakeSecond();
+  // Nothing of the session may end, so that marks go on.
+  static const auto release = driver.table().cuDevicePrimaryCtxRelease_v2;
+  static std::function<void()> meanwhile;
+  meanwhile = [&] {
+    const int before_it = driver.marks;
+    for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches; ++i) Launch("kernel", other_);
+    EXPECT_GT(driver.marks, before_it);
+  };
+  driver.table().cuDevicePrimaryCtxRelease_v2 = [](CUdevice device) {
+    std::thread([] { meanwhile(); }).join();
+    return release(device);
+  };
   EXPECT_EQ(client->PrimaryContextRelease(0), CUDA_SUCCESS);
+  driver.table().cuDevicePrimaryCtxRelease_v2 = release;
   EXPECT_EQ(driver.registered_in, primary);
   EXPECT_EQ(daemon->client->live_bytes.load(), 512u);
   driver.context = second_;
