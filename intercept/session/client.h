@@ -232,7 +232,7 @@ class Client {
   template <class Issue>
   CUresult CaptureBegin(CUstream stream, Issue issue) {
     captures_.Add();
-    if (has_session()) AwaitMarks();
+    if (has_session()) AwaitOwnCalls();
     const CUcontext context = ContextOf(stream);
     const CUresult result = issue();
     result == CUDA_SUCCESS ? captures_.Began(stream, context) : captures_.Remove();
@@ -460,6 +460,7 @@ class Client {
   bool Drain();
   bool WaitForMarks(const uint64_t* targets, uint32_t slots);
   bool SynchroniseContexts(bool own);
+  bool SynchroniseCurrent(CUresult* result);
   bool SynchroniseContext(CUcontext context);
   void CollectEverything(uint64_t free_seq);
   void CollectContext(CUcontext context, uint64_t free_seq);
@@ -496,7 +497,7 @@ class Client {
   void AskGate(uint32_t gate, uint32_t profile, bool drained);
   void MarkFrees();
   void ReleaseExcess();
-  void AwaitMarks();
+  void AwaitOwnCalls();
   bool TakeTrough(uint32_t slot);
   bool AheadOfCredit(uint32_t slot, uint64_t* wait_for);
   void WaitForCredit();

@@ -262,14 +262,16 @@ CUresult Client::Free(CUdeviceptr address) {
   }
   // While anybody captures, synchronising the context would break the capture: the block waits, as
   // something freed on no known stream, for the next time that it can be synchronised.
-  bool done = !block.sync || captures_.load() == 0;
+  bool done = true;
   // Programs rely on the synchronisation that cuMemFree does for cuMemAlloc memory. If it fails,
   // the GPU may still use the block, so it stays allocated.
   const bool many = many_contexts_;
-  if (block.sync && done) {
-    if (const CUresult result = driver_->cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
+  if (block.sync) {
+    CUresult result = CUDA_SUCCESS;
+    done = SynchroniseCurrent(&result);
+    if (result != CUDA_SUCCESS) return result;
     // The block may be another context's, or in use there.
-    done = !many || SynchroniseContexts(true);
+    if (done && many) done = SynchroniseContexts(true);
   }
   if (settings_.poison && done) Poison(block, nullptr);
   const CUcontext context = block.sync ? CurrentContext() : nullptr;

@@ -9,6 +9,9 @@ namespace {
 // A drain that takes longer is given up: a stream may wait for something that only this thread can
 // do.
 constexpr uint64_t kDrainLimitNs = 10'000'000'000;
+// The driver has long come to a synchronisation that is under way for longer; what that waits for
+// may be the thread that captures.
+constexpr uint64_t kSynchronisedNs = 1'000'000'000;
 
 }  // namespace
 
@@ -200,13 +203,22 @@ void Client::CollectEverything(uint64_t free_seq) {
   arena_.CollectThrough(kNoSlot, free_seq);
 }
 
+// False: that would break captures.
+bool Client::SynchroniseCurrent(CUresult* result) {
+  if (!captures_.Exclude()) return false;
+  *result = driver_->cuCtxSynchronize();
+  captures_.Admit();
+  return true;
+}
+
 bool Client::SynchroniseContext(CUcontext context) {
-  if (context == CurrentContext()) return driver_->cuCtxSynchronize() == CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  if (context == CurrentContext()) return SynchroniseCurrent(&result) && result == CUDA_SUCCESS;
   if (driver_->cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return false;
-  const CUresult result = driver_->cuCtxSynchronize();
+  const bool done = SynchroniseCurrent(&result);
   CUcontext none = nullptr;
   static_cast<void>(driver_->cuCtxPopCurrent_v2(&none));
-  return result == CUDA_SUCCESS;
+  return done && result == CUDA_SUCCESS;
 }
 
 // Waits for the work of every context that is known: each may work on what the session has. `own`:
@@ -214,8 +226,6 @@ bool Client::SynchroniseContext(CUcontext context) {
 bool Client::SynchroniseContexts(bool own) {
   // One that is just ending is waited for here.
   const LockGuard contexts(contexts_lock_);
-  // Synchronising a context breaks every capture in it, whoever captures.
-  if (captures_.load() > 0) return false;
   const RelaxedCapture relaxed(*driver_);
   // Between its end and the session's nobody uses its handle.
   if (own && (context_gone_.load() || !SynchroniseContext(context_.load()))) return false;
@@ -226,9 +236,12 @@ bool Client::SynchroniseContexts(bool own) {
 }
 
 // A capture is about to begin: a mark that was about to be queued when there was none is not to be
-// in it, whichever streams will belong to it.
-void Client::AwaitMarks() {
+// in it, whichever streams will belong to it, and a synchronisation is not to break it.
+void Client::AwaitOwnCalls() {
   for (Lock& lock : mark_locks_) const LockGuard marking(lock);
+  const uint64_t start = NowNs();
+  Backoff backoff;
+  while (captures_.excluded() && NowNs() - start < kSynchronisedNs) backoff.Pause();
 }
 
 CUresult Client::StreamDestroy(CUstream stream) {

@@ -64,7 +64,24 @@ class OpenCaptures {
       Remove();
     }
   }
-  void ForgetHolder() { lock_.ForgetHolder(); }
+
+  /// Before a call of ours that breaks the captures that are open when the driver comes to it.
+  /// False: some are. True: until Admit whoever begins one is to wait, as long as it can.
+  bool Exclude() {
+    excluded_.fetch_add(1, std::memory_order_seq_cst);
+    // Either this sees the one that begins, or that one sees this.
+    if (load() == 0) return true;
+    Admit();
+    return false;
+  }
+  void Admit() { excluded_.fetch_sub(1, std::memory_order_seq_cst); }
+  bool excluded() const { return excluded_.load(std::memory_order_seq_cst) > 0; }
+
+  /// In a forked child, whose other threads are gone.
+  void ForgetHolder() {
+    lock_.ForgetHolder();
+    excluded_.store(0);
+  }
 
  private:
   struct Origin {
@@ -89,7 +106,8 @@ class OpenCaptures {
   }
 
   std::atomic<uint32_t> count_{0};
-  Lock lock_;  // over the rest; nothing is called under it
+  std::atomic<uint32_t> excluded_{0};  // calls under way that break captures
+  Lock lock_;                          // over the rest; nothing is called under it
   Origin origins_[kOrigins];
   uint32_t unlisted_ = 0;  // of those that are open
 };

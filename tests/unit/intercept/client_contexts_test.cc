@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -382,6 +383,69 @@ TEST_F(ClientContexts, AFreeAsksNothingOfASessionsContextThatIsGone) {
   other.join();
   EXPECT_FALSE(asked);
   EXPECT_FALSE(client->has_session());
+}
+
+// To synchronise a context breaks every capture in it. A capture that begins while one context is
+// waited for is not broken in the next one.
+TEST_F(ClientContexts, ACaptureThatBeginsDuringAFreeIsNotBroken) {
+  static CUresult (*synchronise)();
+  static std::atomic<bool> broken;
+  static std::function<void()> meanwhile;
+  static Client* asked;
+  static int calls;
+  asked = client.get();
+  calls = 0;
+  CUdeviceptr at = 0;
+  ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
+  MakeSecond();
+  std::atomic<bool> begun{false};
+  std::thread other;
+  broken = false;
+  synchronise = std::exchange(driver.table().cuCtxSynchronize, [] {
+    if (asked->open_captures() > 0) broken = true;
+    // First the one that is current, then all that are known.
+    if (++calls == 2) meanwhile();
+    return synchronise();
+  });
+  meanwhile = [&] {
+    other = std::thread([&] {
+      static_cast<void>(client->CaptureBegin(own_, [&] {
+        begun = true;
+        return CUDA_SUCCESS;
+      }));
+    });
+    while (client->open_captures() == 0) std::this_thread::yield();
+    EXPECT_FALSE(begun) << "nobody knows whether the driver has seen to the synchronisation yet";
+  };
+  EXPECT_EQ(client->Free(at), CUDA_SUCCESS);
+  other.join();
+  EXPECT_FALSE(broken);
+  EXPECT_TRUE(begun);
+  EXPECT_EQ(calls, 2);
+}
+
+// What waits for the GPU may wait for the thread that captures.
+TEST_F(ClientContexts, ACaptureBeginsBesideASynchronisationThatDoesNotEnd) {
+  static CUresult (*synchronise)();
+  static std::atomic<bool> begun;
+  static std::atomic<bool> waits;
+  CUdeviceptr at = 0;
+  ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
+  begun = waits = false;
+  synchronise = std::exchange(driver.table().cuCtxSynchronize, [] {
+    waits = true;
+    while (!begun) std::this_thread::yield();
+    return synchronise();
+  });
+  std::thread other([&] { static_cast<void>(client->Free(at)); });
+  while (!waits) std::this_thread::yield();
+  EXPECT_EQ(client->CaptureBegin(own_,
+                                 [] {
+                                   begun = true;
+                                   return CUDA_SUCCESS;
+                                 }),
+            CUDA_SUCCESS);
+  other.join();
 }
 
 /// The session's own context ends, and another one on the same GPU lives on.

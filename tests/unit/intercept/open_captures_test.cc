@@ -111,5 +111,22 @@ TEST(OpenCaptures, BesideTheEndOfAnotherContext) {
   EXPECT_EQ(captures.load(), 0u);
 }
 
+TEST(OpenCaptures, AreExcludedOnlyWhereThereIsNone) {
+  OpenCaptures captures;
+  EXPECT_TRUE(captures.Exclude());
+  EXPECT_TRUE(captures.Exclude()) << "another thread's";
+  captures.Admit();
+  EXPECT_TRUE(captures.excluded());
+  captures.Admit();
+  EXPECT_FALSE(captures.excluded());
+  captures.Add();
+  EXPECT_FALSE(captures.Exclude());
+  EXPECT_FALSE(captures.excluded());
+  captures.Remove();
+  EXPECT_TRUE(captures.Exclude());
+  captures.ForgetHolder();  // a child of which that thread is no part
+  EXPECT_FALSE(captures.excluded());
+}
+
 }  // namespace
 }  // namespace sluice::test
