@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -22,6 +25,9 @@ using contract::CountedBytes;
 
 /// Between two quiet points, of all threads together.
 constexpr uint64_t kCallsPerRound = 1000;
+constexpr uint64_t kThreads = 3;
+/// For one part; the longest soak takes minutes.
+constexpr auto kPatience = std::chrono::minutes(20);
 
 std::string FromEnvironment(const char* name) {
   const char* text = getenv(name);
@@ -30,6 +36,12 @@ std::string FromEnvironment(const char* name) {
 uint64_t FromEnvironment(const char* name, uint64_t standard) {
   const std::string text = FromEnvironment(name);
   return text.empty() ? standard : std::stoull(text);
+}
+
+/// accounting_test keeps this job's standard input open for as long as it is to go on.
+bool InputEnded() {
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  return poll(&input, 1, 0) > 0;
 }
 
 class Churn : public Hook {
@@ -85,7 +97,7 @@ class Churn : public Hook {
     return Outside(family);
   }
   void ExpectAllAgree(const Tally& tally) {
-    const uint64_t contexts = (1 + tally.contexts) * kContext;
+    const uint64_t contexts = ((context_ != nullptr ? 1 : 0) + tally.contexts) * kContext;
     const auto agree = [this](const char* family, uint64_t expected) {
       SCOPED_TRACE(family);
       ExpectSoon([this, family] { return Asked(family); }, expected);
@@ -127,19 +139,147 @@ class Churn : public Hook {
     ++quiet_points_;
   }
 
+  Tally Sum() const {
+    Tally sum;
+    for (const auto& worker : workers_) sum += worker->tally();
+    return sum;
+  }
+  uint64_t Sum(uint64_t (Worker::*figure)() const) const {
+    uint64_t sum = 0;
+    for (const auto& worker : workers_) sum += ((*worker).*figure)();
+    return sum;
+  }
+  void Say(const char* what, uint64_t figure) {
+    printf("%s=%llu\n", what, static_cast<unsigned long long>(figure));  // NOLINT: printf
+    fflush(stdout);
+  }
+  /// What the daemon has told the library: whether anybody waits, or might.
+  bool Pressure() { return Job().at("pressure").get<bool>(); }
+
+  /// Iterations that the daemon can recognise.
+  void Iterate(int count) {
+    constexpr size_t kTemporary = kUnit / 4;
+    if (pacing_ == nullptr) {
+      ASSERT_CU(cuStreamCreate(&pacing_, CU_STREAM_NON_BLOCKING));
+    }
+    for (int i = 0; i < count; ++i) {
+      for (uint32_t step = 0; step < 4; ++step) {
+        CUdeviceptr at = 0;
+        // The limit may have no room for it.
+        if (cuMemAllocAsync(&at, kTemporary, pacing_) != CUDA_SUCCESS) continue;
+        EXPECT_CU(Fill(at, step, 16, pacing_));
+        EXPECT_CU(cuMemFreeAsync(at, pacing_));
+      }
+      EXPECT_CU(Launch("nothing", {}, pacing_));
+    }
+  }
+  /// What a new job would wait for does not come: it is let in when this one is silent for long.
+  void EndIterations() {
+    for (int i = 0; i < 3; ++i) ASSERT_CU(Launch("nothing", {}, pacing_));
+  }
+  /// Until the daemon knows what the job holds at the end of an iteration. From then on there is
+  /// pressure only beside another job.
+  void ComeToTrough() {
+    constexpr int kEnough = 500;
+    const CUdeviceptr kept = Alloc(kUnit);
+    for (int i = 0; i < kEnough && Says("base_bytes") == 0; ++i) Iterate(64);
+    ASSERT_GT(Says("base_bytes"), 0u);
+    ASSERT_CU(cuMemFree_v2(kept));
+  }
+
+  /// A thousand random calls, and then nobody does anything.
+  void Round() {
+    const bool before = Pressure();
+    const uint64_t calls = Sum(&Worker::calls);
+    std::vector<std::thread> threads;
+    for (auto& worker : workers_) {
+      threads.emplace_back([&worker] { worker->Run(kCallsPerRound / kThreads); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_CU(cuCtxSynchronize());
+    if (const bool after = Pressure(); after == before) {
+      (after ? pressed_ : calm_) += Sum(&Worker::calls) - calls;
+    }
+    for (auto& worker : workers_) worker->CheckBlocks();
+    ExpectAllAgree(Sum());
+    Say("quiet", quiet_points_);
+  }
+
+  /// By its last reference, which may be a green context's, or whoever has references.
+  void EndPrimary() {
+    CUgreenCtx last = nullptr;
+    switch (moves_ % 3) {
+      case 0:
+        ASSERT_CU(cuDevicePrimaryCtxReset_v2(0));
+        break;
+      case 1:
+        ASSERT_CU(cuDevicePrimaryCtxRelease_v2(0));
+        break;
+      default:
+        last = NewGreen();
+        ASSERT_CU(cuDevicePrimaryCtxRelease_v2(0));
+        ASSERT_CU(cuGreenCtxDestroy(last));
+    }
+  }
+  /// The context that all share ends, perhaps with the session in it, and one of a worker's own
+  /// survives it: the session goes on there. Then there is another one, and the session moves again
+  /// when the worker destroys its own.
+  void EndSharedContext() {
+    for (auto& worker : workers_) {
+      if (worker->own_context() != nullptr) worker->CloseContext();
+    }
+    Worker& survivor = *workers_[moves_ % workers_.size()];
+    survivor.OpenContext();
+    if (survivor.own_context() == nullptr) return;  // no room for it
+    for (auto& worker : workers_) worker->LeaveShared();
+    ASSERT_CU(cuCtxSetCurrent(survivor.own_context()));
+    EndPrimary();
+    context_ = nullptr;
+    pacing_ = nullptr;
+    survivor.TakeSession();
+    ++moves_;
+    ASSERT_CU(cuModuleLoadData(&module_, contract::KernelImage().c_str()));
+    for (auto& worker : workers_) worker->CheckBlocks();
+    ExpectAllAgree(Sum());
+    ASSERT_CU(cuModuleUnload(module_));
+    ContextTest::SetUp();
+    for (auto& worker : workers_) worker->EnterShared(context_, Kernel("fill"));
+  }
+
+  /// Rounds until there were so many calls in all, and `done`.
+  void RunUntil(uint64_t calls, const std::function<bool()>& done) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    for (bool last = false; !last && !HasFailure();) {
+      Round();
+      if (contexts_ && quiet_points_ % 3 == 0) EndSharedContext();
+      if (iterates_ && quiet_points_ % 3 == 1) Iterate(64);
+      last = Sum(&Worker::calls) >= calls && done();
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "what it waits for does not come";
+    }
+  }
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+  CUstream pacing_ = nullptr;  // of the iterations; null: there is none, and the default one serves
+  bool contexts_ = false;
+  bool iterates_ = false;  // now and then; not beside others, who would wait for the next one
   const OraclePage* oracle_ = nullptr;
   CUmemoryPool ordinary_ = nullptr;
   CUmemoryPool exportable_ = nullptr;
   uint64_t pool_bytes_ = 0;  // what the library has of the device by import
   uint64_t quiet_points_ = 0;
+  uint64_t moves_ = 0;    // of the session, from the shared context
+  uint64_t calm_ = 0;     // calls in rounds without pressure
+  uint64_t pressed_ = 0;  // and in rounds with it
 };
 
 TEST_F(Churn, Accounting) {
-  constexpr uint64_t kThreads = 3;
   const uint64_t wanted = FromEnvironment("SLUICE_TEST_CALLS", 3000);
+  // In which this job is alone or has company, one after the other; 0: it comes to no trough.
+  const uint64_t parts = FromEnvironment("SLUICE_TEST_PARTS", 0);
   const Exchange exchange(FromEnvironment("SLUICE_TEST_OWN_SOCKET"),
                           FromEnvironment("SLUICE_TEST_PEER_SOCKET"));
-  exchange.AwaitPeer();
+  if (parts <= 1) exchange.AwaitPeer();
+  contexts_ = FromEnvironment("SLUICE_TEST_CONTEXTS", 0) != 0;
   const std::string physical = FromEnvironment("SLUICE_PHYSICAL");
   const Worker::Shared shared = {context_,
                                  Kernel("fill"),
@@ -147,47 +287,43 @@ TEST_F(Churn, Accounting) {
                                  &exchange,
                                  FromEnvironment("SLUICE_TEST_LEASES", 0) != 0,
                                  physical == "lease",
-                                 FromEnvironment("SLUICE_TEST_CONTEXTS", 0) != 0};
-  std::vector<std::unique_ptr<Worker>> workers;
+                                 contexts_};
   for (uint64_t i = 0; i < kThreads; ++i) {
-    workers.push_back(
+    workers_.push_back(
         std::make_unique<Worker>(shared, FromEnvironment("SLUICE_TEST_SEED", 1) * 100 + i));
   }
-  const auto sum_of = [&workers](auto figure) {
-    auto sum = figure(*workers.front());
-    for (size_t i = 1; i < workers.size(); ++i) sum += figure(*workers[i]);
-    return sum;
-  };
-  const auto calls = [](const Worker& worker) { return worker.calls(); };
-  while (sum_of(calls) < wanted && !HasFailure()) {
-    std::vector<std::thread> threads;
-    for (auto& worker : workers) {
-      threads.emplace_back([&worker] { worker->Run(kCallsPerRound / kThreads); });
+  if (parts > 0) ComeToTrough();
+  if (parts <= 1) RunUntil(wanted, InputEnded);
+  for (uint64_t part = 0; parts > 1 && part < parts; ++part) {
+    const bool company = part % 2 == 1;
+    Say(company ? "company" : "alone", part);  // accounting_test sees to it
+    if (company) {
+      EndIterations();
+      exchange.AwaitPeer();
     }
-    for (std::thread& thread : threads) thread.join();
-    ASSERT_CU(cuCtxSynchronize());
-    ExpectAllAgree(sum_of([](const Worker& worker) { return worker.tally(); }));
-    printf("quiet=%llu\n", static_cast<unsigned long long>(quiet_points_));  // NOLINT
-    fflush(stdout);
+    iterates_ = !company;
+    const uint64_t& seen = company ? pressed_ : calm_;
+    RunUntil(wanted * (part + 1) / parts, [&seen, before = seen] { return seen > before; });
   }
-  for (auto& worker : workers) worker->Clear();
+  for (auto& worker : workers_) worker->Clear();
   ASSERT_CU(cuCtxSynchronize());
   ASSERT_CU(cuDeviceGraphMemTrim(0));
   ExpectAllAgree({});
-  const auto say = [&sum_of](const char* what, uint64_t (Worker::*figure)() const) {
-    const uint64_t sum = sum_of([figure](const Worker& worker) { return (worker.*figure)(); });
-    printf("%s=%llu\n", what, static_cast<unsigned long long>(sum));  // NOLINT
-  };
-  say("calls", &Worker::calls);
-  say("refused", &Worker::refused);
-  say("imports", &Worker::imports);
-  say("graphs", &Worker::graphs);
-  say("leased", &Worker::leased);
-  say("compared", &Worker::compared);
-  say("kept", &Worker::kept);
-  say("contexts", &Worker::contexts);
-  say("moved", &Worker::moved);
-  say("ended", &Worker::ended);
+  Say("calls", Sum(&Worker::calls));
+  Say("refused", Sum(&Worker::refused));
+  Say("imports", Sum(&Worker::imports));
+  Say("graphs", Sum(&Worker::graphs));
+  Say("leased", Sum(&Worker::leased));
+  Say("compared", Sum(&Worker::compared));
+  Say("kept", Sum(&Worker::kept));
+  Say("contexts", Sum(&Worker::contexts));
+  Say("moved", Sum(&Worker::moved));
+  Say("ended", Sum(&Worker::ended));
+  Say("greens", Sum(&Worker::greens));
+  Say("moves", moves_);
+  Say("carried", Sum(&Worker::carried));
+  Say("calm", calm_);
+  Say("pressed", pressed_);
 }
 
 }  // namespace

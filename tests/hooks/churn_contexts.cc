@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include <algorithm>
 #include <cstdlib>
 
 #include "tests/hooks/churn_worker.h"
 
 // A context of the worker's own beside the one that all threads share: made, used side by side with
 // it, and destroyed with what belongs to it, again and again. What comes from a memory pool belongs
-// to no context and goes from one to the other, behind events or a synchronisation.
+// to no context and goes from one to the other, behind events or a synchronisation. And the end of
+// the shared one, which the workers survive with what is not the context's.
 
 namespace sluice::hooks {
-namespace {
-
-class Inside {
- public:
-  explicit Inside(CUcontext context) { EXPECT_CU(cuCtxPushCurrent_v2(context)); }
-  ~Inside() {
-    CUcontext popped = nullptr;
-    EXPECT_CU(cuCtxPopCurrent_v2(&popped));
-  }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-};
-
-}  // namespace
-
 void Worker::OpenContext() {
   CUcontext context = nullptr;
   if (!Served(cuCtxCreate_v2(&context, 0, 0))) return;
@@ -43,37 +28,31 @@ void Worker::OpenContext() {
   ++contexts_made_;
 }
 
-void Worker::AllocInSecond() {
-  const Inside inside(second_.context);
+void Worker::AllocIn(Place* place) {
+  const Inside inside(place->context);
   BlockOf block{0, 1 + Pick(20'000), nullptr};
   block.live = Granules(block.bytes);
   CUresult result = CUDA_SUCCESS;
   if (Pick(4) == 0) {
     result = cuMemAlloc_v2(&block.at, block.bytes);
   } else {
-    block.stream = second_.streams[Pick(2)];
+    block.stream = place->streams[Pick(2)];
     result = cuMemAllocAsync(&block.at, block.bytes, block.stream);
   }
   if (!Served(result)) return;
-  second_.blocks.push_back(block);
+  place->blocks.push_back(block);
   tally_.live += block.live;
 }
 
-void Worker::UseSecond() {
-  if (second_.blocks.empty()) return;
-  const Inside inside(second_.context);
-  const BlockOf& block = second_.blocks[Pick(second_.blocks.size())];
-  CUdeviceptr at = block.at;
-  uint32_t value = 5;
-  uint64_t count = std::min<uint64_t>(block.bytes / 4, 64);
-  void* params[] = {&at, &value, &count};
-  EXPECT_CU(cuLaunchKernel(second_.fill, 1, 1, 1, 1, 1, 1, 0, block.stream, params, nullptr));
-  ++calls_;
+void Worker::UseIn(Place* place) {
+  if (place->blocks.empty()) return;
+  const Inside inside(place->context);
+  Write(&place->blocks[Pick(place->blocks.size())], place->fill);
 }
 
-void Worker::FreeInSecond() {
-  if (second_.blocks.empty()) return;
-  const BlockOf block = TakeAt(&second_.blocks, Pick(second_.blocks.size()));
+void Worker::FreeIn(Place* place) {
+  if (place->blocks.empty()) return;
+  const BlockOf block = TakeAt(&place->blocks, Pick(place->blocks.size()));
   tally_.live -= block.live;
   ++calls_;
   // An address says itself whose it is, so that any context may be current.
@@ -81,30 +60,41 @@ void Worker::FreeInSecond() {
     EXPECT_CU(cuMemFree_v2(block.at));
     return;
   }
-  const Inside inside(second_.context);
+  const Inside inside(place->context);
   EXPECT_CU(block.stream == nullptr ? cuMemFree_v2(block.at)
                                     : cuMemFreeAsync(block.at, block.stream));
 }
 
-/// The stream that takes it over is behind the one that had it.
-void Worker::MoveBlock() {
-  const bool there = Pick(2) == 0;
-  std::vector<BlockOf>& from = there ? blocks_ : second_.blocks;
-  if (from.empty()) return;
-  const size_t which = Pick(from.size());
-  if (from[which].stream == nullptr || from[which].live == 0) return;  // not of the pool
-  BlockOf block = TakeAt(&from, which);
-  const CUevent event = there ? event_ : second_.event;
-  {
-    const Inside inside(there ? shared_.context : second_.context);
-    EXPECT_CU(cuEventRecord(event, block.stream));
+/// A block goes from the shared context to this one, or back.
+void Worker::MoveWith(Place* place) {
+  if (Pick(2) == 0) {
+    if (place->blocks.empty()) return;
+    const size_t which = Pick(place->blocks.size());
+    if (place->blocks[which].stream == nullptr) return;
+    return TakeOver(place, TakeAt(&place->blocks, which));
   }
-  block.stream = (there ? second_.streams : streams_)[Pick(2)];
+  if (blocks_.empty()) return;
+  const size_t which = Pick(blocks_.size());
+  if (blocks_[which].stream == nullptr || blocks_[which].live == 0) return;  // not of the pool
+  BlockOf block = TakeAt(&blocks_, which);
+  EXPECT_CU(cuEventRecord(event_, block.stream));
+  block.stream = place->streams[Pick(2)];
+  const Inside inside(place->context);
+  EXPECT_CU(cuStreamWaitEvent(block.stream, event_, 0));
+  place->blocks.push_back(block);
+  calls_ += 2;
+  ++moved_;
+}
+
+/// The stream of the shared context that takes it over is behind the one that had it.
+void Worker::TakeOver(Place* place, BlockOf block) {
   {
-    const Inside inside(there ? second_.context : shared_.context);
-    EXPECT_CU(cuStreamWaitEvent(block.stream, event, 0));
+    const Inside inside(place->context);
+    EXPECT_CU(cuEventRecord(place->event, block.stream));
   }
-  (there ? second_.blocks : blocks_).push_back(block);
+  block.stream = streams_[Pick(2)];
+  EXPECT_CU(cuStreamWaitEvent(block.stream, place->event, 0));
+  blocks_.push_back(block);
   calls_ += 2;
   ++moved_;
 }
@@ -179,6 +169,7 @@ void Worker::CloseContext() {
   CUcontext current = nullptr;
   EXPECT_CU(cuCtxGetCurrent(&current));
   EXPECT_EQ(current, shared_.context);
+  if (second_.has_session) ++carried_;
   for (void* host : second_.registered) std::free(host);
   tally_ -= second_.own;
   --tally_.contexts;
@@ -192,6 +183,48 @@ void Worker::RetainPrimary() {
   EXPECT_EQ(primary, shared_.context);
   EXPECT_CU(cuDevicePrimaryCtxRelease_v2(0));
   calls_ += 2;
+}
+
+void Worker::LeaveShared() {
+  EXPECT_CU(cuCtxSetCurrent(shared_.context));
+  if (green_.context != nullptr) CloseGreen();
+  while (!graphs_.empty()) DestroyGraph();
+  // Some of what would end with it is given back before.
+  if (!arrays_.empty()) DestroyArray();
+  if (!managed_.empty()) FreeManaged();
+  if (!pinned_.empty()) FreePinned();
+  if (!registered_.empty()) UnregisterHost();
+  for (size_t left = blocks_.size() / 4; left > 0; --left) FreeBlock();
+  for (int more = 8; more > 0 && !blocks_.empty(); --more) Use();
+  for (const ArrayOf& array : arrays_) tally_.array -= array.bytes;
+  for (const ManagedOf& memory : managed_) tally_.managed -= memory.bytes;
+  tally_.host_pinned -= 4096 * pinned_.size();
+  tally_.host_registered -= 4096 * registered_.size();
+  arrays_.clear();
+  managed_.clear();
+  pinned_.clear();
+  left_.swap(registered_);
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    if (blocks_[i].stream == nullptr) {
+      tally_.live -= TakeAt(&blocks_, i).live;
+      ++ended_;
+    } else if (blocks_[i].live == 0) {
+      FreeBlock(i);  // of the driver's pools; the simulated one ends it with the context
+    }
+  }
+}
+
+void Worker::EnterShared(CUcontext context, CUfunction fill) {
+  EXPECT_CU(cuCtxSetCurrent(context));
+  shared_.context = context;
+  shared_.fill = fill;
+  for (void* host : left_) std::free(host);
+  left_.clear();
+  for (CUstream& stream : streams_) EXPECT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_CU(cuEventCreate(&event_, 0));
+  // The end of the context they came from has waited for all that was queued there.
+  for (BlockOf& block : blocks_) block.stream = streams_[Pick(2)];
+  for (LeasedOf& memory : leased_) memory.stream = streams_[Pick(2)];
 }
 
 }  // namespace sluice::hooks

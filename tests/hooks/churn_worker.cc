@@ -3,14 +3,19 @@
 #include "tests/hooks/churn_worker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 namespace sluice::hooks {
+namespace {
+
+constexpr auto kAWhile = std::chrono::microseconds(300);  // on the GPU's side
+
+}  // namespace
 
 Worker::Worker(const Shared& shared, uint64_t seed) : shared_(shared), random_(seed) {
-  EXPECT_CU(cuCtxSetCurrent(shared_.context));
-  for (CUstream& stream : streams_) EXPECT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  EXPECT_CU(cuEventCreate(&event_, 0));
+  EnterShared(shared.context, shared.fill);
   EXPECT_CU(cuMemAddressReserve(&range_, kRangeSlots * kPhysical, 0, 0, 0));
   EXPECT_CU(cuMemAddressReserve(&leased_range_, kLeasedSlots * kLeasedSlot, 0, 0, 0));
 }
@@ -24,6 +29,7 @@ void Worker::Run(uint64_t calls) {
 void Worker::Clear() {
   EXPECT_CU(cuCtxSetCurrent(shared_.context));
   if (second_.context != nullptr) CloseContext();
+  if (green_.context != nullptr) CloseGreen();
   while (!graphs_.empty()) DestroyGraph();
   while (!blocks_.empty()) FreeBlock();
   while (!arrays_.empty()) DestroyArray();
@@ -49,11 +55,13 @@ void Worker::Step() {
     bool possible;
   };
   const bool second = second_.context != nullptr;
+  const bool green = green_.context != nullptr;
   const Choice choices[] = {
       {280, &Worker::AllocBlock, true},
       {280, &Worker::FreeBlock, !blocks_.empty()},
       {270, &Worker::Use, !blocks_.empty()},
       {5, &Worker::Synchronize, true},
+      {8, &Worker::PassOn, true},
       {20, &Worker::CreateArray, true},
       {20, &Worker::DestroyArray, !arrays_.empty()},
       {10, &Worker::CreatePhysical, true},
@@ -82,11 +90,17 @@ void Worker::Step() {
       {60, &Worker::AllocInSecond, second},
       {60, &Worker::UseSecond, second},
       {50, &Worker::FreeInSecond, second},
-      {30, &Worker::MoveBlock, second},
+      {30, &Worker::MoveWithSecond, second},
       {16, &Worker::KeepInSecond, second},
       {3, &Worker::SynchronizeSecond, second},
       {8, &Worker::CloseContext, second},
       {4, &Worker::RetainPrimary, shared_.contexts},
+      {8, &Worker::OpenGreen, shared_.contexts && !green},
+      {60, &Worker::AllocInGreen, green},
+      {60, &Worker::UseGreen, green},
+      {50, &Worker::FreeInGreen, green},
+      {30, &Worker::MoveWithGreen, green},
+      {8, &Worker::CloseGreen, green},
   };
   size_t sum = 0;
   for (const Choice& choice : choices) sum += choice.possible ? choice.weight : 0;
@@ -95,6 +109,38 @@ void Worker::Step() {
     if (!choice.possible) continue;
     if (at < choice.weight) return (this->*choice.call)();
     at -= choice.weight;
+  }
+}
+
+/// With a value that nobody else has written, so that two who were given the same bytes show.
+void Worker::Write(BlockOf* block, CUfunction fill) {
+  CUdeviceptr at = block->at;
+  uint32_t value = static_cast<uint32_t>(random_()) | 1;
+  uint64_t count = std::min<uint64_t>(block->bytes / 4, 64);
+  void* params[] = {&at, &value, &count};
+  EXPECT_CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, block->stream, params, nullptr));
+  ++calls_;
+  if (count > 0) block->written = value;
+}
+
+/// Its stream is done, and its context current.
+void Worker::Check(const BlockOf& block) {
+  if (block.written == 0) return;
+  uint32_t words[64] = {};
+  const size_t count = std::min<size_t>(block.bytes / 4, 64);
+  EXPECT_CU(cuMemcpyDtoH_v2(words, block.at, 4 * count));
+  EXPECT_EQ(words[0], block.written) << "somebody else wrote here";
+  EXPECT_EQ(words[count - 1], block.written) << "somebody else wrote here";
+}
+
+void Worker::CheckBlocks() {
+  for (const BlockOf& block : blocks_) Check(block);
+  const Place* places[] = {&second_, &green_};
+  for (const Place* place : places) {
+    if (place->context == nullptr || Pick(2) == 0) continue;
+    const Inside inside(place->context);
+    EXPECT_CU(cuCtxSynchronize());
+    for (const BlockOf& block : place->blocks) Check(block);
   }
 }
 
@@ -120,8 +166,8 @@ void Worker::AllocBlock() {
   tally_.live += block.live;
 }
 
-void Worker::FreeBlock() {
-  const BlockOf block = TakeAt(&blocks_, Pick(blocks_.size()));
+void Worker::FreeBlock(size_t which) {
+  const BlockOf block = TakeAt(&blocks_, which);
   tally_.live -= block.live;
   if (block.stream == nullptr) {
     EXPECT_CU(cuMemFree_v2(block.at));
@@ -140,13 +186,37 @@ void Worker::FreeBlock() {
 }
 
 void Worker::Use() {
-  const BlockOf& block = blocks_[Pick(blocks_.size())];
-  CUdeviceptr at = block.at;
-  uint32_t value = 7;
-  uint64_t count = std::min<uint64_t>(block.bytes / 4, 64);
-  void* params[] = {&at, &value, &count};
-  EXPECT_CU(cuLaunchKernel(shared_.fill, 1, 1, 1, 1, 1, 1, 0, block.stream, params, nullptr));
-  ++calls_;
+  BlockOf& block = blocks_[Pick(blocks_.size())];
+  if (block.written != 0 && Pick(32) == 0) {
+    EXPECT_CU(cuStreamSynchronize(block.stream));
+    Check(block);
+    calls_ += 2;
+  }
+  Write(&block, shared_.fill);
+}
+
+/// What one stream frees behind work that takes a while is not another one's yet.
+void Worker::PassOn() {
+  const auto take_a_while = [](void*) { std::this_thread::sleep_for(kAWhile); };
+  BlockOf block{0, 4 + Pick(20'000), nullptr};
+  block.live = Granules(block.bytes);
+  const size_t first = Pick(2);
+  for (const size_t on : {first, 1 - first}) {
+    block.stream = streams_[on];
+    if (!Served(cuMemAllocAsync(&block.at, block.bytes, block.stream))) return;
+    if (on == first) {
+      EXPECT_CU(cuLaunchHostFunc(block.stream, take_a_while, nullptr));
+    }
+    Write(&block, shared_.fill);
+    if (on == first) {
+      EXPECT_CU(cuMemFreeAsync(block.at, block.stream));
+    }
+  }
+  calls_ += 4;
+  blocks_.push_back(block);
+  tally_.live += block.live;
+  for (const CUstream stream : streams_) EXPECT_CU(cuStreamSynchronize(stream));
+  Check(block);
 }
 
 void Worker::Synchronize() {

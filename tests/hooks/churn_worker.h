@@ -77,7 +77,8 @@ class Worker {
     /// be exported, which it cannot be then.
     bool leases = false;
     bool leases_exportable = false;
-    /// Each worker has a context of its own now and then, beside the one that all share.
+    /// Each worker has a context of its own now and then, beside the one that all share, and a
+    /// green one, which is a part of that.
     bool contexts = false;
   };
   Worker(const Shared& shared, uint64_t seed);
@@ -85,6 +86,19 @@ class Worker {
   void Run(uint64_t calls);
   /// Gives everything back.
   void Clear();
+  /// The shared context is done with everything: what was written last into each block is there.
+  void CheckBlocks();
+  /// The context that all share is about to end, with what this worker has in it. The rest stays:
+  /// what came from a memory pool, physical memory, and the worker's own context.
+  void LeaveShared();
+  /// There is another one.
+  void EnterShared(CUcontext context, CUfunction fill);
+  void OpenContext();
+  void CloseContext();
+  /// Null: it has none of its own now.
+  CUcontext own_context() const { return second_.context; }
+  /// The session lives in the worker's own context now.
+  void TakeSession() { second_.has_session = true; }
   const Tally& tally() const { return tally_; }
   uint64_t refused() const { return refused_; }
   /// Of the driver, as random ones go (not those that set one up).
@@ -100,6 +114,9 @@ class Worker {
   uint64_t contexts() const { return contexts_made_; }
   uint64_t moved() const { return moved_; }
   uint64_t ended() const { return ended_; }
+  uint64_t greens() const { return greens_made_; }
+  /// How often its own context ended with the session in it.
+  uint64_t carried() const { return carried_; }
 
  private:
   static constexpr size_t kPhysical = 2 * kMiB;
@@ -111,8 +128,9 @@ class Worker {
   struct BlockOf {
     CUdeviceptr at;
     size_t bytes;
-    CUstream stream;    // null: cuMemAlloc
-    uint64_t live = 0;  // of the arena
+    CUstream stream;       // null: cuMemAlloc
+    uint64_t live = 0;     // of the arena
+    uint32_t written = 0;  // into its first words; 0: nothing yet
   };
   struct ArrayOf {
     CUarray array;
@@ -138,15 +156,21 @@ class Worker {
     CUdeviceptr at;
     uint64_t bytes;
   };
-  /// A context of the worker's own, and what is in it.
-  struct Second {
+  /// A context beside the shared one, and what is in it.
+  struct Place {
     CUcontext context = nullptr;
     CUfunction fill = nullptr;
     CUstream streams[2] = {};
     CUevent event = nullptr;
     std::vector<BlockOf> blocks;
+  };
+  struct Second : Place {
     std::vector<void*> registered;
     Tally own;  // what ends with it
+    bool has_session = false;
+  };
+  struct Green : Place {
+    CUgreenCtx green = nullptr;
   };
 
   size_t Pick(size_t count) { return random_() % count; }
@@ -161,9 +185,13 @@ class Worker {
   void Step();
 
   // churn_worker.cc
+  void Write(BlockOf* block, CUfunction fill);
+  static void Check(const BlockOf& block);
   void AllocBlock();
-  void FreeBlock();
+  void FreeBlock() { FreeBlock(Pick(blocks_.size())); }
+  void FreeBlock(size_t which);
   void Use();
+  void PassOn();
   void Synchronize();
   void CreateArray();
   void DestroyArray();
@@ -201,15 +229,25 @@ class Worker {
   void UnmapTwo(LeasedOf* memory, size_t which);
   void ForgetGone();
   // churn_contexts.cc
-  void OpenContext();
-  void AllocInSecond();
-  void UseSecond();
-  void FreeInSecond();
-  void MoveBlock();
+  void AllocIn(Place* place);
+  void UseIn(Place* place);
+  void FreeIn(Place* place);
+  void MoveWith(Place* place);
+  void TakeOver(Place* place, BlockOf block);
+  void AllocInSecond() { AllocIn(&second_); }
+  void UseSecond() { UseIn(&second_); }
+  void FreeInSecond() { FreeIn(&second_); }
+  void MoveWithSecond() { MoveWith(&second_); }
   void KeepInSecond();
   void SynchronizeSecond();
-  void CloseContext();
   void RetainPrimary();
+  // churn_greens.cc
+  void OpenGreen();
+  void AllocInGreen() { AllocIn(&green_); }
+  void UseGreen() { UseIn(&green_); }
+  void FreeInGreen() { FreeIn(&green_); }
+  void MoveWithGreen() { MoveWith(&green_); }
+  void CloseGreen();
 
   Shared shared_;
   std::mt19937_64 random_;
@@ -227,7 +265,9 @@ class Worker {
   std::vector<void*> pinned_;
   std::vector<void*> registered_;
   std::vector<CUgraphExec> graphs_;
+  std::vector<void*> left_;  // registered in a context that is gone
   Second second_;
+  Green green_;
   Tally tally_;
   uint64_t refused_ = 0;
   uint64_t calls_ = 0;
@@ -239,6 +279,23 @@ class Worker {
   uint64_t contexts_made_ = 0;
   uint64_t moved_ = 0;
   uint64_t ended_ = 0;
+  uint64_t greens_made_ = 0;
+  uint64_t carried_ = 0;
+};
+
+/// Of all SMs.
+CUgreenCtx NewGreen();
+
+/// While it lives, another context is current.
+class Inside {
+ public:
+  explicit Inside(CUcontext context) { EXPECT_CU(cuCtxPushCurrent_v2(context)); }
+  ~Inside() {
+    CUcontext popped = nullptr;
+    EXPECT_CU(cuCtxPopCurrent_v2(&popped));
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
 };
 
 }  // namespace sluice::hooks
