@@ -32,8 +32,9 @@ struct LaunchBound {
 };
 inline constexpr LaunchBound kLaunchBound = {"tacotron2", 9344, 7872, 96.6e6};
 
-/// In percent of kLaunchBound's iteration: kOverhead what is measured beyond the baseline,
-/// kOverheadOfLaunches its launches times that. kCount: as it is, without a unit.
+/// In percent of kLaunchBound's iteration, of the least of the repetitions: kOverhead what is
+/// measured beyond the baseline, kOverheadOfLaunches its launches times that. All others compare
+/// medians. kCount: as it is, without a unit.
 enum class Compare { kRatio, kDifferenceNs, kValueNs, kCount, kOverhead, kOverheadOfLaunches };
 
 /// One line of the table: what, measured how, against which goal.
@@ -53,8 +54,9 @@ class CollectingReporter : public benchmark::ConsoleReporter {
   CollectingReporter() : ConsoleReporter(OO_Tabular) {}
   void ReportRuns(const std::vector<Run>& runs) override;
 
-  /// The median over the repetitions; empty when the benchmark did not run or failed.
+  /// Over the repetitions; empty when the benchmark did not run or failed.
   std::optional<double> MedianNs(const std::string& benchmark) const;
+  std::optional<double> LeastNs(const std::string& benchmark) const;
   const std::map<std::string, std::vector<double>>& runs() const { return runs_; }
   const std::map<std::string, std::string>& errors() const { return errors_; }
 

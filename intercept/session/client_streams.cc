@@ -111,8 +111,8 @@ bool Client::Mark(uint32_t slot, bool required) {
       streams_.Queued(slot, value);
       // What the GPU has passed by now becomes synced before newer frees are merged into it: a
       // merged block waits for its newest mark, and on a stream that keeps freeing that would be
-      // for ever.
-      arena_.CollectReached(session_.marks());
+      // for ever. A stream that nobody waits for has no use for two kinds of space.
+      if (Pressure() || streams_.taking_turns()) arena_.CollectReached(session_.marks());
     }
   }
   lock.Release();

@@ -116,11 +116,13 @@ class StreamTable {
   /// `pressure`: other jobs want memory.
   bool Due(uint32_t slot, uint64_t credit_ns, bool pressure) const {
     const StreamSlot& entry = slots_[slot];
-    const uint32_t factor = pressure || mixed_marks_ > 0 ? 1 : kCalmFactor;
+    const uint32_t factor = pressure || taking_turns() ? 1 : kCalmFactor;
     return entry.bytes >= factor * mark_bytes_ || entry.launches >= factor * kMarkLaunches ||
            (credit_ns != 0 && entry.launch_ns >= credit_ns / 8);
   }
 
+  /// Whether blocks went from one stream to another lately.
+  bool taking_turns() const { return mixed_marks_ > 0; }
   /// A block was allocated for, or freed on, this slot (kNoSlot: no stream, or none with a slot).
   void Uses(uint32_t slot) {
     if (slot == last_user_) [[likely]]
