@@ -353,7 +353,11 @@ void Client::FinishContextEnd(uint64_t ending, bool certain, bool ended) {
     bool others = false;
     holdings_.ForEach([&](Holding& holding) {
       others = others || holding.thing == Thing::kContext || holding.thing == Thing::kGreen;
-      if (holding.context != ending || !EndsWithContext(holding)) return;
+      if (holding.context != ending) return;
+      // Whoever gets the handle next has none of these.
+      if (holding.thing == Thing::kAttached || holding.thing == Thing::kRetained)
+        holding.context = 0;
+      if (!EndsWithContext(holding)) return;
       gone[holding.family] += holding.bytes;
       holding.family = 0;  // its handle may still come to be given up
       if (holding.thing == Thing::kGraphExec) holding.bytes = 0;  // and will take no more

@@ -276,6 +276,7 @@ CUresult Client::PoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
     SettleDriverMemory();
     return result;
   }
+  MarkFrees();  // for what was freed late a mark may be far
   while (true) {
     uint32_t excess = 0;
     {

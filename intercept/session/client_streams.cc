@@ -111,8 +111,13 @@ bool Client::Mark(uint32_t slot, bool required) {
       streams_.Queued(slot, value);
       // What the GPU has passed by now becomes synced before newer frees are merged into it: a
       // merged block waits for its newest mark, and on a stream that keeps freeing that would be
-      // for ever. A stream that nobody waits for has no use for two kinds of space.
-      if (Pressure() || streams_.taking_turns()) arena_.CollectReached(session_.marks());
+      // for ever. A stream that nobody waits for has no use for two kinds of space; but a job that
+      // comes to no trough where it gives all back, fenced, has to have it in time.
+      const bool trough_comes = matcher_.following() && !Unbounded();
+      if (Pressure() || streams_.taking_turns() || !trough_comes) {
+        arena_.CollectReached(session_.marks());
+      }
+      marked_ = true;
     }
   }
   lock.Release();

@@ -100,5 +100,70 @@ TEST_F(ClientStreams, WhatAQuietOneFreedGoesBackUnderPressure) {
   EXPECT_EQ(daemon->client->held_bytes.load(), 0u);
 }
 
+// It goes on freeing, with the GPU a few launches behind, and has no cycle.
+TEST_F(ClientStreams, WhatABusyOneFreedBeforeGoesBackUnderPressure) {
+  Start({.unit_bytes = 128 << 10, .handles = 4, .units_per_handle = 64});
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 28; ++i) blocks.push_back(AllocAsync(1 << 20, own_));
+  Launch("kernel", own_);
+  for (const CUdeviceptr block : blocks) ASSERT_EQ(client->FreeAsync(block, own_), CUDA_SUCCESS);
+  // A phase without allocations, nobody waits.
+  for (int i = 0; i < 4096; ++i) {
+    Launch("kernel", own_);
+    if (driver.Pending(own_) > 8) driver.Run(own_, driver.Pending(own_) - 8);
+  }
+  const auto step = [&] {
+    const CUdeviceptr temporary = AllocAsync(150 << 10, own_);
+    driver.Enqueue(own_, [] {});
+    Launch("kernel", own_);
+    ASSERT_EQ(client->FreeAsync(temporary, own_), CUDA_SUCCESS);
+    // All but the last few operations are done.
+    const size_t pending = driver.Pending(own_);
+    if (pending > 8) driver.Run(own_, pending - 8);
+  };
+  for (int i = 0; i < 20000; ++i) step();
+  daemon->daemon->flags = protocol::kPressure;
+  for (int i = 0; i < 20000; ++i) step();
+  EXPECT_LE(daemon->client->held_bytes.load(), uint64_t{4} << 20);
+  driver.RunAll();
+}
+
+// The GPU is always done, there is pressure all the time, and no cycle.
+TEST_F(ClientStreams, WhatAnAllocationMarkedIsGivenBackAtTheNextLaunch) {
+  for (const size_t size : {size_t{64} << 10, size_t{600} << 10}) {
+    Start({.unit_bytes = 1 << 20, .handles = 4, .units_per_handle = 8});
+    driver.immediate = true;
+    std::vector<CUdeviceptr> blocks;
+    AllocAsync(512, own_);
+    daemon->daemon->flags = protocol::kPressure;
+    for (int i = 0; i < 28; ++i) blocks.push_back(AllocAsync(1 << 20, own_));
+    for (const CUdeviceptr block : blocks) ASSERT_EQ(client->FreeAsync(block, own_), CUDA_SUCCESS);
+    for (int i = 0; i < 20000; ++i) {
+      const CUdeviceptr temporary = AllocAsync(size, own_);
+      Launch("kernel", own_);
+      ASSERT_EQ(client->FreeAsync(temporary, own_), CUDA_SUCCESS);
+    }
+    EXPECT_LE(daemon->client->held_bytes.load(), uint64_t{4} << 20) << size;
+  }
+}
+
+// Nobody waits, the GPU is done with everything, and the program trims its pool.
+TEST_F(ClientStreams, ATrimGivesBackWhatTheGpuIsDoneWith) {
+  Start({.unit_bytes = 128 << 10, .handles = 4, .units_per_handle = 64});
+  driver.immediate = true;
+  std::vector<CUdeviceptr> blocks;
+  for (int i = 0; i < 28; ++i) blocks.push_back(AllocAsync(1 << 20, own_));
+  for (const CUdeviceptr block : blocks) ASSERT_EQ(client->FreeAsync(block, own_), CUDA_SUCCESS);
+  for (int i = 0; i < 4096; ++i) Launch("kernel", own_);
+  for (int i = 0; i < 10; ++i) {
+    const CUdeviceptr temporary = AllocAsync(150 << 10, own_);
+    Launch("kernel", own_);
+    ASSERT_EQ(client->FreeAsync(temporary, own_), CUDA_SUCCESS);
+  }
+  auto* pool = reinterpret_cast<CUmemoryPool>(0x9001);
+  ASSERT_EQ(client->PoolTrimTo(pool, 0), CUDA_SUCCESS);
+  EXPECT_LE(daemon->client->held_bytes.load(), uint64_t{4} << 20);
+}
+
 }  // namespace
 }  // namespace sluice::test
