@@ -98,7 +98,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   bool after_last = false;
   bool onset = false;   // of pressure
   bool marked = false;  // a stream, since the last launch: an allocation or a free did it
-  bool ahead = true;   // unless it is known that the credit suffices
+  bool ahead = true;    // unless it is known that the credit suffices
   {
     const LockGuard guard(state_lock_);
     number = launch_number_++;
