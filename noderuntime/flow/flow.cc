@@ -120,9 +120,13 @@ void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
   FlowJob& job = jobs_.try_emplace(spec.id, spec, pages, ClientHash()).first->second;
   job.waits_since_ns = now_ns;
   job.last_sign_ns = job.last_work_ns = now_ns;
+  // What an earlier program of this process left went when it executed this one.
+  const auto context = static_cast<uint32_t>(protocol::Family::kContext);
+  if (const uint64_t left = outside_.charged(spec.id, context); left > 0) {
+    Must(outside_.Uncharge(spec.id, context, left));
+  }
   // Its context is there already: what is asked is whether it may stay.
-  if (const Status charged = ChargeOutside(
-          spec.id, job, static_cast<uint32_t>(protocol::Family::kContext), options_.context_bytes);
+  if (const Status charged = ChargeOutside(spec.id, job, context, options_.context_bytes);
       !charged.ok()) {
     job.refusal = charged.message();
     job.waits_since_ns = 0;
@@ -263,7 +267,6 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   CollectFences(id, job);
   fences_pending_ -= job->releases.size();
   const bool admitted = job->admitted;
-  // A context alone is no reason to wait: whoever says goodbye has destroyed it.
   const auto context = static_cast<uint32_t>(protocol::Family::kContext);
   const uint64_t contexts = outside_.charged(id, context);
   const bool has_outside = outside_.charged(id) > contexts;
@@ -275,8 +278,9 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   // the handles of one that has parted.
   const bool stays = admitted && known != nullptr &&
                      (known->leased > 0 || known->unfenced > 0 || (has_outside && !rests));
-  // Who waits for its holder keeps its context until then, too.
-  if (!has_outside && !stays) outside_.Remove(id);
+  // Nobody waits for a context alone. It is paid for until its process is gone, unless that said
+  // goodbye: then it has destroyed it.
+  if (parted && !has_outside && !stays) outside_.Remove(id);
   if (stays) {
     Log(RecordFor(EventKind::kDeath, id));
     Must(ledger_.Die(id));

@@ -168,7 +168,21 @@ TEST_F(FlowOutsideTest, ContextsCostWhatTheDaemonWasTold) {
   EXPECT_NE(Denial(2).find("asks for 4.0 MiB outside the pool, where 2.0 MiB"), std::string::npos)
       << Denial(2);
   ASSERT_TRUE(Uncharge(1, Family::kContext, 1).ok());
-  EXPECT_FALSE(flow_->Die(1, now_)) << "only a context is left, which goodbye says is gone";
+  EXPECT_FALSE(flow_->Die(1, now_, /*parted=*/true)) << "its context is gone, says goodbye";
+  EXPECT_EQ(flow_->outside().charged(), 0u);
+}
+
+TEST_F(FlowOutsideTest, AContextAloneGoesWithItsProcess) {
+  options_.context_bytes = 4 * kUnit;
+  Restart();
+  Start(1);
+  EXPECT_TRUE(flow_->Die(1, now_));
+  EXPECT_EQ(flow_->ledger().Find(1), nullptr) << "nobody waits for it";
+  EXPECT_EQ(flow_->outside().charged(1), 4 * kUnit);
+  Start(1);
+  EXPECT_EQ(flow_->outside().charged(1), 4 * kUnit) << "the one of the program before is gone";
+  EXPECT_TRUE(flow_->Die(1, now_));
+  flow_->HolderGone(1, now_);
   EXPECT_EQ(flow_->outside().charged(), 0u);
 }
 
