@@ -339,7 +339,7 @@ class Client {
   CUdeviceptr AddressOf(const Block& block) const;
   uint32_t FindLiveAt(CUdeviceptr address) const;
   bool OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
-  void Poison(const Block& block, CUstream stream);
+  bool Poison(const Block& block, CUstream stream);
 
   void HideHandleTypes(void* value, CUpointer_attribute attribute, CUdeviceptr address);
 

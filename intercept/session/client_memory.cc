@@ -180,16 +180,17 @@ CUresult Client::AllocateWithoutDaemon(const Want& want, CUdeviceptr* out) {
   return TryAllocate(want, out, &mark_due) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void Client::Poison(const Block& block, CUstream stream) {
+// False: the GPU may not be done with it, because somebody captures.
+bool Client::Poison(const Block& block, CUstream stream) {
   constexpr unsigned kPattern = 0x7fc0dead;
   const RelaxedCapture relaxed(*driver_);
   const size_t words = (size_t{block.size} << kGranuleShift) / sizeof(kPattern);
   if (stream != nullptr) {
-    static_cast<void>(driver_->cuMemsetD32Async(AddressOf(block), kPattern, words, stream));
-  } else {
-    static_cast<void>(driver_->cuMemsetD32_v2(AddressOf(block), kPattern, words));
-    static_cast<void>(driver_->cuCtxSynchronize());
+    return driver_->cuMemsetD32Async(AddressOf(block), kPattern, words, stream) == CUDA_SUCCESS;
   }
+  static_cast<void>(driver_->cuMemsetD32_v2(AddressOf(block), kPattern, words));
+  CUresult result = CUDA_SUCCESS;
+  return SynchroniseCurrent(&result) && result == CUDA_SUCCESS;
 }
 
 CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
@@ -213,7 +214,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
       if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
       block = arena_.block(id);
     }
-    Poison(block, stream);
+    static_cast<void>(Poison(block, stream));
   }
   bool mark_due = false;
   {
@@ -273,7 +274,7 @@ CUresult Client::Free(CUdeviceptr address) {
     // The block may be another context's, or in use there.
     if (done && many) done = SynchroniseContexts(true);
   }
-  if (settings_.poison && done) Poison(block, nullptr);
+  if (settings_.poison && done) done = Poison(block, nullptr);
   const CUcontext context = block.sync ? CurrentContext() : nullptr;
   if (block.sync && done && many) CollectEverything(free_seq);
   if (block.sync && done) SettleDriverMemory();
