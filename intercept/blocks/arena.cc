@@ -355,11 +355,12 @@ void Arena::MakeSynced(uint32_t id) {
   InsertFree(id);
 }
 
-uint32_t Arena::CollectReached(const protocol::MarkPage& marks) {
+uint32_t Arena::CollectReached(const protocol::MarkPage& marks, uint32_t but_slot) {
   uint32_t collected = 0;
   for (uint32_t word = 0; word * 64 < kNoSlot; ++word) {
     for (uint64_t bits = listed_[word]; bits != 0; bits &= bits - 1) {
       const uint32_t slot = word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits));
+      if (slot == but_slot) continue;
       const uint64_t reached = marks.mark[slot].load(std::memory_order_acquire);
       while (Listed(slot) && protocol::MarkReached(reached, blocks_[list_[slot].oldest].mark) &&
              Reserve()) {

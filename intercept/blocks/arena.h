@@ -68,8 +68,9 @@ class Arena {
   /// Frees a live block that the GPU is known to be done with.
   void FreeSynced(uint32_t id);
 
-  /// Turns every free whose mark is reached into synced free space. Returns how many.
-  uint32_t CollectReached(const protocol::MarkPage& marks);
+  /// Turns every free whose mark is reached into synced free space, but for those of `but_slot`.
+  /// Returns how many.
+  uint32_t CollectReached(const protocol::MarkPage& marks, uint32_t but_slot = kNoSlot);
   /// The same for the frees of a slot up to `free_seq` (from FreeSeq() before a synchronisation).
   uint32_t CollectThrough(uint32_t slot, uint64_t free_seq);
   uint64_t FreeSeq() {

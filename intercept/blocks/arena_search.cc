@@ -25,7 +25,8 @@ uint32_t Arena::Search(uint32_t granules, uint32_t slot, const protocol::MarkPag
   }
   if (id == kNoBlock) id = TakeFirst(kUnusedTree, granules);
   if (id != kNoBlock) return id;
-  if (CollectReached(marks) > 0 && Reserve()) {
+  // Its own it may use as it is, and that of one kind lies in larger pieces.
+  if (CollectReached(marks, slot) > 0 && Reserve()) {
     id = TakeFirst(kSyncedTree, granules);
     if (id != kNoBlock) return id;
   }

@@ -24,7 +24,7 @@ class RecentBlocks {
   };
 
   /// Bounds the time that it takes to merge one stack, and all of them.
-  static constexpr uint32_t kMostInStack = 128;
+  static constexpr uint32_t kMostInStack = 192;
 
   constexpr RecentBlocks() = default;
 

@@ -184,6 +184,17 @@ TEST_F(ArenaTest, WhatAnotherStreamFreedIsTakenWhenTheGpuHasPassedIt) {
   EXPECT_EQ(At(Alloc(40, 3)), start + 60);
 }
 
+TEST_F(ArenaTest, WhatAStreamMayUseAnywayStaysOfOneKind) {
+  const uint32_t first = Alloc(kUnit, 1);
+  const uint32_t second = Alloc(kUnit, 2);
+  arena_.FreeOnStream(first, 1, 1);
+  arena_.FreeOnStream(second, 2, 1);
+  marks_.mark[1] = marks_.mark[2] = 1;
+  EXPECT_EQ(Alloc(8 * kUnit, 1), kNoBlock);
+  EXPECT_EQ(arena_.block(arena_.FindContaining(kBase)).kind, BlockKind::kUnsynced);
+  EXPECT_EQ(arena_.block(arena_.FindContaining(kBase + kUnit)).kind, BlockKind::kSynced);
+}
+
 TEST_F(ArenaTest, FreesOfSeveralStreamsTogetherHoldALargeBlock) {
   std::vector<uint32_t> ids;
   for (int i = 0; i < 4; ++i) ids.push_back(Alloc(kUnit, 1));
