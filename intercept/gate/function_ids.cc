@@ -4,9 +4,9 @@
 
 namespace sluice {
 
-uint64_t FunctionIds::Of(const DriverTable& driver, CUfunction function) {
+uint64_t FunctionIds::Enter(const DriverTable& driver, CUfunction function) {
   const auto key = reinterpret_cast<uintptr_t>(function);
-  const auto home = static_cast<uint32_t>((key * 0x9e3779b97f4a7c15u) >> 52);
+  const uint32_t home = Home(key);
   for (uint32_t i = 0; i < kProbes; ++i) {
     Entry& entry = entries_[(home + i) % kEntries];
     const uintptr_t seen = entry.function.load(std::memory_order_acquire);

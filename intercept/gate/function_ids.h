@@ -17,7 +17,13 @@ class FunctionIds {
  public:
   constexpr FunctionIds() = default;
 
-  uint64_t Of(const DriverTable& driver, CUfunction function);
+  uint64_t Of(const DriverTable& driver, CUfunction function) {
+    const auto key = reinterpret_cast<uintptr_t>(function);
+    const Entry& entry = entries_[Home(key)];
+    if (entry.function.load(std::memory_order_acquire) == key) [[likely]]
+      return entry.id.load(std::memory_order_relaxed);
+    return Enter(driver, function);
+  }
   /// A module went away: its handles may come back with another meaning.
   void Forget();
 
@@ -28,6 +34,11 @@ class FunctionIds {
   };
   static constexpr uint32_t kEntries = 4096;
   static constexpr uint32_t kProbes = 8;
+
+  static uint32_t Home(uintptr_t key) {
+    return static_cast<uint32_t>((key * 0x9e3779b97f4a7c15u) >> 52);
+  }
+  uint64_t Enter(const DriverTable& driver, CUfunction function);
 
   Entry entries_[kEntries] = {};
 };

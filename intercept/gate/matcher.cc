@@ -40,7 +40,7 @@ bool Matcher::Follow(const protocol::ProfileImage* profile, uint64_t* history) {
 }
 
 // sum = term(1) * m^(w-1) + ... + term(w): the new one is folded in, the oldest drops out.
-void Matcher::Push(uint64_t function_id) {
+inline void Matcher::Push(uint64_t function_id) {
   sum_ = sum_ * protocol::kHashMultiplier + Term(function_id);
   if (seen_ == profile_->window) {
     sum_ -= Term(history_[next_]) * oldest_weight_;

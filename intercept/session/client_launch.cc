@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include <utility>
-
 #include "intercept/base/line.h"
 #include "intercept/session/client.h"
 
@@ -96,9 +94,8 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   uint32_t number = 0;
   uint32_t profile = 0;
   bool after_last = false;
-  bool onset = false;   // of pressure
-  bool marked = false;  // a stream, since the last launch: an allocation or a free did it
-  bool ahead = true;    // unless it is known that the credit suffices
+  bool onset = false;  // of pressure
+  bool ahead = true;   // unless it is known that the credit suffices
   {
     const LockGuard guard(state_lock_);
     number = launch_number_++;
@@ -121,7 +118,6 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
     const bool pressure = Pressure();
     onset = pressure && !pressed_;
     pressed_ = pressure;
-    marked = std::exchange(marked_, false);
     mark_due = streams_.Due(ticket.slot, credit_ns, pressure);
     // Looked at here, to take the lock once; a mark of our own has to be queued first.
     uint64_t wait_for = 0;
@@ -138,7 +134,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   if (step.at_trough && after_last) PassTrough();
   if (step.gate != 0) {
     PassGate(step.gate, profile);
-  } else if ((mark_due || marked) && !step.at_trough && Pressure()) {
+  } else if (mark_due && !step.at_trough && Pressure()) {
     ReleaseExcess();
   }
   if (pacing && ahead && !step.mismatch) WaitForCredit();

@@ -117,7 +117,6 @@ bool Client::Mark(uint32_t slot, bool required) {
       if (Pressure() || streams_.taking_turns() || !trough_comes) {
         arena_.CollectReached(session_.marks());
       }
-      marked_ = true;
     }
   }
   lock.Release();

@@ -209,19 +209,6 @@ TEST_F(ClientAttached, ANewOneHasNoneOfTheReferencesOfTheOldOne) {
   driver.context = first_;
 }
 
-TEST_F(ClientAttached, ARefusedEndDoesNotBringOldReferencesBack) {
-  ASSERT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
-  driver.attached.clear();
-  MakeSecond();
-  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
-  EXPECT_EQ(client->ContextDestroy(second_), CUDA_ERROR_INVALID_CONTEXT);
-  driver.destroy_result = CUDA_SUCCESS;
-  EXPECT_TRUE(IsWaitedFor());
-  ASSERT_EQ(Detach(), CUDA_SUCCESS);
-  EXPECT_FALSE(IsWaitedFor()) << "the library holds a context for alive that is gone";
-  driver.context = first_;
-}
-
 // Where the driver lets a program attach to it. What keeps it is not counted here.
 TEST_F(ClientAttached, APrimaryOneEndsWhenTheDriverSaysSo) {
   CUcontext primary = nullptr;

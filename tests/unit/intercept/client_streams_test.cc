@@ -128,25 +128,6 @@ TEST_F(ClientStreams, WhatABusyOneFreedBeforeGoesBackUnderPressure) {
   driver.RunAll();
 }
 
-// The GPU is always done, there is pressure all the time, and no cycle.
-TEST_F(ClientStreams, WhatAnAllocationMarkedIsGivenBackAtTheNextLaunch) {
-  for (const size_t size : {size_t{64} << 10, size_t{600} << 10}) {
-    Start({.unit_bytes = 1 << 20, .handles = 4, .units_per_handle = 8});
-    driver.immediate = true;
-    std::vector<CUdeviceptr> blocks;
-    AllocAsync(512, own_);
-    daemon->daemon->flags = protocol::kPressure;
-    for (int i = 0; i < 28; ++i) blocks.push_back(AllocAsync(1 << 20, own_));
-    for (const CUdeviceptr block : blocks) ASSERT_EQ(client->FreeAsync(block, own_), CUDA_SUCCESS);
-    for (int i = 0; i < 20000; ++i) {
-      const CUdeviceptr temporary = AllocAsync(size, own_);
-      Launch("kernel", own_);
-      ASSERT_EQ(client->FreeAsync(temporary, own_), CUDA_SUCCESS);
-    }
-    EXPECT_LE(daemon->client->held_bytes.load(), uint64_t{4} << 20) << size;
-  }
-}
-
 // Nobody waits, the GPU is done with everything, and the program trims its pool.
 TEST_F(ClientStreams, ATrimGivesBackWhatTheGpuIsDoneWith) {
   Start({.unit_bytes = 128 << 10, .handles = 4, .units_per_handle = 64});
