@@ -280,7 +280,8 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
                      (known->leased > 0 || known->unfenced > 0 || (has_outside && !rests));
   // Nobody waits for a context alone. It is paid for until its process is gone, unless that said
   // goodbye: then it has destroyed it.
-  if (parted && !has_outside && !stays) outside_.Remove(id);
+  const bool owes = has_outside || (contexts > 0 && !parted);
+  if (!owes && !stays) outside_.Remove(id);
   if (stays) {
     Log(RecordFor(EventKind::kDeath, id));
     Must(ledger_.Die(id));

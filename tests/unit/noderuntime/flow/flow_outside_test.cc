@@ -172,6 +172,14 @@ TEST_F(FlowOutsideTest, ContextsCostWhatTheDaemonWasTold) {
   EXPECT_EQ(flow_->outside().charged(), 0u);
 }
 
+TEST_F(FlowOutsideTest, WhoOwesNothingLeavesNoAccount) {
+  Start(1);
+  ASSERT_TRUE(Charge(1, Family::kArray, kUnit).ok());
+  ASSERT_TRUE(Uncharge(1, Family::kArray, kUnit).ok());
+  EXPECT_FALSE(flow_->Die(1, now_));
+  EXPECT_TRUE(flow_->outside().jobs().empty());
+}
+
 TEST_F(FlowOutsideTest, AContextAloneGoesWithItsProcess) {
   options_.context_bytes = 4 * kUnit;
   Restart();
