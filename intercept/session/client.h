@@ -329,7 +329,7 @@ class Client {
   // client_memory.cc
   CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
   bool ServedFromArena(CUstream stream, uint32_t* slot);
-  CUresult AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out);
+  CUresult AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out);  // fills in the granules
   bool MoreThanPool(size_t bytes) const;
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
   CUresult AllocateWithoutDaemon(const Want& want, CUdeviceptr* out);

@@ -20,7 +20,7 @@ inline CUcontext Client::CurrentContext() const {
 inline const KnownStream* Client::Known(CUstream stream) const {
   const KnownStream& known = PlaceOfKnown(stream);
   const uint64_t generation = stream_generation_.load(std::memory_order_acquire);
-  if (known.handle != stream || known.client != this || known.generation != generation ||
+  if (known.handle != stream || known.owner != this || known.generation != generation ||
       (IsDefault(stream) && known.context != CurrentContext())) {
     return nullptr;
   }

@@ -58,7 +58,7 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
     if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
   }
   if (*slot != kNoSlot) {
-    PlaceOfKnown(stream) = {.client = this,
+    PlaceOfKnown(stream) = {.owner = this,
                             .generation = stream_generation_.load(std::memory_order_relaxed),
                             .handle = stream,
                             .context = context,

@@ -8,12 +8,10 @@
 
 namespace sluice {
 
-class Client;
-
 /// A stream that this thread has used lately: with it the usual call neither asks the driver nor
 /// takes a lock. Remembered for one generation, that is until any stream or context is destroyed.
 struct KnownStream {
-  const Client* client;
+  const void* owner;  // who remembers
   uint64_t generation;
   CUstream handle;
   CUcontext context;  // the stream's; a default stream is another one in each context
