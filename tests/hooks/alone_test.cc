@@ -19,12 +19,7 @@ void ExpectAllWell(const std::string& tests, BedOptions options = {}) {
                                        .command = {Program("HOOKS"), "--gtest_filter=" + tests},
                                        .run_flags = {"--limit", std::to_string(hooks::kLimit)}});
   EXPECT_TRUE(job.status().ok()) << Describe(job);
-  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
-  const scheduler::AuditReport report = bed.log().Audit();
-  EXPECT_TRUE(report.ok()) << Violations(report);
-  const nlohmann::json status = bed.Status();
-  EXPECT_EQ(status.at("outside_bytes"), 0);
-  EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
+  ExpectAllGivenBack(bed);
 }
 
 BedOptions UnitsAreHandles() {

@@ -7,16 +7,6 @@
 
 namespace sluice::hooks {
 
-CUgreenCtx NewGreen() {
-  CUdevResource sms{};
-  EXPECT_CU(cuDeviceGetDevResource(0, &sms, CU_DEV_RESOURCE_TYPE_SM));
-  CUdevResourceDesc desc = nullptr;
-  EXPECT_CU(cuDevResourceGenerateDesc(&desc, &sms, 1));
-  CUgreenCtx green = nullptr;
-  EXPECT_CU(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
-  return green;
-}
-
 void Worker::OpenGreen() {
   green_ = {};
   green_.green = NewGreen();

@@ -283,9 +283,6 @@ class Worker {
   uint64_t carried_ = 0;
 };
 
-/// Of all SMs.
-CUgreenCtx NewGreen();
-
 /// While it lives, another context is current.
 class Inside {
  public:

@@ -144,25 +144,14 @@ TEST_F(ContextHook, cuDevicePrimaryCtxReset_v2) {
   ExpectContexts(1);
 }
 
-class GreenHook : public ContextHook {
- protected:
-  CUgreenCtx Make() {
-    CUdevResource sms{};
-    EXPECT_CU(cuDeviceGetDevResource(0, &sms, CU_DEV_RESOURCE_TYPE_SM));
-    CUdevResourceDesc desc = nullptr;
-    EXPECT_CU(cuDevResourceGenerateDesc(&desc, &sms, 1));
-    CUgreenCtx green = nullptr;
-    EXPECT_CU(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
-    return green;
-  }
-};
+class GreenHook : public ContextHook {};
 
 // It makes the primary context, where there is none.
 TEST_F(GreenHook, cuGreenCtxCreate) {
   MoveToOwnContext();
-  const CUgreenCtx first = Make();
+  const CUgreenCtx first = NewGreen();
   ExpectContexts(2);
-  const CUgreenCtx second = Make();
+  const CUgreenCtx second = NewGreen();
   ASSERT_CU(cuGreenCtxDestroy(first));
   ExpectContexts(2);
   ASSERT_CU(cuGreenCtxDestroy(second));
@@ -171,7 +160,7 @@ TEST_F(GreenHook, cuGreenCtxCreate) {
 
 TEST_F(GreenHook, cuGreenCtxDestroy) {
   // What was freed on its streams comes back, and what was made while it was current stays.
-  const CUgreenCtx green = Make();
+  const CUgreenCtx green = NewGreen();
   CUcontext view = nullptr;
   ASSERT_CU(cuCtxFromGreenCtx(&view, green));
   ASSERT_CU(cuCtxSetCurrent(view));
@@ -199,7 +188,7 @@ TEST_F(GreenHook, cuGreenCtxDestroy) {
   // The array ends with the primary context, which the last green one takes with it.
   MoveToOwnContext();
   EXPECT_EQ(Outside("array"), 0u);
-  const CUgreenCtx last = Make();
+  const CUgreenCtx last = NewGreen();
   ASSERT_CU(cuCtxFromGreenCtx(&view, last));
   ASSERT_CU(cuCtxSetCurrent(view));
   CUdeviceptr theirs = 0;

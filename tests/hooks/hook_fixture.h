@@ -40,4 +40,15 @@ class Hook : public contract::ContextTest {
 
 #define HOOK_TEST(symbol) TEST_F(Hook, symbol)
 
+/// A green context of all SMs.
+inline CUgreenCtx NewGreen() {
+  CUdevResource sms{};
+  EXPECT_CU(cuDeviceGetDevResource(0, &sms, CU_DEV_RESOURCE_TYPE_SM));
+  CUdevResourceDesc desc = nullptr;
+  EXPECT_CU(cuDevResourceGenerateDesc(&desc, &sms, 1));
+  CUgreenCtx green = nullptr;
+  EXPECT_CU(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  return green;
+}
+
 }  // namespace sluice::hooks

@@ -32,12 +32,7 @@ TEST(Leased, PhysicalMemoryComesFromThePool) {
     EXPECT_GT(Number(job.out(), "refused"), 0u) << "the limit was never reached";
     EXPECT_GT(Number(job.out(), "grown"), 100u);
   }
-  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
-  const scheduler::AuditReport report = bed.log().Audit();
-  EXPECT_TRUE(report.ok()) << Violations(report);
-  const nlohmann::json status = bed.Status();
-  EXPECT_EQ(status.at("outside_bytes"), 0);
-  EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
+  ExpectAllGivenBack(bed);
 }
 
 /// A job whose physical memory outlives its context (outliving.cc), beside a pool that leases it.

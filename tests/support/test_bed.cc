@@ -183,6 +183,15 @@ std::string Describe(const cli::JobProcess& job) {
   return text;
 }
 
+void ExpectAllGivenBack(TestBed& bed) {
+  EXPECT_EQ(bed.GpuStats().oracle_violations, 0u);
+  const scheduler::AuditReport report = bed.log().Audit();
+  EXPECT_TRUE(report.ok()) << Violations(report);
+  const nlohmann::json status = bed.Status();
+  EXPECT_EQ(status.at("outside_bytes"), 0);
+  EXPECT_EQ(status.at("free_bytes"), status.at("pool_bytes"));
+}
+
 InputPipe MakeInputPipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");

@@ -106,6 +106,10 @@ uint64_t Number(const std::vector<std::string>& lines, const std::string& key);
 /// A job's whole output, for the message of a failing test.
 std::string Describe(const cli::JobProcess& job);
 
+/// Jobs have gone: the ledger's log is sound, no kernel touched what its job did not hold, and all
+/// memory is back.
+void ExpectAllGivenBack(TestBed& bed);
+
 /// A pipe: the read end as a job's standard input, the write end kept until the job may end.
 struct InputPipe {
   UniqueFd read_end;

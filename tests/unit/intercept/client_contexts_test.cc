@@ -5,59 +5,12 @@
 #include <thread>
 #include <utility>
 
-#include "tests/unit/intercept/client_fixture.h"
+#include "tests/unit/intercept/contexts_fixture.h"
 
 namespace sluice::test {
 namespace {
 
 using protocol::FrameType;
-
-constexpr size_t kPool = 32 * kUnit;
-
-/// Several contexts of one process on one GPU, each with streams of its own. What is allocated in
-/// one may be in use in another.
-class ClientContexts : public ClientTest {
- protected:
-  static CUresult Fine() { return CUDA_SUCCESS; }
-
-  void MakeSecond() {
-    ASSERT_EQ(client->ContextCreate(&second_, Fine), CUDA_SUCCESS);
-    driver.stream_context[other_] = second_;
-  }
-  /// Frees a block of the whole pool while a capture is open: on no known stream.
-  void FreeBesideACapture(CUdeviceptr at) {
-    EXPECT_EQ(client->CaptureBegin(own_,
-                                   [this] {
-                                     driver.capturing.insert(own_);
-                                     return CUDA_SUCCESS;
-                                   }),
-              CUDA_SUCCESS);
-    EXPECT_EQ(client->Free(at), CUDA_SUCCESS);
-    EXPECT_EQ(client->CaptureEnd(own_,
-                                 [this] {
-                                   driver.capturing.erase(own_);
-                                   return CUDA_SUCCESS;
-                                 }),
-              CUDA_SUCCESS);
-    ASSERT_EQ(client->open_captures(), 0u);
-  }
-  CUdeviceptr AllocPool() {
-    CUdeviceptr at = 0;
-    EXPECT_EQ(client->Alloc(&at, kPool), CUDA_SUCCESS);
-    return at;
-  }
-  /// Whether the pool can be had without waiting for anything of the GPU.
-  bool HaveAtOnce() {
-    const int before = driver.synchronised;
-    CUdeviceptr at = 0;
-    const bool had = client->AllocAsync(&at, kPool, own_) == CUDA_SUCCESS;
-    return had && driver.synchronised == before;
-  }
-
-  const CUstream own_ = FakeDriver::Stream(1);
-  const CUstream other_ = FakeDriver::Stream(9);
-  CUcontext second_ = reinterpret_cast<CUcontext>(0xe2);
-};
 
 TEST_F(ClientContexts, AFreeWaitsForAllOfThem) {
   const CUdeviceptr a = AllocPool();
@@ -137,98 +90,6 @@ TEST_F(ClientContexts, AStreamThatEndedWithItsOwnIsNotMarked) {
   EXPECT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
   EXPECT_EQ(AllocAsync(kPool, own_), a) << "what was on it is done";
   EXPECT_EQ(driver.Pending(other_), 0u) << "the driver may have freed its handle";
-}
-
-/// A second context that is current, and is attached to beside its making.
-class ClientAttached : public ClientContexts {
- protected:
-  void SetUp() override {
-    ClientContexts::SetUp();
-    block_ = AllocPool();
-    MakeSecond();
-    first_ = std::exchange(driver.context, second_);
-    Attach();
-  }
-  void Attach() {
-    CUcontext attached = nullptr;
-    ASSERT_EQ(client->ContextAttach(&attached, 0), CUDA_SUCCESS);
-    ASSERT_EQ(attached, second_);
-  }
-  CUresult Detach() { return client->ContextDetach(second_); }
-  /// Whether a free waits for what the second one does.
-  bool IsWaitedFor() {
-    const CUcontext current = std::exchange(driver.context, first_);
-    driver.Enqueue(other_, [] {});
-    EXPECT_EQ(client->Free(block_), CUDA_SUCCESS);
-    const bool waited = driver.Pending(other_) == 0;
-    driver.RunAll();
-    block_ = AllocPool();
-    driver.context = current;
-    return waited;
-  }
-  CUcontext first_ = nullptr;
-  CUdeviceptr block_ = 0;
-};
-
-TEST_F(ClientAttached, OnlyTheLastReferenceIsItsEnd) {
-  Attach();
-  for (int left = 2; left > 0; --left) {
-    ASSERT_EQ(Detach(), CUDA_SUCCESS);
-    EXPECT_TRUE(IsWaitedFor()) << left << " references are left";
-  }
-  ASSERT_EQ(Detach(), CUDA_SUCCESS);
-  EXPECT_FALSE(IsWaitedFor());
-  driver.context = first_;
-}
-
-TEST_F(ClientAttached, AReferenceThatTheDriverKeepsIsStillThere) {
-  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
-  EXPECT_EQ(Detach(), CUDA_ERROR_INVALID_CONTEXT);
-  driver.destroy_result = CUDA_SUCCESS;
-  ASSERT_EQ(Detach(), CUDA_SUCCESS);
-  EXPECT_TRUE(IsWaitedFor());
-  driver.destroy_result = CUDA_ERROR_INVALID_CONTEXT;
-  EXPECT_EQ(Detach(), CUDA_ERROR_INVALID_CONTEXT) << "nor is the last one gone";
-  driver.destroy_result = CUDA_SUCCESS;
-  EXPECT_TRUE(IsWaitedFor());
-  driver.context = first_;
-}
-
-// cuCtxDestroy asks for no references, and the handle may come again.
-TEST_F(ClientAttached, ANewOneHasNoneOfTheReferencesOfTheOldOne) {
-  ASSERT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
-  driver.attached.clear();
-  MakeSecond();
-  EXPECT_TRUE(IsWaitedFor());
-  ASSERT_EQ(Detach(), CUDA_SUCCESS);
-  EXPECT_FALSE(IsWaitedFor());
-  MakeSecond();
-  Attach();
-  ASSERT_EQ(Detach(), CUDA_SUCCESS);
-  EXPECT_TRUE(IsWaitedFor());
-  driver.context = first_;
-}
-
-// Where the driver lets a program attach to it. What keeps it is not counted here.
-TEST_F(ClientAttached, APrimaryOneEndsWhenTheDriverSaysSo) {
-  CUcontext primary = nullptr;
-  ASSERT_EQ(client->PrimaryContextRetain(&primary, 0), CUDA_SUCCESS);
-  driver.stream_context[other_] = primary;
-  driver.context = primary;
-  ASSERT_EQ(client->ContextDetach(primary), CUDA_SUCCESS);
-  EXPECT_TRUE(IsWaitedFor());
-  driver.context = first_;
-}
-
-TEST_F(ClientAttached, TheSessionEndsWithTheLastReferenceToItsContext) {
-  ASSERT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
-  driver.context = first_;
-  CUcontext attached = nullptr;
-  ASSERT_EQ(client->ContextAttach(&attached, 0), CUDA_SUCCESS);
-  ASSERT_EQ(client->ContextDetach(attached), CUDA_SUCCESS);
-  EXPECT_EQ(daemon->client->held_bytes.load(), kPool);
-  ASSERT_EQ(client->ContextDetach(attached), CUDA_SUCCESS);
-  daemon->Wait(FrameType::kBye, 1);
 }
 
 // The session ends while work of another context may begin: it finds nothing, rather than what the
