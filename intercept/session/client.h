@@ -548,6 +548,7 @@ class Client {
   std::atomic<uint32_t> profile_seq_{0};
   std::atomic<bool> trough_due_{false};  // the matcher may have one pending
   bool pressed_ = false;                 // there was pressure at the last launch
+  bool marked_ = false;                  // since the last launch
   uint32_t rejected_profile_ = 0;        // not followed (any more)
 
   // The pool that cuMemAllocAsync takes from, on the session's device.

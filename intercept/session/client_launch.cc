@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <utility>
+
 #include "intercept/base/line.h"
 #include "intercept/session/client.h"
 
@@ -91,6 +93,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   Matcher::Step step{};
   bool pacing = false;
   bool mark_due = false;
+  bool marked = false;  // since the last launch
   uint32_t number = 0;
   uint32_t profile = 0;
   bool after_last = false;
@@ -119,6 +122,8 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
     onset = pressure && !pressed_;
     pressed_ = pressure;
     mark_due = streams_.Due(ticket.slot, credit_ns, pressure);
+    // Those that allocations and frees queued count as well.
+    marked = std::exchange(marked_, false) || mark_due;
     // Looked at here, to take the lock once; a mark of our own has to be queued first.
     uint64_t wait_for = 0;
     if (pacing && !mark_due) ahead = AheadOfCredit(ticket.slot, &wait_for);
@@ -134,7 +139,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   if (step.at_trough && after_last) PassTrough();
   if (step.gate != 0) {
     PassGate(step.gate, profile);
-  } else if (mark_due && !step.at_trough && Pressure()) {
+  } else if (marked && !step.at_trough && Pressure()) {
     ReleaseExcess();
   }
   if (pacing && ahead && !step.mismatch) WaitForCredit();

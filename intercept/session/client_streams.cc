@@ -109,6 +109,7 @@ bool Client::Mark(uint32_t slot, bool required) {
     if (possible) {
       const LockGuard guard(state_lock_);
       streams_.Queued(slot, value);
+      marked_ = true;
       // What the GPU has passed by now becomes synced before newer frees are merged into it: a
       // merged block waits for its newest mark, and on a stream that keeps freeing that would be
       // for ever. A stream that nobody waits for has no use for two kinds of space; but a job that

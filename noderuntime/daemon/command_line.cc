@@ -162,7 +162,8 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--event-log", options.event_log, "JSON lines, one per ledger transition");
   app.add_option("--oracle", raw.oracle, "publish who holds what (default: $SLUICE_ORACLE)")
       ->expected(0, 1);
-  app.add_flag("--poison", options.poison, "overwrite memory between two holders");
+  app.add_flag("--poison", options.poison,
+               "overwrite memory between two holders; waits for the GPU meanwhile (for tests)");
   app.add_option("--idle-exit", raw.idle_exit, "end after this many seconds without a job");
   app.add_option("--lease-wait", raw.lease_wait, "seconds to wait for what nobody promised (30)");
   app.add_option("--patience", raw.patience,

@@ -57,8 +57,7 @@ void Hook::Begin() {
 }
 
 void Hook::Block(CUstream stream, const SharedWord& word) {
-  CUdeviceptr flag = word.device();
-  EXPECT_CU(Launch("wait_flag", {&flag}, stream));
+  EXPECT_CU(cuStreamWaitValue64_v2(stream, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
 }  // namespace sluice::hooks

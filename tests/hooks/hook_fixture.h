@@ -34,7 +34,8 @@ class Hook : public contract::ContextTest {
   void ExpectSoon(const std::function<uint64_t()>& value, uint64_t expected);
   /// A session, so that the daemon knows the job.
   void Begin();
-  /// A kernel that runs until the word is not 0.
+  /// What comes now waits for the word. No kernel that does: where the GPU runs one operation at a
+  /// time, the daemon could not poison what is given back meanwhile, and would answer nobody.
   void Block(CUstream stream, const SharedWord& word);
 };
 

@@ -289,6 +289,21 @@ TEST_F(ClientLaunch, WithoutAProfileReachedUnitsGoBackUnderPressure) {
   EXPECT_EQ(daemon->held_units(), 0u);
 }
 
+// Whose allocations and frees ask for marks so often that no launch ever does.
+TEST_F(ClientLaunch, WithoutAProfileBusyAllocatingGivesBackUnderPressure) {
+  driver.immediate = true;
+  EXPECT_EQ(client->FreeAsync(AllocAsync(28 * kUnit), FakeDriver::Stream(1)), CUDA_SUCCESS);
+  daemon->WaitReady();
+  daemon->daemon->flags = protocol::kPressure;
+  for (int i = 0; i < 64; ++i) {
+    const CUdeviceptr a = AllocAsync(8 * kUnit);
+    Launch("k");
+    EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  }
+  daemon->Wait(FrameType::kRelease, 1);
+  EXPECT_LE(daemon->client->held_bytes.load(), 8 * kUnit);
+}
+
 TEST_F(ClientLaunch, AMismatchIsSaidOnceAndTheProfileIsDropped) {
   AllocAsync(1);
   Publish(TroughPlace::kAfterLast, 1);
