@@ -74,6 +74,26 @@ class BriefLock {
   std::atomic<uint32_t> sleepers_{0};
 };
 
+/// Several, which may also be held all at once, by whoever holds none of them.
+template <uint32_t kCount>
+class Locks {
+ public:
+  Lock& operator[](uint32_t i) { return lock_[i]; }
+
+  void Acquire() {
+    for (Lock& lock : lock_) lock.Acquire();
+  }
+  void Release() {
+    for (Lock& lock : lock_) lock.Release();
+  }
+  void ForgetHolder() {
+    for (Lock& lock : lock_) lock.ForgetHolder();
+  }
+
+ private:
+  Lock lock_[kCount];
+};
+
 template <class Mutex>
 class LockGuard {
  public:

@@ -47,7 +47,7 @@ void Client::AfterForkInChild() {
   request_lock_.ForgetHolder();
   contexts_lock_.ForgetHolder();
   send_lock_.ForgetHolder();
-  for (Lock& lock : mark_locks_) lock.ForgetHolder();
+  mark_locks_.ForgetHolder();
   state_lock_.ForgetHolder();
   outside_lock_.ForgetHolder();
   captures_.ForgetHolder();

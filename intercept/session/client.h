@@ -36,7 +36,8 @@ struct KnownStream;
 ///                  GPU is waited for
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order.
-///                  All of them while the session moves to another context
+///                  All of them while the session moves to another context, and while a stream
+///                  enters a capture
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
 ///   outside_lock_  what the program holds outside the arena; like the state lock, inside it: no
 ///                  driver call, either
@@ -230,22 +231,12 @@ class Client {
   // Stream capture. What is called on a capturing stream goes into a graph and does not happen: it
   // passes through untouched, unseen and unmarked.
   template <class Issue>
-  CUresult CaptureBegin(CUstream stream, Issue issue) {
-    captures_.Add();
-    if (has_session()) AwaitOwnCalls();
-    const CUcontext context = ContextOf(stream);
-    const CUresult result = issue();
-    result == CUDA_SUCCESS ? captures_.Began(stream, context) : captures_.Remove();
-    return result;
-  }
+  CUresult CaptureBegin(CUstream stream, Issue issue);
   template <class Issue>
-  CUresult CaptureEnd(CUstream stream, Issue issue) {
-    const bool before = Capturing(stream);
-    const CUresult result = issue();
-    // A failure may have ended it, or not.
-    if (before && !Capturing(stream)) captures_.Ended(stream, ContextOf(stream));
-    return result;
-  }
+  CUresult CaptureEnd(CUstream stream, Issue issue);
+  /// The stream may join the capture that the event was recorded in.
+  template <class Issue>
+  CUresult StreamWait(Issue issue);
 
   uint32_t open_captures() const { return captures_.load(); }
 
@@ -497,7 +488,7 @@ class Client {
   void AskGate(uint32_t gate, uint32_t profile, bool drained);
   void MarkFrees();
   void ReleaseExcess();
-  void AwaitOwnCalls();
+  void AwaitSynchronised();
   bool TakeTrough(uint32_t slot);
   bool AheadOfCredit(uint32_t slot, uint64_t* wait_for);
   void WaitForCredit();
@@ -521,7 +512,7 @@ class Client {
   Lock request_lock_;
   Lock contexts_lock_;
   Lock send_lock_;
-  Lock mark_locks_[protocol::kStreamSlots];
+  Locks<protocol::kStreamSlots> mark_locks_;
   BriefLock state_lock_;
   Lock outside_lock_;
 
@@ -592,4 +583,5 @@ class Client {
 }  // namespace sluice
 
 #include "intercept/session/client_calls.h"
+#include "intercept/session/client_captures.h"
 #include "intercept/session/client_graphs.h"

@@ -235,7 +235,7 @@ CUcontext Client::Survivor(CUcontext ending) {
 // is about to be nobody's. What is queued in the one that ends, its end waits for. False, with
 // nothing held: they are not reached in time.
 bool Client::HoldMarks(uint64_t alive, uint64_t ending) {
-  for (Lock& lock : mark_locks_) lock.Acquire();
+  mark_locks_.Acquire();
   gate_->timer.Hold();
   // Streams of green contexts that are gone were the primary context's.
   const bool primary = KeyOf(PrimaryContextOf(session_.device())) == alive;
@@ -271,7 +271,7 @@ uint64_t Client::MarksSum(uint32_t slots) const {
 
 void Client::ReleaseMarks() {
   gate_->timer.Release();
-  for (Lock& lock : mark_locks_) lock.Release();
+  mark_locks_.Release();
 }
 
 // The session's context is gone, and HoldMarks is in force. False: it cannot live in that one.

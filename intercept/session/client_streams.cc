@@ -240,10 +240,8 @@ bool Client::SynchroniseContexts(bool own) {
   return true;
 }
 
-// A capture is about to begin: a mark that was about to be queued when there was none is not to be
-// in it, whichever streams will belong to it, and a synchronisation is not to break it.
-void Client::AwaitOwnCalls() {
-  for (Lock& lock : mark_locks_) const LockGuard marking(lock);
+// A capture is about to begin: a synchronisation that was about to come is not to break it.
+void Client::AwaitSynchronised() {
   const uint64_t start = NowNs();
   Backoff backoff;
   while (captures_.excluded() && NowNs() - start < kSynchronisedNs) backoff.Pause();

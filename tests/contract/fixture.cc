@@ -248,6 +248,12 @@ uint64_t NumberAfter(const std::string& text, const std::string& key, size_t* at
 
 }  // namespace
 
+int Inject(const std::string& rules) {
+  const std::string command = std::string(SLUICE_SIMGPU_CTL) + " inject " +
+                              getenv("SLUICE_SIMGPU") + " '" + rules + "' 2>/dev/null";
+  return WEXITSTATUS(system(command.c_str()));
+}
+
 uint64_t Stat(const std::string& key, int gpu) {
   size_t at = 0;
   return NumberAfter(StatsText(gpu), key, &at);

@@ -100,6 +100,8 @@ bool NeedGpus(const char* count);
 
 /// The numbers of `simgpu-ctl stats --json`. On a real driver they end the test as skipped.
 uint64_t Stat(const std::string& key, int gpu = 0);
+/// What is to go wrong on the simulated GPU from now on (`simgpu-ctl inject`). Its exit code.
+int Inject(const std::string& rules);
 
 /// What simgpu-ctl counts for this process (or another) and one family of memory.
 struct Counted {

@@ -15,12 +15,6 @@
 namespace sluice::contract {
 namespace {
 
-int Inject(const std::string& rules) {
-  const std::string command = std::string(SLUICE_SIMGPU_CTL) + " inject " +
-                              getenv("SLUICE_SIMGPU") + " '" + rules + "' 2>/dev/null";
-  return WEXITSTATUS(system(command.c_str()));
-}
-
 class InjectionTest : public ContextTest {
  protected:
   void SetUp() override {

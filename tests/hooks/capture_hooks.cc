@@ -126,5 +126,57 @@ void ExpectNoneOpen(const std::function<CUresult(CUstream, CUgraph*)>& end, CUst
 TEST_F(CaptureHook, cuStreamEndCapture) { ExpectNoneOpen(cuStreamEndCapture, stream_); }
 TEST_F(CaptureHook, cuStreamEndCapture_ptsz) { ExpectNoneOpen(cuStreamEndCapture_ptsz, stream_); }
 
+/// Another thread marks a stream while this one lets it join a capture.
+class JoinHook : public CaptureHook {
+ protected:
+  void SetUp() override {
+    CaptureHook::SetUp();
+    ASSERT_CU(cuStreamCreate(&joins_, CU_STREAM_NON_BLOCKING));
+    ASSERT_CU(cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING));
+  }
+  void TearDown() override {
+    EXPECT_EQ(contract::Inject(""), 0);
+    CaptureHook::TearDown();
+  }
+  using Wait = CUresult (*)(CUstream, CUevent, unsigned);
+  void ExpectNoMarkInTheGraph(Wait wait) {
+    constexpr size_t kMostOfIt = 16 * kMiB;
+    static_assert(2 * kMostOfIt > kLimit);
+    CUdeviceptr at = 0;
+    ASSERT_CU(cuMemAllocAsync(&at, kMostOfIt, joins_));
+    SharedWord word;
+    Block(joins_, word);
+    ASSERT_CU(cuMemFreeAsync(at, joins_));
+    ASSERT_CU(Launch("nothing", {}, joins_));
+    // Long enough to be seen from here.
+    ASSERT_EQ(contract::Inject("cuStreamWriteValue64_v2=1s"), 0);
+    ASSERT_CU(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+    ASSERT_CU(cuEventRecord(event_, stream_));
+    std::thread other([&] {
+      EXPECT_CU(cuCtxSetCurrent(context_));
+      // What the stream has freed is needed, and another one has it behind a mark only.
+      CUdeviceptr again = 0;
+      EXPECT_CU(cuMemAllocAsync(&again, kMostOfIt, CU_STREAM_PER_THREAD));
+      EXPECT_CU(cuMemFreeAsync(again, CU_STREAM_PER_THREAD));
+    });
+    ExpectSoon([] { return contract::Stat("hits"); }, 1);
+    EXPECT_CU(wait(joins_, event_, 0));
+    word.Store(1);
+    other.join();
+    EXPECT_CU(cuEventRecord(event_, joins_));
+    EXPECT_CU(cuStreamWaitEvent(stream_, event_, 0));
+    CUgraph graph = nullptr;
+    ASSERT_CU(cuStreamEndCapture(stream_, &graph));
+    size_t nodes = 0;
+    ASSERT_CU(cuGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT_EQ(nodes, 0u);
+  }
+  CUstream joins_ = nullptr;
+  CUevent event_ = nullptr;
+};
+
+TEST_F(JoinHook, cuStreamWaitEvent) { ExpectNoMarkInTheGraph(cuStreamWaitEvent); }
+TEST_F(JoinHook, cuStreamWaitEvent_ptsz) { ExpectNoMarkInTheGraph(cuStreamWaitEvent_ptsz); }
+
 }  // namespace
 }  // namespace sluice::hooks

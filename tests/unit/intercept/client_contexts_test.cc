@@ -129,6 +129,22 @@ TEST_F(ClientContexts, ACaptureBeginsBehindTheMarksThatAreUnderWay) {
 }
 
 // Whichever is current: a capture belongs to its stream's context, and ends with no other one.
+// Nor one whose thread has found that the stream is in no capture yet.
+TEST_F(ClientContexts, NoMarkIsQueuedWhileAStreamEntersACapture) {
+  AllocAsync(512, own_);
+  daemon->WaitReady();
+  daemon->daemon->flags = protocol::kPressure;
+  const auto enter = [this] {
+    for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("of another thread", own_);
+    EXPECT_EQ(driver.marks, 0);
+    return CUDA_SUCCESS;
+  };
+  EXPECT_EQ(client->CaptureBegin(own_, enter), CUDA_SUCCESS);
+  EXPECT_EQ(client->StreamWait(enter), CUDA_SUCCESS) << "joins the one that is open";
+  Launch("kernel", own_);
+  EXPECT_EQ(driver.marks, 1) << "the driver says that it is in none";
+}
+
 TEST_F(ClientContexts, ACaptureEndsWithTheContextOfItsStream) {
   AllocAsync(512, own_);
   CUcontext third = reinterpret_cast<CUcontext>(0xf4);
