@@ -141,7 +141,7 @@ bool Client::WaitForMarks(const uint64_t* targets, uint32_t slots) {
 // synced. False when that cannot be known.
 bool Client::Drain() {
   bool to_mark[protocol::kStreamSlots];
-  bool ended[protocol::kStreamSlots];
+  uint64_t ended[protocol::kStreamSlots];  // the last mark, or 0
   bool whole_context = false;
   uint64_t free_seq = 0;
   uint32_t used = 0;
@@ -156,10 +156,11 @@ bool Client::Drain() {
           !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
       to_mark[slot] = streams_[slot].active && (streams_[slot].dirty || uncovered);
       // Of a green context that was destroyed: nobody says that its marks are still written.
+      const uint64_t queued = streams_.queued()[slot];
+      const bool gone = !streams_[slot].active && streams_[slot].context == nullptr;
       ended[slot] =
-          !streams_[slot].active && streams_[slot].context == nullptr &&
-          !protocol::MarkReached(session_.marks().mark[slot].load(), streams_.queued()[slot]);
-      if ((uncovered && !streams_[slot].active) || ended[slot]) whole_context = true;
+          gone && !protocol::MarkReached(session_.marks().mark[slot].load(), queued) ? queued : 0;
+      if ((uncovered && !streams_[slot].active) || ended[slot] != 0) whole_context = true;
     }
   }
   for (uint32_t slot = 0; slot < used; ++slot) {
@@ -172,18 +173,21 @@ bool Client::Drain() {
     if (Capturing(handle)) return false;
     whole_context = true;
   }
+  uint64_t targets[protocol::kStreamSlots];
+  {
+    const LockGuard guard(state_lock_);
+    for (uint32_t slot = 0; slot < used; ++slot) targets[slot] = streams_.queued()[slot];
+  }
   if (whole_context) {
     if (!SynchroniseContexts(true)) return false;
     CollectEverything(free_seq);
     const LockGuard guard(state_lock_);
     for (uint32_t slot = 0; slot < used; ++slot) {
-      if (ended[slot]) session_.marks().mark[slot].store(streams_.queued()[slot]);
+      // Unless it was written meanwhile, and the slot has another owner, whose marks are its own.
+      if (ended[slot] != 0 && streams_.queued()[slot] == ended[slot]) {
+        session_.marks().mark[slot].store(ended[slot]);
+      }
     }
-  }
-  uint64_t targets[protocol::kStreamSlots];
-  {
-    const LockGuard guard(state_lock_);
-    for (uint32_t slot = 0; slot < used; ++slot) targets[slot] = streams_.queued()[slot];
   }
   if (!WaitForMarks(targets, used)) return false;
   const LockGuard guard(state_lock_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -67,6 +68,43 @@ TEST_F(ClientGreen, MarksThatAreDroppedWithItAreReached) {
   const int waited = driver.synchronised;
   ASSERT_EQ(client->AllocAsync(&a, kPool, own_), CUDA_SUCCESS);
   EXPECT_EQ(driver.synchronised, waited) << "once";
+}
+
+// By the time that the primary context is synchronised, the slot may have another stream.
+TEST_F(ClientGreen, MarksOfTheNextOwnerOfTheSlotAreItsOwn) {
+  static CUresult (*synchronise)();
+  static std::function<void()> meanwhile;
+  Make();
+  CUdeviceptr a = AllocAsync(24 * kUnit, theirs_);
+  driver.Enqueue(theirs_, [] {});
+  ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
+  ASSERT_EQ(client->GreenDestroy(green_), CUDA_SUCCESS);
+  AllocAsync(4 * kUnit, own_);
+  const CUstream next = FakeDriver::Stream(11);
+  driver.stream_context[next] = FakeDriver::Primary();
+  uint32_t slot = 0;
+  meanwhile = [&] {
+    while (slot < protocol::kStreamSlots && daemon->marks->mark[slot].load() == 0) ++slot;
+    ASSERT_LT(slot, protocol::kStreamSlots);
+    AllocAsync(kUnit, own_);
+    const CUdeviceptr b = AllocAsync(kUnit, next);
+    ASSERT_EQ(client->FreeAsync(b, next), CUDA_SUCCESS);
+    const int before = driver.marks;
+    for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("k", next);
+    ASSERT_EQ(driver.marks, before + 1);
+  };
+  synchronise = std::exchange(driver.table().cuCtxSynchronize, [] {
+    const CUresult result = synchronise();
+    if (meanwhile) std::exchange(meanwhile, nullptr)();
+    return result;
+  });
+  static_cast<void>(client->AllocAsync(&a, 24 * kUnit, own_));
+  driver.table().cuCtxSynchronize = synchronise;
+  ASSERT_FALSE(meanwhile);
+  ASSERT_GT(driver.Pending(next), 0u);
+  EXPECT_EQ(daemon->marks->mark[slot].load(), 1u);
+  driver.Run(next);
+  EXPECT_EQ(daemon->marks->mark[slot].load(), 2u) << "it was that slot";
 }
 
 TEST_F(ClientGreen, GoesOnWhenTheDriverKeepsIt) {
