@@ -280,6 +280,7 @@ class Client {
   struct Want {
     uint32_t granules;
     uint32_t slot = kNoSlot;  // kNoSlot: for any stream
+    uint64_t stream = 0;      // the id of the one that had the slot
     bool sync = false;        // freeing it synchronises
     uint64_t context = 0;     // `sync`: with which it ends
     bool whole_unit = false;  // one unit from its bound; `granules` is not looked at
@@ -319,7 +320,7 @@ class Client {
 
   // client_memory.cc
   CUresult AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream);
-  bool ServedFromArena(CUstream stream, uint32_t* slot);
+  bool ServedFromArena(CUstream stream, Want* want);
   CUresult AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out);  // fills in the granules
   bool MoreThanPool(size_t bytes) const;
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);

@@ -15,7 +15,7 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   // address in the graph after it was given to somebody else.
   if (Capturing(stream)) return driver_->cuMemAllocAsync(out, bytes, stream);
   Want want{};
-  if (ServedFromArena(stream, &want.slot)) return AllocateBlock(bytes, want, out);
+  if (ServedFromArena(stream, &want)) return AllocateBlock(bytes, want, out);
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   const CUmemoryPool pool = selected_pool_.load(std::memory_order_relaxed);
   if (pool != default_pool_) [[unlikely]]
@@ -24,13 +24,14 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
 }
 
 // Whether this thread has allocated on the stream already: then there is nothing to find out.
-bool Client::ServedFromArena(CUstream stream, uint32_t* slot) {
+bool Client::ServedFromArena(CUstream stream, Want* want) {
   const KnownStream* known = Known(stream);
   if (known == nullptr || !known->served || !has_session() ||
       selected_pool_.load(std::memory_order_relaxed) != default_pool_) {
     return false;
   }
-  *slot = known->slot;
+  want->slot = known->slot;
+  want->stream = known->id;
   return true;
 }
 
@@ -42,6 +43,7 @@ CUresult Client::AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream)
   if (Known(stream) == &known && known.context == CurrentContext()) known.served = true;
   Want want{};
   want.slot = slot;
+  want.stream = known.id;
   return AllocateBlock(bytes, want, out);
 }
 
@@ -76,21 +78,22 @@ CUresult Client::AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags) {
 
 bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   const LockGuard guard(state_lock_);
+  const uint32_t slot = streams_.Still(want.slot, want.stream);
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(session_.marks())
-                                      : arena_.Allocate(want.granules, want.slot, session_.marks());
+                                      : arena_.Allocate(want.granules, slot, session_.marks());
   if (id == kNoBlock) return false;
-  streams_.Uses(want.slot);
+  streams_.Uses(slot);
   if (want.sync) arena_.SetSync(id, owners_.NumberOf(want.context));
   const Block& block = arena_.block(id);
   const uint64_t bytes = uint64_t{block.size} << kGranuleShift;
   *out = AddressOf(block);
-  Record(protocol::OpKind::kAlloc, want.sync ? 0 : want.slot, 0, bytes);
+  Record(protocol::OpKind::kAlloc, want.sync ? 0 : slot, 0, bytes);
   session_.client_page().live_bytes.store(arena_.live_granules() << kGranuleShift,
                                           std::memory_order_relaxed);
   if (arena_.live_granules() > used_high_granules_) used_high_granules_ = arena_.live_granules();
-  if (want.slot < kNoSlot) {
-    streams_[want.slot].bytes += bytes;
-    *mark_due = streams_.Due(want.slot, 0, Pressure());
+  if (slot < kNoSlot) {
+    streams_[slot].bytes += bytes;
+    *mark_due = streams_.Due(slot, 0, Pressure());
   }
   return true;
 }
@@ -202,10 +205,10 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
     SettleDriverMemory();
     return result;
   }
-  uint32_t slot = kNoSlot;
-  if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
   // Inside a capture only allocations of the graph itself can be freed.
   if (Capturing(stream)) return CUDA_ERROR_INVALID_VALUE;
+  uint32_t slot = kNoSlot;
+  if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
   if (settings_.poison) {
     Block block{};
     {
@@ -222,6 +225,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
     const uint32_t id = FindLiveAt(address);
     if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t bytes = uint64_t{arena_.block(id).size} << kGranuleShift;
+    slot = streams_.Still(slot, PlaceOfKnown(stream).id);
     Record(protocol::OpKind::kFree, slot, 0, bytes);
     streams_.Uses(slot);
     uint64_t mark = 0;

@@ -46,7 +46,7 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
   const CUcontext context = ContextOf(stream);
   const bool there = context == context_.load() || CanBeCurrent(context);
   const LockGuard guard(state_lock_);
-  *slot = streams_.Find(id);
+  *slot = streams_.Find(id, context);
   if (*slot == kNoSlot) {
     if (there && context != context_.load()) KeepContext(context, false);
     const uint32_t pinned =
@@ -62,6 +62,7 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
                             .generation = stream_generation_.load(std::memory_order_relaxed),
                             .handle = stream,
                             .context = context,
+                            .id = id,
                             .slot = *slot,
                             .served = false};
   }
@@ -255,7 +256,11 @@ CUresult Client::StreamDestroy(CUstream stream) {
   uint32_t slot = kNoSlot;
   uint64_t id = 0;
   if (has_session() && stream != nullptr && !IsDefault(stream) &&
-      SlotOf(stream, &slot) == CUDA_SUCCESS && slot != kNoSlot) {
+      SlotOf(stream, &slot) != CUDA_SUCCESS) {
+    const LockGuard guard(state_lock_);
+    slot = streams_.OfHandle(stream);  // of one that captures the driver tells no id
+  }
+  if (slot != kNoSlot) {
     bool uncovered = false;
     {
       const LockGuard guard(state_lock_);
@@ -286,7 +291,8 @@ CUresult Client::StreamDestroy(CUstream stream) {
 CUresult Client::StreamSynchronize(CUstream stream) {
   uint32_t slot = kNoSlot;
   uint64_t free_seq = 0;
-  bool collect = has_session() && SlotOf(stream, &slot) == CUDA_SUCCESS && slot != kNoSlot;
+  bool collect = has_session() && !Capturing(stream) && SlotOf(stream, &slot) == CUDA_SUCCESS &&
+                 slot != kNoSlot;
   if (collect) {
     const LockGuard guard(state_lock_);
     free_seq = arena_.FreeSeq();

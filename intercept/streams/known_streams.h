@@ -15,6 +15,7 @@ struct KnownStream {
   uint64_t generation;
   CUstream handle;
   CUcontext context;  // the stream's; a default stream is another one in each context
+  uint64_t id;
   uint32_t slot;
   bool served;  // the context is on the session's GPU
 };

@@ -12,9 +12,16 @@ void StreamTable::Clear() {
   last_user_ = kNobody;
 }
 
-uint32_t StreamTable::Find(uint64_t id) const {
+uint32_t StreamTable::Find(uint64_t id, CUcontext context) const {
   for (uint32_t i = 0; i < used_; ++i) {
-    if (slots_[i].active && slots_[i].id == id) return i;
+    if (slots_[i].active && slots_[i].id == id && slots_[i].context == context) return i;
+  }
+  return kNoSlot;
+}
+
+uint32_t StreamTable::OfHandle(CUstream handle) const {
+  for (uint32_t i = 0; i < used_; ++i) {
+    if (slots_[i].active && slots_[i].handle == handle) return i;
   }
   return kNoSlot;
 }

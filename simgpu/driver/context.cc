@@ -35,7 +35,7 @@ CUresult Context::Create(Driver* driver, Device* device, std::unique_ptr<Context
   legacy->blocking = true;
   legacy->per_thread = false;
   legacy->green = nullptr;
-  legacy->number = 1;
+  legacy->number = driver->next_stream_id.fetch_add(1);
   legacy->last.store(0);
   legacy->follows.assign(kStreams, 0);
   context->StartCaptureState(legacy);
@@ -169,7 +169,7 @@ CUresult Context::NewStream(CUstream* out, bool blocking, int priority) {
   stream->per_thread = false;
   stream->priority = priority;
   stream->green = nullptr;
-  stream->number = next_number_++;
+  stream->number = driver_->next_stream_id.fetch_add(1);
   stream->last.store(slot_last_[slot]);
   stream->follows.assign(kStreams, 0);
   StartCaptureState(stream);

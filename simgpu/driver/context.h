@@ -115,7 +115,6 @@ class Context : private BlockPool::Order {
   std::vector<CUstream> streams_;    // by slot; null: unused
   std::vector<uint64_t> slot_last_;  // by slot: last operation, also of former streams
   std::map<std::thread::id, CUstream> per_thread_;
-  unsigned long long next_number_ = 3;
   std::vector<uint32_t> free_events_;
   std::vector<std::pair<uint64_t, uint32_t>> retired_events_;  // position to reach, slot
   uint32_t next_event_ = 0;

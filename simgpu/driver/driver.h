@@ -55,6 +55,7 @@ class Driver {
   std::unique_ptr<EventBoard> event_board;                     // once an event is shared
 
   Slab<CUstream_st> streams;
+  std::atomic<uint64_t> next_stream_id{1};  // never used again
   Slab<CUevent_st> events;
   Slab<CUmod_st> modules;
   Slab<CUfunc_st> functions;

@@ -173,6 +173,7 @@ CUresult GetId(CUstream handle, unsigned long long* id, bool per_thread) {
   StreamCall call(handle, per_thread, &Context::Lookup);
   if (call.result != CUDA_SUCCESS) return call.result;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (call.stream->capture.session.load() != 0) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   *id = call.stream->number;
   return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <atomic>
 
+#include "tests/contract/answers.h"
 #include "tests/contract/graph_fixture.h"
 
 namespace sluice::contract {
@@ -113,6 +114,19 @@ TEST_F(Capture, AMemoryWordIsWrittenAtEachLaunchWithTheSameValue) {
     LaunchAndWait(exec);
     EXPECT_EQ(word.Load(), 7u);  // a mark that was captured would go backwards
   }
+}
+
+TEST_F(Capture, AStreamThatCapturesTellsNoId) {
+  unsigned long long id = 0;  // NOLINT(google-runtime-int): the driver's type
+  Begin();
+  AnswerIf("stream_id_in_capture", cuStreamGetId(stream_, &id) == CUDA_SUCCESS);
+  AnswerIf("asking_for_it_breaks_the_capture", Status(stream_) != CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  CUgraph graph = nullptr;
+  static_cast<void>(cuStreamEndCapture(stream_, &graph));
+  if (graph != nullptr) {
+    ASSERT_CU(cuGraphDestroy(graph));
+  }
+  ASSERT_CU(cuStreamGetId(stream_, &id));
 }
 
 TEST_F(Capture, EventsForkAndJoinStreams) {

@@ -3,8 +3,10 @@
 #include <poll.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 
+#include "tests/contract/answers.h"
 #include "tests/contract/fixture.h"
 
 namespace sluice::contract {
@@ -98,6 +100,41 @@ TEST_F(Stream, PerThreadVariantsUseAStreamOfTheThread) {
   unsigned long long named = 0;
   ASSERT_CU(cuStreamGetId(CU_STREAM_PER_THREAD, &named));
   EXPECT_EQ(named, mine);
+}
+
+TEST_F(Stream, IdsAreUniqueAmongContexts) {
+  std::set<unsigned long long> ids;  // NOLINT(google-runtime-int): the driver's type
+  const auto add = [&ids](CUstream stream) {
+    unsigned long long id = 0;  // NOLINT(google-runtime-int)
+    EXPECT_CU(cuStreamGetId(stream, &id));
+    return ids.insert(id).second;
+  };
+  CUcontext contexts[2] = {context_, nullptr};
+  ASSERT_CU(cuCtxCreate_v2(&contexts[1], 0, 0));
+  std::vector<CUstream> streams;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_CU(cuCtxSetCurrent(contexts[i % 2]));
+    streams.push_back(nullptr);
+    ASSERT_CU(cuStreamCreate(&streams.back(), CU_STREAM_NON_BLOCKING));
+    EXPECT_TRUE(add(streams.back())) << i;
+  }
+  bool apart = true;
+  for (const CUcontext context : contexts) {
+    ASSERT_CU(cuCtxSetCurrent(context));
+    for (const CUstream stream : {CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+      apart = add(stream) && apart;
+    }
+  }
+  AnswerIf("default_streams_of_two_contexts_have_two_ids", apart);
+  // Nor does one come again.
+  ASSERT_CU(cuStreamDestroy_v2(streams[0]));
+  ASSERT_CU(cuCtxDestroy_v2(contexts[1]));
+  ASSERT_CU(cuCtxSetCurrent(context_));
+  ASSERT_CU(cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING));
+  EXPECT_TRUE(add(streams[0]));
+  for (size_t own = 0; own < streams.size(); own += 2) {
+    ASSERT_CU(cuStreamDestroy_v2(streams[own]));
+  }
 }
 
 TEST_F(Stream, LaunchesDoNotWaitForTheGpu) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,6 +61,63 @@ TEST_F(ClientStreams, ADestroyedStreamIsNotMarked) {
     EXPECT_EQ(driver.marks_of[theirs_], before);
   };
   ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+}
+
+// The driver tells no id of a stream that captures.
+TEST_F(ClientStreams, ADestroyedStreamThatCapturesIsNotMarked) {
+  const CUdeviceptr big = AllocAsync(30 * kUnit, own_);
+  Launch("kernel", theirs_);
+  driver.immediate = true;
+  driver.RunAll();
+  driver.capturing.insert(theirs_);
+  ASSERT_EQ(client->StreamDestroy(FakeDriver::Stream(5)), CUDA_SUCCESS);  // nothing is known by now
+  ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+  driver.capturing.clear();
+  const int before = driver.marks_of[theirs_];
+  ASSERT_EQ(client->FreeAsync(big, FakeDriver::Stream(3)), CUDA_SUCCESS);
+  AllocAsync(30 * kUnit, own_);
+  EXPECT_EQ(driver.marks_of[theirs_], before);
+}
+
+TEST_F(ClientStreams, TwoContextsMayHaveStreamsOfOneId) {
+  driver.table().cuStreamGetId = [](CUstream stream, unsigned long long* id) {  // NOLINT
+    *id = stream == CU_STREAM_LEGACY ? 1 : 7;
+    return CUDA_SUCCESS;
+  };
+  driver.stream_context[theirs_] = second_;
+  ASSERT_EQ(client->ContextCreate(&second_, Fine), CUDA_SUCCESS);
+  const CUdeviceptr a = AllocAsync(30 * kUnit, own_);
+  driver.Enqueue(own_, [] {});
+  ASSERT_EQ(client->FreeAsync(a, own_), CUDA_SUCCESS);
+  const CUdeviceptr b = AllocAsync(kUnit, theirs_);
+  EXPECT_FALSE(b >= a && b < a + 30 * kUnit) << "the other one still uses it";
+  driver.RunAll();
+}
+
+// There are many streams, and while this one frees, its slot is given to another one.
+TEST_F(ClientStreams, AFreeIsNotTheNextOwnersOfTheSlot) {
+  static std::function<void()> meanwhile;
+  static CUresult (*fill)(CUdeviceptr, unsigned, size_t, CUstream);
+  Start(FakeDaemon::Options(), {.poison = true});
+  const CUdeviceptr a = AllocAsync(16 * kUnit, own_);
+  meanwhile = [this] {
+    for (uint32_t i = 0; i < 2 * protocol::kStreamSlots; ++i) {
+      AllocAsync(512, FakeDriver::Stream(100 + static_cast<int>(i)));
+    }
+  };
+  fill = std::exchange(driver.table().cuMemsetD32Async,
+                       [](CUdeviceptr at, unsigned value, size_t words, CUstream stream) {
+                         if (meanwhile) std::exchange(meanwhile, nullptr)();
+                         return fill(at, value, words, stream);
+                       });
+  driver.Enqueue(own_, [] {});
+  ASSERT_EQ(client->FreeAsync(a, own_), CUDA_SUCCESS);
+  for (uint32_t i = 0; i < 2 * protocol::kStreamSlots; ++i) {
+    const CUstream stream = FakeDriver::Stream(100 + static_cast<int>(i));
+    const CUdeviceptr b = AllocAsync(512, stream);
+    ASSERT_FALSE(b >= a && b < a + 16 * kUnit) << i;
+  }
+  driver.RunAll();
 }
 
 // The driver gives the handle to a new stream before the call that destroyed the old one returns.

@@ -168,6 +168,7 @@ FakeDriver::FakeDriver() {
   table_.cuStreamGetId = [](CUstream stream, unsigned long long* id) {  // NOLINT
     const std::lock_guard lock(Get().mutex);
     ++Get().ids_asked;
+    if (Get().capturing.count(stream) != 0) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (stream == CU_STREAM_LEGACY) {
       *id = 1 + (reinterpret_cast<uint64_t>(Get().context) << 32);
     } else if (stream == CU_STREAM_PER_THREAD) {

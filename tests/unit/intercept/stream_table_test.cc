@@ -11,8 +11,9 @@ namespace {
 
 class StreamTableTest : public ::testing::Test {
  protected:
-  uint32_t Acquire(uint64_t id, uint32_t pinned = kNoSlot) {
-    return table_->Acquire(id, nullptr, nullptr, 0, pinned, marks_,
+  uint32_t Acquire(uint64_t id, uint32_t pinned = kNoSlot, CUstream handle = nullptr,
+                   CUcontext context = nullptr) {
+    return table_->Acquire(id, handle, context, 0, pinned, marks_,
                            [this](uint32_t slot) { return busy_[slot]; });
   }
   std::unique_ptr<StreamTable> table_ = std::make_unique<StreamTable>();
@@ -24,12 +25,25 @@ TEST_F(StreamTableTest, ARetiredSlotIsReusedWhenItsMarksAreReached) {
   EXPECT_EQ(Acquire(100), 0u);
   EXPECT_EQ(table_->Issue(0), 1u);
   table_->Retire(0);
-  EXPECT_EQ(table_->Find(100), kNoSlot);
+  EXPECT_EQ(table_->Find(100, nullptr), kNoSlot);
   EXPECT_EQ(Acquire(101), 1u) << "mark 1 of slot 0 is still to come";
   marks_.mark[0] = 1;
   EXPECT_EQ(Acquire(102), 0u);
   EXPECT_EQ(table_->Issue(0), 2u) << "the counter goes on: mark 1 stays reached";
-  EXPECT_EQ(table_->Find(102), 0u);
+  EXPECT_EQ(table_->Find(102, nullptr), 0u);
+}
+
+TEST_F(StreamTableTest, AStreamIsItsIdInItsContext) {
+  const auto context = reinterpret_cast<CUcontext>(0xc0);
+  const auto handle = reinterpret_cast<CUstream>(0x50);
+  EXPECT_EQ(Acquire(100), 0u);
+  EXPECT_EQ(table_->Find(100, context), kNoSlot);
+  EXPECT_EQ(Acquire(100, kNoSlot, handle, context), 1u);
+  EXPECT_EQ(table_->Find(100, nullptr), 0u);
+  EXPECT_EQ(table_->Find(100, context), 1u);
+  EXPECT_EQ(table_->OfHandle(handle), 1u);
+  table_->Retire(1);
+  EXPECT_EQ(table_->OfHandle(handle), kNoSlot);
 }
 
 TEST_F(StreamTableTest, WhenAllAreTakenAnIdleOneChangesHands) {
@@ -39,9 +53,12 @@ TEST_F(StreamTableTest, WhenAllAreTakenAnIdleOneChangesHands) {
   }
   EXPECT_EQ(Acquire(1), kNoSlot);
   busy_[7] = busy_[9] = false;
+  EXPECT_EQ(table_->Still(9, 1009), 9u);
   EXPECT_EQ(Acquire(2, 7), 9u) << "the pacing stream keeps its slot";
-  EXPECT_EQ(table_->Find(1009), kNoSlot);
-  EXPECT_EQ(table_->Find(2), 9u);
+  EXPECT_EQ(table_->Still(9, 1009), kNoSlot);
+  EXPECT_EQ(table_->Still(kNoSlot, 0), kNoSlot);
+  EXPECT_EQ(table_->Find(1009, nullptr), kNoSlot);
+  EXPECT_EQ(table_->Find(2, nullptr), 9u);
 }
 
 TEST_F(StreamTableTest, AMarkIsDueByBytesLaunchesOrTime) {
