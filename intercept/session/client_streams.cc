@@ -264,6 +264,7 @@ CUresult Client::StreamDestroy(CUstream stream) {
     bool uncovered = false;
     {
       const LockGuard guard(state_lock_);
+      id = streams_[slot].id;
       uncovered = arena_.HasUnsynced(slot) &&
                   !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
     }
@@ -272,8 +273,7 @@ CUresult Client::StreamDestroy(CUstream stream) {
     // that handle for this one.
     {
       const LockGuard guard(state_lock_);
-      id = streams_[slot].id;
-      streams_.Retire(slot);
+      if (streams_[slot].handle == stream) streams_.Retire(slot);  // it is still its own
       stream_generation_.fetch_add(1, std::memory_order_release);
     }
     const LockGuard marking(mark_locks_[slot]);  // one under way is waited for
