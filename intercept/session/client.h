@@ -36,8 +36,7 @@ struct KnownStream;
 ///                  GPU is waited for
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order.
-///                  All of them while the session moves to another context, and while a stream
-///                  enters a capture
+///                  All of them while the session moves to another context
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
 ///   outside_lock_  what the program holds outside the arena; like the state lock, inside it: no
 ///                  driver call, either
@@ -236,7 +235,7 @@ class Client {
   CUresult CaptureEnd(CUstream stream, Issue issue);
   /// The stream may join the capture that the event was recorded in.
   template <class Issue>
-  CUresult StreamWait(Issue issue);
+  CUresult StreamWait(CUstream stream, Issue issue);
 
   uint32_t open_captures() const { return captures_.load(); }
 
@@ -490,6 +489,9 @@ class Client {
   void MarkFrees();
   void ReleaseExcess();
   void AwaitSynchronised();
+  template <class Issue>
+  CUresult Unmarked(CUstream stream, Issue issue);
+  uint32_t SlotByHandle(CUstream stream);
   bool TakeTrough(uint32_t slot);
   bool AheadOfCredit(uint32_t slot, uint64_t* wait_for);
   void WaitForCredit();

@@ -6,31 +6,34 @@
 
 // Client's members around captures. Whichever streams belong to one, no mark is in it: a mark asks
 // whether its stream is captured and then queues its write, so a stream enters a capture (it is
-// begun there, or joins by an event) only while no mark is between the two.
+// begun there, or joins by an event) only while no mark of its own is between the two.
 
 namespace sluice {
+
+// Marks of other streams may be under way, and take as long as the GPU does with a full queue.
+template <class Issue>
+CUresult Client::Unmarked(CUstream stream, Issue issue) {
+  const uint32_t slot = SlotByHandle(stream);
+  if (slot == kNoSlot) return issue();
+  const LockGuard marking(mark_locks_[slot]);
+  return issue();
+}
 
 template <class Issue>
 CUresult Client::CaptureBegin(CUstream stream, Issue issue) {
   captures_.Add();
   if (has_session()) AwaitSynchronised();
   const CUcontext context = ContextOf(stream);
-  CUresult result = CUDA_SUCCESS;
-  {
-    const LockGuard marks(mark_locks_);
-    result = issue();
-  }
+  const CUresult result = Unmarked(stream, issue);
   result == CUDA_SUCCESS ? captures_.Began(stream, context) : captures_.Remove();
   return result;
 }
 
 template <class Issue>
-CUresult Client::StreamWait(Issue issue) {
-  // Before the first one begins, the marks that were under way are over.
+CUresult Client::StreamWait(CUstream stream, Issue issue) {
   if (captures_.load() == 0) [[likely]]
     return issue();
-  const LockGuard marks(mark_locks_);
-  return issue();
+  return Unmarked(stream, issue);
 }
 
 template <class Issue>

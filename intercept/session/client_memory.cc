@@ -235,7 +235,8 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
       entry.bytes += bytes;
       mark_due = streams_.Due(slot, 0, Pressure());
     }
-    ForgetPoolBlock(address);
+    if (pool_blocks_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      ForgetPoolBlock(address);
     // What other jobs want should lie together, whatever that costs.
     if (Pressure()) {
       arena_.FreeOnStream(id, slot, mark);

@@ -245,6 +245,12 @@ bool Client::SynchroniseContexts(bool own) {
   return true;
 }
 
+// The slot of a stream that other threads may mark, if it has one.
+uint32_t Client::SlotByHandle(CUstream stream) {
+  const LockGuard guard(state_lock_);
+  return IsDefault(stream) ? uint32_t{kNoSlot} : streams_.OfHandle(stream);
+}
+
 // A capture is about to begin: a synchronisation that was about to come is not to break it.
 void Client::AwaitSynchronised() {
   const uint64_t start = NowNs();
@@ -257,8 +263,7 @@ CUresult Client::StreamDestroy(CUstream stream) {
   uint64_t id = 0;
   if (has_session() && stream != nullptr && !IsDefault(stream) &&
       SlotOf(stream, &slot) != CUDA_SUCCESS) {
-    const LockGuard guard(state_lock_);
-    slot = streams_.OfHandle(stream);  // of one that captures the driver tells no id
+    slot = SlotByHandle(stream);  // of one that captures the driver tells no id
   }
   if (slot != kNoSlot) {
     bool uncovered = false;

@@ -28,6 +28,10 @@ uint32_t StreamTable::OfHandle(CUstream handle) const {
 
 void StreamTable::Assign(uint32_t slot, uint64_t id, CUstream handle, CUcontext context,
                          uint64_t thread) {
+  // A handle that comes again: the stream that had it is gone, seen or not, and not to be marked.
+  const bool own =
+      handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD;
+  for (uint32_t last; own && (last = OfHandle(handle)) != kNoSlot;) Retire(last);
   StreamSlot& entry = slots_[slot];
   const uint64_t issued = entry.issued;
   entry = {};

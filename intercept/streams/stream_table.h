@@ -53,7 +53,7 @@ class StreamTable {
   /// The slot of a stream, or kNoSlot.
   uint32_t Find(uint64_t id, CUcontext context) const;
 
-  /// The slot of a stream that has no other name, or kNoSlot.
+  /// The slot of a stream that is no default one, whose handles stand for several, or kNoSlot.
   uint32_t OfHandle(CUstream handle) const;
 
   /// The slot, if the stream of this id still has it: it may have changed hands while nobody held

@@ -24,6 +24,7 @@ class CaptureHook : public Hook {
                        const std::function<CUresult(CUgraph*)>& end) {
     constexpr size_t kLaunches = 40;  // marks are due after fewer
     const CUstream stream = stream_;
+    ASSERT_CU(Launch("nothing", {}, stream));  // known: of one that captures nobody tells the id
     ASSERT_CU(begin());
     const CUfunction function = Kernel("nothing");
     for (size_t i = 0; i < kLaunches; ++i) {
@@ -36,7 +37,7 @@ class CaptureHook : public Hook {
     EXPECT_EQ(nodes, kLaunches);
     Begin();
     ASSERT_CU(Launch("nothing", {}, stream));
-    ExpectSoon([this] { return Says("launches"); }, 1);
+    ExpectSoon([this] { return Says("launches"); }, 2);
   }
   void ExpectOthersMayFree();
   CUstream stream_ = nullptr;

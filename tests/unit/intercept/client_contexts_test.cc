@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -140,9 +141,33 @@ TEST_F(ClientContexts, NoMarkIsQueuedWhileAStreamEntersACapture) {
     return CUDA_SUCCESS;
   };
   EXPECT_EQ(client->CaptureBegin(own_, enter), CUDA_SUCCESS);
-  EXPECT_EQ(client->StreamWait(enter), CUDA_SUCCESS) << "joins the one that is open";
+  EXPECT_EQ(client->StreamWait(own_, enter), CUDA_SUCCESS) << "joins the one that is open";
   Launch("kernel", own_);
   EXPECT_EQ(driver.marks, 1) << "the driver says that it is in none";
+}
+
+// Another stream's may have to wait for what this thread does next.
+TEST_F(ClientContexts, ACaptureBeginsBesideAMarkOfAnotherStream) {
+  AllocAsync(512, own_);
+  AllocAsync(512, FakeDriver::Stream(3));
+  std::atomic<int> entered{0};
+  std::thread capturer;
+  driver.on_write = [&] {
+    const auto enter = [&] {
+      ++entered;
+      return CUDA_SUCCESS;
+    };
+    capturer = std::thread([&, enter] {
+      EXPECT_EQ(client->CaptureBegin(FakeDriver::Stream(3), enter), CUDA_SUCCESS);
+      EXPECT_EQ(client->StreamWait(FakeDriver::Stream(3), enter), CUDA_SUCCESS);
+    });
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (entered < 2 && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+    EXPECT_EQ(entered, 2);
+  };
+  for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches; ++i) Launch("kernel", own_);
+  ASSERT_TRUE(capturer.joinable()) << "no mark was queued";
+  capturer.join();
 }
 
 TEST_F(ClientContexts, ACaptureEndsWithTheContextOfItsStream) {

@@ -34,15 +34,18 @@ TEST_F(StreamTableTest, ARetiredSlotIsReusedWhenItsMarksAreReached) {
 }
 
 TEST_F(StreamTableTest, AStreamIsItsIdInItsContext) {
-  const auto context = reinterpret_cast<CUcontext>(0xc0);
-  const auto handle = reinterpret_cast<CUstream>(0x50);
+  auto* const context = reinterpret_cast<CUcontext>(0xc0);
+  auto* const handle = reinterpret_cast<CUstream>(0x50);
   EXPECT_EQ(Acquire(100), 0u);
   EXPECT_EQ(table_->Find(100, context), kNoSlot);
   EXPECT_EQ(Acquire(100, kNoSlot, handle, context), 1u);
   EXPECT_EQ(table_->Find(100, nullptr), 0u);
   EXPECT_EQ(table_->Find(100, context), 1u);
   EXPECT_EQ(table_->OfHandle(handle), 1u);
-  table_->Retire(1);
+  EXPECT_EQ(Acquire(101, kNoSlot, handle, context), 2u);
+  EXPECT_EQ(table_->OfHandle(handle), 2u);
+  EXPECT_EQ(table_->Find(100, context), kNoSlot) << "the handle is another stream's now";
+  table_->Retire(2);
   EXPECT_EQ(table_->OfHandle(handle), kNoSlot);
 }
 
