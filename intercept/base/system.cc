@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
+
 namespace sluice {
 
 void* MapMemory(size_t bytes) {
@@ -33,6 +35,11 @@ void SleepNs(uint64_t ns) {
   syscall(SYS_nanosleep, &span, nullptr);
 }
 
-uint64_t ThreadId() { return static_cast<uint64_t>(syscall(SYS_gettid)); }
+uint64_t ThreadNumber() {
+  static constinit std::atomic<uint64_t> last{0};
+  static constinit thread_local uint64_t own = 0;
+  if (own == 0) own = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return own;
+}
 
 }  // namespace sluice

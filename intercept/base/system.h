@@ -29,7 +29,8 @@ void UnmapMemory(void* memory, size_t bytes);
 
 uint64_t NowNs();  // monotonic
 void SleepNs(uint64_t ns);
-uint64_t ThreadId();
+/// Of this thread: unlike those of the kernel it never comes again.
+uint64_t ThreadNumber();
 
 inline void CpuRelax() {
 #if defined(__x86_64__)

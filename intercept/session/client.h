@@ -36,13 +36,13 @@ struct KnownStream;
 ///                  GPU is waited for
 ///   send_lock_     keeps "took units out of the arena" and "told the daemon" in one order
 ///   mark_locks_    one per stream slot, over the queueing of a mark: its marks enter in order.
-///                  All of them while the session moves to another context
+///                  A stream enters a capture under its own
 ///   state_lock_    arena, streams, records, matcher, credit; tens of nanoseconds, no driver call
 ///   outside_lock_  what the program holds outside the arena; like the state lock, inside it: no
 ///                  driver call, either
-/// Frees, events and queries take the last two only (frees: a mark is queued without waiting for
-/// another thread that queues one). cuMemFree beside other contexts waits for those, too, under
-/// contexts_lock_.
+/// Frees and queries take the last two only (frees: a mark is queued without waiting for another
+/// thread that queues one), waits for events beside a capture the mark lock of their stream.
+/// cuMemFree beside other contexts waits for those, too, under contexts_lock_.
 class Client {
  public:
   constexpr Client() = default;
@@ -279,7 +279,7 @@ class Client {
   struct Want {
     uint32_t granules;
     uint32_t slot = kNoSlot;  // kNoSlot: for any stream
-    uint64_t stream = 0;      // the id of the one that had the slot
+    StreamName stream = {};   // that had the slot
     bool sync = false;        // freeing it synchronises
     uint64_t context = 0;     // `sync`: with which it ends
     bool whole_unit = false;  // one unit from its bound; `granules` is not looked at
@@ -516,6 +516,7 @@ class Client {
   Lock contexts_lock_;
   Lock send_lock_;
   Locks<protocol::kStreamSlots> mark_locks_;
+  std::atomic<bool> marks_held_{false};  // none is queued: the session moves to another context
   BriefLock state_lock_;
   Lock outside_lock_;
 
@@ -542,7 +543,8 @@ class Client {
   std::atomic<uint32_t> profile_seq_{0};
   std::atomic<bool> trough_due_{false};  // the matcher may have one pending
   bool pressed_ = false;                 // there was pressure at the last launch
-  bool marked_ = false;                  // since the last launch
+  bool marked_ = false;                  // since it was last looked what can be given back
+  uint32_t unlooked_launches_ = 0;       // since then
   uint32_t rejected_profile_ = 0;        // not followed (any more)
 
   // The pool that cuMemAllocAsync takes from, on the session's device.

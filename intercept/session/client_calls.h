@@ -21,7 +21,7 @@ inline const KnownStream* Client::Known(CUstream stream) const {
   const KnownStream& known = PlaceOfKnown(stream);
   const uint64_t generation = stream_generation_.load(std::memory_order_acquire);
   if (known.handle != stream || known.owner != this || known.generation != generation ||
-      (IsDefault(stream) && known.context != CurrentContext())) {
+      (IsDefault(stream) && known.name.context != CurrentContext())) {
     return nullptr;
   }
   return &known;

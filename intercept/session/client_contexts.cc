@@ -235,7 +235,11 @@ CUcontext Client::Survivor(CUcontext ending) {
 // is about to be nobody's. What is queued in the one that ends, its end waits for. False, with
 // nothing held: they are not reached in time.
 bool Client::HoldMarks(uint64_t alive, uint64_t ending) {
-  mark_locks_.Acquire();
+  {
+    // Who is between its question and its write comes to the end of it; nobody begins.
+    const LockGuard marking(mark_locks_);
+    marks_held_.store(true, std::memory_order_relaxed);
+  }
   gate_->timer.Hold();
   // Streams of green contexts that are gone were the primary context's.
   const bool primary = KeyOf(PrimaryContextOf(session_.device())) == alive;
@@ -271,7 +275,7 @@ uint64_t Client::MarksSum(uint32_t slots) const {
 
 void Client::ReleaseMarks() {
   gate_->timer.Release();
-  mark_locks_.Release();
+  marks_held_.store(false, std::memory_order_relaxed);
 }
 
 // The session's context is gone, and HoldMarks is in force. False: it cannot live in that one.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include <utility>
-
 #include "intercept/base/line.h"
 #include "intercept/session/client.h"
 
@@ -93,7 +91,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   Matcher::Step step{};
   bool pacing = false;
   bool mark_due = false;
-  bool marked = false;  // since the last launch
+  bool look = false;  // what can be given back
   uint32_t number = 0;
   uint32_t profile = 0;
   bool after_last = false;
@@ -122,8 +120,15 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
     onset = pressure && !pressed_;
     pressed_ = pressure;
     mark_due = streams_.Due(ticket.slot, credit_ns, pressure);
-    // Those that allocations and frees queued count as well.
-    marked = std::exchange(marked_, false) || mark_due;
+    // Those that allocations and frees queued count as well, but not at every launch: what is given
+    // back has to be asked for again.
+    marked_ = marked_ || mark_due;
+    ++unlooked_launches_;
+    look = marked_ && (mark_due || unlooked_launches_ >= kMarkLaunches);
+    if (look) {
+      marked_ = false;
+      unlooked_launches_ = 0;
+    }
     // Looked at here, to take the lock once; a mark of our own has to be queued first.
     uint64_t wait_for = 0;
     if (pacing && !mark_due) ahead = AheadOfCredit(ticket.slot, &wait_for);
@@ -139,7 +144,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   if (step.at_trough && after_last) PassTrough();
   if (step.gate != 0) {
     PassGate(step.gate, profile);
-  } else if (marked && !step.at_trough && Pressure()) {
+  } else if (look && !step.at_trough && Pressure()) {
     ReleaseExcess();
   }
   if (pacing && ahead && !step.mismatch) WaitForCredit();

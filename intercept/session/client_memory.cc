@@ -31,7 +31,7 @@ bool Client::ServedFromArena(CUstream stream, Want* want) {
     return false;
   }
   want->slot = known->slot;
-  want->stream = known->id;
+  want->stream = known->name;
   return true;
 }
 
@@ -40,10 +40,10 @@ CUresult Client::AllocFromArena(CUdeviceptr* out, size_t bytes, CUstream stream)
   uint32_t slot = kNoSlot;
   if (const CUresult result = SlotOf(stream, &slot); result != CUDA_SUCCESS) return result;
   KnownStream& known = PlaceOfKnown(stream);
-  if (Known(stream) == &known && known.context == CurrentContext()) known.served = true;
+  if (Known(stream) == &known && known.name.context == CurrentContext()) known.served = true;
   Want want{};
   want.slot = slot;
-  want.stream = known.id;
+  want.stream = known.name;
   return AllocateBlock(bytes, want, out);
 }
 
@@ -225,7 +225,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
     const uint32_t id = FindLiveAt(address);
     if (id == kNoBlock) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t bytes = uint64_t{arena_.block(id).size} << kGranuleShift;
-    slot = streams_.Still(slot, PlaceOfKnown(stream).id);
+    slot = streams_.Still(slot, PlaceOfKnown(stream).name);
     Record(protocol::OpKind::kFree, slot, 0, bytes);
     streams_.Uses(slot);
     uint64_t mark = 0;

@@ -41,19 +41,19 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
     if (result != CUDA_SUCCESS) return result;
   } else {
     // Drivers before 12.0: the handle, which a destroy retires, stands for the stream.
-    id = reinterpret_cast<uintptr_t>(stream) ^ (per_thread ? ThreadId() << 32 : 0);
+    id = reinterpret_cast<uintptr_t>(stream) ^ (per_thread ? ThreadNumber() << 32 : 0);
   }
   const CUcontext context = ContextOf(stream);
   const bool there = context == context_.load() || CanBeCurrent(context);
   const LockGuard guard(state_lock_);
-  *slot = streams_.Find(id, context);
+  *slot = streams_.Find({id, context});
   if (*slot == kNoSlot) {
     if (there && context != context_.load()) KeepContext(context, false);
     const uint32_t pinned =
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
     *slot =
-        streams_.Acquire(id, stream, context, per_thread ? ThreadId() : 0, pinned, session_.marks(),
-                         [this](uint32_t i) { return arena_.HasUnsynced(i); });
+        streams_.Acquire(id, stream, context, per_thread ? ThreadNumber() : 0, pinned,
+                         session_.marks(), [this](uint32_t i) { return arena_.HasUnsynced(i); });
     // A slot may have changed hands: what other threads remember is void.
     if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
   }
@@ -61,8 +61,7 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
     PlaceOfKnown(stream) = {.owner = this,
                             .generation = stream_generation_.load(std::memory_order_relaxed),
                             .handle = stream,
-                            .context = context,
-                            .id = id,
+                            .name = {id, context},
                             .slot = *slot,
                             .served = false};
   }
@@ -92,7 +91,8 @@ bool Client::Mark(uint32_t slot, bool required) {
     const LockGuard guard(state_lock_);
     const StreamSlot& entry = streams_[slot];
     // Without the session's context, the page of marks is no driver's any more.
-    possible = entry.active && (entry.thread == 0 || entry.thread == ThreadId()) && !context_gone_;
+    possible = entry.active && (entry.thread == 0 || entry.thread == ThreadNumber()) &&
+               !context_gone_ && !marks_held_.load(std::memory_order_relaxed);
     handle = entry.handle;
     context = entry.context;
     // The usual case has nothing to ask the driver.
@@ -184,8 +184,9 @@ bool Client::Drain() {
     CollectEverything(free_seq);
     const LockGuard guard(state_lock_);
     for (uint32_t slot = 0; slot < used; ++slot) {
-      // Unless it was written meanwhile, and the slot has another owner, whose marks are its own.
-      if (ended[slot] != 0 && streams_.queued()[slot] == ended[slot]) {
+      // Unless it was written meanwhile, and the slot has another owner, whose marks are its own,
+      // also one that is just being queued.
+      if (ended[slot] != 0 && streams_[slot].issued == ended[slot]) {
         session_.marks().mark[slot].store(ended[slot]);
       }
     }
@@ -259,12 +260,9 @@ void Client::AwaitSynchronised() {
 }
 
 CUresult Client::StreamDestroy(CUstream stream) {
-  uint32_t slot = kNoSlot;
   uint64_t id = 0;
-  if (has_session() && stream != nullptr && !IsDefault(stream) &&
-      SlotOf(stream, &slot) != CUDA_SUCCESS) {
-    slot = SlotByHandle(stream);  // of one that captures the driver tells no id
-  }
+  // The driver tells no id of one that captures.
+  const uint32_t slot = has_session() ? SlotByHandle(stream) : uint32_t{kNoSlot};
   if (slot != kNoSlot) {
     bool uncovered = false;
     {
@@ -301,7 +299,8 @@ CUresult Client::StreamSynchronize(CUstream stream) {
   if (collect) {
     const LockGuard guard(state_lock_);
     free_seq = arena_.FreeSeq();
-    collect = arena_.HasUnsynced(slot);
+    slot = streams_.Still(slot, PlaceOfKnown(stream).name);
+    collect = slot != kNoSlot && arena_.HasUnsynced(slot);
   }
   const CUresult result = driver_->cuStreamSynchronize(stream);
   if (collect && result == CUDA_SUCCESS) {

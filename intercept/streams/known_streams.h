@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "common/cuda/abi.h"
+#include "intercept/streams/stream_table.h"
 
 namespace sluice {
 
@@ -14,8 +15,7 @@ struct KnownStream {
   const void* owner;  // who remembers
   uint64_t generation;
   CUstream handle;
-  CUcontext context;  // the stream's; a default stream is another one in each context
-  uint64_t id;
+  StreamName name;  // a default stream is another one in each context
   uint32_t slot;
   bool served;  // the context is on the session's GPU
 };

@@ -12,9 +12,9 @@ void StreamTable::Clear() {
   last_user_ = kNobody;
 }
 
-uint32_t StreamTable::Find(uint64_t id, CUcontext context) const {
+uint32_t StreamTable::Find(const StreamName& name) const {
   for (uint32_t i = 0; i < used_; ++i) {
-    if (slots_[i].active && slots_[i].id == id && slots_[i].context == context) return i;
+    if (slots_[i].active && Still(i, name) == i) return i;
   }
   return kNoSlot;
 }

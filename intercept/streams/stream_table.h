@@ -11,10 +11,16 @@
 
 namespace sluice {
 
-/// One stream of the application. Keyed by the driver's stream id: handles are reused after a
-/// destroy, and the handle of the per-thread default stream means a different stream per thread.
-/// And by its context: two streams that are taken for one are given each other's memory, so nothing
-/// rests on a driver whose ids are what its header says, unique.
+/// Which stream. By the driver's id: handles are reused after a destroy, and the handle of the
+/// per-thread default stream means a different stream per thread. And by its context: two streams
+/// that are taken for one are given each other's memory, so nothing rests on a driver whose ids are
+/// what its header says, unique.
+struct StreamName {
+  uint64_t id = 0;
+  CUcontext context = nullptr;
+};
+
+/// One stream of the application.
 struct StreamSlot {
   bool active;
   bool ending;  // its context is just ending: it is not there, unless the driver refuses
@@ -51,15 +57,17 @@ class StreamTable {
   void Clear();
 
   /// The slot of a stream, or kNoSlot.
-  uint32_t Find(uint64_t id, CUcontext context) const;
+  uint32_t Find(const StreamName& name) const;
 
   /// The slot of a stream that is no default one, whose handles stand for several, or kNoSlot.
   uint32_t OfHandle(CUstream handle) const;
 
-  /// The slot, if the stream of this id still has it: it may have changed hands while nobody held
-  /// the lock. Else kNoSlot.
-  uint32_t Still(uint32_t slot, uint64_t id) const {
-    return slot < kNoSlot && slots_[slot].id == id ? slot : uint32_t{kNoSlot};
+  /// The slot, if this stream still has it: it may have changed hands while nobody held the lock.
+  /// Else kNoSlot.
+  uint32_t Still(uint32_t slot, const StreamName& name) const {
+    return slot < kNoSlot && slots_[slot].id == name.id && slots_[slot].context == name.context
+               ? slot
+               : uint32_t{kNoSlot};
   }
 
   /// A slot for a new stream. When all are taken, one whose marks are all reached and which has no

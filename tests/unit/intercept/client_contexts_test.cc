@@ -129,7 +129,6 @@ TEST_F(ClientContexts, ACaptureBeginsBehindTheMarksThatAreUnderWay) {
   EXPECT_TRUE(began);
 }
 
-// Whichever is current: a capture belongs to its stream's context, and ends with no other one.
 // Nor one whose thread has found that the stream is in no capture yet.
 TEST_F(ClientContexts, NoMarkIsQueuedWhileAStreamEntersACapture) {
   AllocAsync(512, own_);
@@ -170,6 +169,39 @@ TEST_F(ClientContexts, ACaptureBeginsBesideAMarkOfAnotherStream) {
   capturer.join();
 }
 
+// The end of the session's context waits for work of its own, and that for what this thread does.
+TEST_F(ClientContexts, AStreamJoinsACaptureBesideTheEndOfAContext) {
+  static std::atomic<bool> ending;
+  static std::atomic<bool> joined;
+  static std::atomic<bool> in_time;
+  static CUresult (*destroy)(CUcontext);
+  ending = joined = in_time = false;
+  AllocAsync(512, own_);
+  MakeSecond();
+  driver.device_of[second_] = 0;
+  AllocAsync(512, other_);
+  destroy = std::exchange(driver.table().cuCtxDestroy_v2, [](CUcontext context) {
+    ending = true;
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!joined && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+    in_time = joined.load();
+    return destroy(context);
+  });
+  ASSERT_EQ(client->CaptureBegin(other_, Fine), CUDA_SUCCESS);
+  std::thread joins([&] {
+    while (!ending) std::this_thread::yield();
+    EXPECT_EQ(client->StreamWait(other_, Fine), CUDA_SUCCESS);
+    joined = true;
+  });
+  const CUcontext first = std::exchange(driver.context, second_);
+  EXPECT_EQ(client->ContextDestroy(first), CUDA_SUCCESS);
+  joins.join();
+  driver.table().cuCtxDestroy_v2 = destroy;
+  EXPECT_TRUE(in_time);
+  EXPECT_TRUE(client->has_session()) << "it goes on in the other one";
+}
+
+// Whichever is current: a capture belongs to its stream's context, and ends with no other one.
 TEST_F(ClientContexts, ACaptureEndsWithTheContextOfItsStream) {
   AllocAsync(512, own_);
   CUcontext third = reinterpret_cast<CUcontext>(0xf4);

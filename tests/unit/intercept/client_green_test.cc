@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <atomic>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -70,41 +71,87 @@ TEST_F(ClientGreen, MarksThatAreDroppedWithItAreReached) {
   EXPECT_EQ(driver.synchronised, waited) << "once";
 }
 
-// By the time that the primary context is synchronised, the slot may have another stream.
-TEST_F(ClientGreen, MarksOfTheNextOwnerOfTheSlotAreItsOwn) {
-  static CUresult (*synchronise)();
-  static std::function<void()> meanwhile;
-  Make();
-  CUdeviceptr a = AllocAsync(24 * kUnit, theirs_);
-  driver.Enqueue(theirs_, [] {});
-  ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
-  ASSERT_EQ(client->GreenDestroy(green_), CUDA_SUCCESS);
-  AllocAsync(4 * kUnit, own_);
-  const CUstream next = FakeDriver::Stream(11);
-  driver.stream_context[next] = FakeDriver::Primary();
-  uint32_t slot = 0;
-  meanwhile = [&] {
-    while (slot < protocol::kStreamSlots && daemon->marks->mark[slot].load() == 0) ++slot;
-    ASSERT_LT(slot, protocol::kStreamSlots);
-    AllocAsync(kUnit, own_);
-    const CUdeviceptr b = AllocAsync(kUnit, next);
-    ASSERT_EQ(client->FreeAsync(b, next), CUDA_SUCCESS);
+/// A green context has ended with a mark queued, and when the primary context has been synchronised
+/// for it, its stream's slot has another one.
+class ClientGreenSlot : public ClientGreen {
+ protected:
+  void SetUp() override {
+    ClientGreen::SetUp();
+    Make();
+    const CUdeviceptr a = AllocAsync(24 * kUnit, theirs_);
+    driver.Enqueue(theirs_, [] {});
+    ASSERT_EQ(client->FreeAsync(a, theirs_), CUDA_SUCCESS);
+    ASSERT_EQ(client->GreenDestroy(green_), CUDA_SUCCESS);
+    AllocAsync(4 * kUnit, own_);
+    driver.stream_context[next_] = FakeDriver::Primary();
+  }
+  /// The next one frees something, and then something else happens.
+  void DrainWhile(std::function<void()> something) {
+    static CUresult (*synchronise)();
+    static std::function<void()> meanwhile;
+    meanwhile = [this, something = std::move(something)] {
+      while (slot_ < protocol::kStreamSlots && daemon->marks->mark[slot_].load() == 0) ++slot_;
+      ASSERT_LT(slot_, protocol::kStreamSlots);
+      AllocAsync(kUnit, own_);
+      ASSERT_EQ(client->FreeAsync(AllocAsync(kUnit, next_), next_), CUDA_SUCCESS);
+      something();
+    };
+    synchronise = std::exchange(driver.table().cuCtxSynchronize, [] {
+      const CUresult result = synchronise();
+      if (meanwhile) std::exchange(meanwhile, nullptr)();
+      return result;
+    });
+    CUdeviceptr a = 0;
+    static_cast<void>(client->AllocAsync(&a, 24 * kUnit, own_));
+    driver.table().cuCtxSynchronize = synchronise;
+    EXPECT_FALSE(meanwhile);
+  }
+  uint64_t Mark() { return daemon->marks->mark[slot_].load(); }
+
+  const CUstream next_ = FakeDriver::Stream(11);
+  uint32_t slot_ = 0;
+};
+
+TEST_F(ClientGreenSlot, ItsMarksAreItsOwn) {
+  DrainWhile([this] {
     const int before = driver.marks;
-    for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("k", next);
+    for (uint32_t i = 0; i < kMarkLaunches; ++i) Launch("k", next_);
     ASSERT_EQ(driver.marks, before + 1);
-  };
-  synchronise = std::exchange(driver.table().cuCtxSynchronize, [] {
-    const CUresult result = synchronise();
-    if (meanwhile) std::exchange(meanwhile, nullptr)();
-    return result;
   });
-  static_cast<void>(client->AllocAsync(&a, 24 * kUnit, own_));
-  driver.table().cuCtxSynchronize = synchronise;
-  ASSERT_FALSE(meanwhile);
-  ASSERT_GT(driver.Pending(next), 0u);
-  EXPECT_EQ(daemon->marks->mark[slot].load(), 1u);
-  driver.Run(next);
-  EXPECT_EQ(daemon->marks->mark[slot].load(), 2u) << "it was that slot";
+  ASSERT_GT(driver.Pending(next_), 0u);
+  EXPECT_EQ(Mark(), 1u);
+  driver.Run(next_);
+  EXPECT_EQ(Mark(), 2u) << "it was that slot";
+}
+
+// The GPU has written it, and the thread that queued it has not come back from the driver.
+TEST_F(ClientGreenSlot, AMarkThatIsJustQueuedDoesNotRunBack) {
+  static CUresult (*write)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
+  static std::atomic<bool> written;
+  static std::atomic<bool> go_on;
+  written = go_on = false;
+  write = std::exchange(driver.table().cuStreamWriteValue64_v2,
+                        [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags) {
+                          const CUresult result = write(stream, at, value, flags);
+                          if (stream != FakeDriver::Stream(11) || written) return result;
+                          FakeDriver::Get().Run(stream);
+                          written = true;
+                          while (!go_on) std::this_thread::yield();
+                          return result;
+                        });
+  std::thread other;
+  DrainWhile([&] {
+    other = std::thread([this] {
+      for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches && !written; ++i) Launch("k", next_);
+    });
+    while (!written) std::this_thread::yield();
+    EXPECT_EQ(Mark(), 2u);
+  });
+  EXPECT_EQ(Mark(), 2u);
+  go_on = true;
+  other.join();
+  driver.table().cuStreamWriteValue64_v2 = write;
+  driver.RunAll();
 }
 
 TEST_F(ClientGreen, GoesOnWhenTheDriverKeepsIt) {

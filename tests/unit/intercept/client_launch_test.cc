@@ -304,6 +304,26 @@ TEST_F(ClientLaunch, WithoutAProfileBusyAllocatingGivesBackUnderPressure) {
   EXPECT_LE(daemon->client->held_bytes.load(), 8 * kUnit);
 }
 
+// What is given back has to be asked for again.
+TEST_F(ClientLaunch, WithoutAProfileALookAtWhatIsFreeComesEverySixteenLaunches) {
+  FakeDaemon::Options options;
+  options.unit_bytes = kMarkBytes;
+  Start(options);
+  driver.immediate = true;
+  AllocAsync(512);
+  daemon->WaitReady();
+  daemon->daemon->flags = protocol::kPressure;
+  constexpr size_t kRounds = 160;
+  for (size_t i = 0; i < kRounds; ++i) {
+    const CUdeviceptr a = AllocAsync(2 * kMarkBytes);
+    Launch("k");
+    EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+    Launch("k");
+  }
+  EXPECT_GT(daemon->Count(FrameType::kRelease), 0u);
+  EXPECT_LE(daemon->Count(FrameType::kRelease), 2 * kRounds / kMarkLaunches);
+}
+
 TEST_F(ClientLaunch, AMismatchIsSaidOnceAndTheProfileIsDropped) {
   AllocAsync(1);
   Publish(TroughPlace::kAfterLast, 1);

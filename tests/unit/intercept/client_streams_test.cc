@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <functional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,6 +31,26 @@ class ClientStreams : public ClientTest {
     ASSERT_EQ(client->ContextDestroy(second_), CUDA_SUCCESS);
     driver.queues[theirs_].operations.clear();
     driver.destroy_drops = false;
+  }
+
+  void TakeSlots(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+      AllocAsync(512, FakeDriver::Stream(100 + static_cast<int>(i)));
+  }
+  /// Behind work, on the own stream; another thread does something between its look-up and the
+  /// free.
+  void FreeWhile(CUdeviceptr at, std::function<void()> something) {
+    static std::function<void()> meanwhile;
+    static CUresult (*fill)(CUdeviceptr, unsigned, size_t, CUstream);
+    meanwhile = std::move(something);
+    fill = std::exchange(driver.table().cuMemsetD32Async,
+                         [](CUdeviceptr to, unsigned value, size_t words, CUstream stream) {
+                           if (meanwhile) std::thread(std::exchange(meanwhile, nullptr)).join();
+                           return fill(to, value, words, stream);
+                         });
+    driver.Enqueue(own_, [] {});
+    ASSERT_EQ(client->FreeAsync(at, own_), CUDA_SUCCESS);
+    driver.table().cuMemsetD32Async = fill;
   }
 
   const CUstream own_ = FakeDriver::Stream(1);
@@ -70,8 +91,9 @@ TEST_F(ClientStreams, ADestroyedStreamThatCapturesIsNotMarked) {
   driver.immediate = true;
   driver.RunAll();
   driver.capturing.insert(theirs_);
-  ASSERT_EQ(client->StreamDestroy(FakeDriver::Stream(5)), CUDA_SUCCESS);  // nothing is known by now
+  const int asked = driver.ids_asked;
   ASSERT_EQ(client->StreamDestroy(theirs_), CUDA_SUCCESS);
+  EXPECT_EQ(driver.ids_asked, asked);
   driver.capturing.clear();
   const int before = driver.marks_of[theirs_];
   ASSERT_EQ(client->FreeAsync(big, FakeDriver::Stream(3)), CUDA_SUCCESS);
@@ -94,24 +116,59 @@ TEST_F(ClientStreams, TwoContextsMayHaveStreamsOfOneId) {
   driver.RunAll();
 }
 
-// There are many streams, and while this one frees, its slot is given to another one.
-TEST_F(ClientStreams, AFreeIsNotTheNextOwnersOfTheSlot) {
+// The look-up, which asks for the current context, is over, and the slot goes to another stream.
+TEST_F(ClientStreams, ASynchronisationSpeaksForNoOtherStream) {
   static std::function<void()> meanwhile;
-  static CUresult (*fill)(CUdeviceptr, unsigned, size_t, CUstream);
-  Start(FakeDaemon::Options(), {.poison = true});
-  const CUdeviceptr a = AllocAsync(16 * kUnit, own_);
-  meanwhile = [this] {
-    for (uint32_t i = 0; i < 2 * protocol::kStreamSlots; ++i) {
-      AllocAsync(512, FakeDriver::Stream(100 + static_cast<int>(i)));
+  static CUresult (*current)(CUcontext*);
+  AllocAsync(512, own_);
+  AllocAsync(512, CU_STREAM_PER_THREAD);
+  std::set<CUdeviceptr> in_use;
+  meanwhile = [&] {
+    for (uint32_t i = 0; i < protocol::kStreamSlots + 8; ++i) {
+      const CUstream stream = FakeDriver::Stream(100 + static_cast<int>(i));
+      const CUdeviceptr b = AllocAsync(512, stream);
+      driver.Enqueue(stream, [] {});
+      ASSERT_EQ(client->FreeAsync(b, stream), CUDA_SUCCESS);
+      in_use.insert(b);
     }
   };
-  fill = std::exchange(driver.table().cuMemsetD32Async,
-                       [](CUdeviceptr at, unsigned value, size_t words, CUstream stream) {
-                         if (meanwhile) std::exchange(meanwhile, nullptr)();
-                         return fill(at, value, words, stream);
-                       });
-  driver.Enqueue(own_, [] {});
-  ASSERT_EQ(client->FreeAsync(a, own_), CUDA_SUCCESS);
+  current = std::exchange(driver.table().cuCtxGetCurrent, [](CUcontext* context) {
+    if (meanwhile) std::thread(std::exchange(meanwhile, nullptr)).join();
+    return current(context);
+  });
+  ASSERT_EQ(client->StreamSynchronize(CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+  driver.table().cuCtxGetCurrent = current;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(in_use.count(AllocAsync(512, own_)), 0u) << "another one still uses it, at " << i;
+  }
+  driver.RunAll();
+}
+
+// Their ids are one, and the other one gets the slot while this one frees.
+TEST_F(ClientStreams, AFreeIsNotTheNextOwnersOfTheSlotWhateverItsId) {
+  driver.table().cuStreamGetId = [](CUstream stream, unsigned long long* id) {  // NOLINT
+    *id = reinterpret_cast<uint64_t>(stream == FakeDriver::Stream(9) ? FakeDriver::Stream(1)
+                                                                     : stream);
+    return CUDA_SUCCESS;
+  };
+  Start(FakeDaemon::Options(), {.poison = true});
+  const CUdeviceptr a = AllocAsync(16 * kUnit, own_);
+  ASSERT_EQ(client->ContextCreate(&second_, Fine), CUDA_SUCCESS);
+  driver.stream_context[theirs_] = second_;
+  TakeSlots(protocol::kStreamSlots - 2);
+  FreeWhile(a, [this] { AllocAsync(512, theirs_); });
+  for (int i = 0; i < 64; ++i) {
+    const CUdeviceptr b = AllocAsync(512, theirs_);
+    ASSERT_FALSE(b >= a && b < a + 16 * kUnit) << i;
+  }
+  driver.RunAll();
+}
+
+// There are many streams, and while this one frees, its slot is given to another one.
+TEST_F(ClientStreams, AFreeIsNotTheNextOwnersOfTheSlot) {
+  Start(FakeDaemon::Options(), {.poison = true});
+  const CUdeviceptr a = AllocAsync(16 * kUnit, own_);
+  FreeWhile(a, [this] { TakeSlots(2 * protocol::kStreamSlots); });
   for (uint32_t i = 0; i < 2 * protocol::kStreamSlots; ++i) {
     const CUstream stream = FakeDriver::Stream(100 + static_cast<int>(i));
     const CUdeviceptr b = AllocAsync(512, stream);

@@ -25,26 +25,28 @@ TEST_F(StreamTableTest, ARetiredSlotIsReusedWhenItsMarksAreReached) {
   EXPECT_EQ(Acquire(100), 0u);
   EXPECT_EQ(table_->Issue(0), 1u);
   table_->Retire(0);
-  EXPECT_EQ(table_->Find(100, nullptr), kNoSlot);
+  EXPECT_EQ(table_->Find({100, nullptr}), kNoSlot);
   EXPECT_EQ(Acquire(101), 1u) << "mark 1 of slot 0 is still to come";
   marks_.mark[0] = 1;
   EXPECT_EQ(Acquire(102), 0u);
   EXPECT_EQ(table_->Issue(0), 2u) << "the counter goes on: mark 1 stays reached";
-  EXPECT_EQ(table_->Find(102, nullptr), 0u);
+  EXPECT_EQ(table_->Find({102, nullptr}), 0u);
 }
 
 TEST_F(StreamTableTest, AStreamIsItsIdInItsContext) {
   auto* const context = reinterpret_cast<CUcontext>(0xc0);
   auto* const handle = reinterpret_cast<CUstream>(0x50);
   EXPECT_EQ(Acquire(100), 0u);
-  EXPECT_EQ(table_->Find(100, context), kNoSlot);
+  EXPECT_EQ(table_->Find({100, context}), kNoSlot);
   EXPECT_EQ(Acquire(100, kNoSlot, handle, context), 1u);
-  EXPECT_EQ(table_->Find(100, nullptr), 0u);
-  EXPECT_EQ(table_->Find(100, context), 1u);
+  EXPECT_EQ(table_->Find({100, nullptr}), 0u);
+  EXPECT_EQ(table_->Find({100, context}), 1u);
+  EXPECT_EQ(table_->Still(1, {100, context}), 1u);
+  EXPECT_EQ(table_->Still(1, {100, nullptr}), kNoSlot);
   EXPECT_EQ(table_->OfHandle(handle), 1u);
   EXPECT_EQ(Acquire(101, kNoSlot, handle, context), 2u);
   EXPECT_EQ(table_->OfHandle(handle), 2u);
-  EXPECT_EQ(table_->Find(100, context), kNoSlot) << "the handle is another stream's now";
+  EXPECT_EQ(table_->Find({100, context}), kNoSlot) << "the handle is another stream's now";
   table_->Retire(2);
   EXPECT_EQ(table_->OfHandle(handle), kNoSlot);
 }
@@ -56,12 +58,12 @@ TEST_F(StreamTableTest, WhenAllAreTakenAnIdleOneChangesHands) {
   }
   EXPECT_EQ(Acquire(1), kNoSlot);
   busy_[7] = busy_[9] = false;
-  EXPECT_EQ(table_->Still(9, 1009), 9u);
+  EXPECT_EQ(table_->Still(9, {1009, nullptr}), 9u);
   EXPECT_EQ(Acquire(2, 7), 9u) << "the pacing stream keeps its slot";
-  EXPECT_EQ(table_->Still(9, 1009), kNoSlot);
-  EXPECT_EQ(table_->Still(kNoSlot, 0), kNoSlot);
-  EXPECT_EQ(table_->Find(1009, nullptr), kNoSlot);
-  EXPECT_EQ(table_->Find(2, nullptr), 9u);
+  EXPECT_EQ(table_->Still(9, {1009, nullptr}), kNoSlot);
+  EXPECT_EQ(table_->Still(kNoSlot, {}), kNoSlot);
+  EXPECT_EQ(table_->Find({1009, nullptr}), kNoSlot);
+  EXPECT_EQ(table_->Find({2, nullptr}), 9u);
 }
 
 TEST_F(StreamTableTest, AMarkIsDueByBytesLaunchesOrTime) {
