@@ -40,15 +40,15 @@ void Client::RefreshProfile() {
 
 bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
   if (!has_session() || Capturing(stream)) return false;
-  uint32_t slot = kNoSlot;
-  if (SlotOf(stream, &slot) != CUDA_SUCCESS || slot == kNoSlot) return false;
-  const protocol::DaemonPage& page = session_.daemon_page();
   // A daemon that was started anew waits to hear of us.
   if (session_.client_page().resume_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     static_cast<void>(Present());
   }
   if (unsaid_.load(std::memory_order_relaxed)) [[unlikely]]
     SayUnsaid();
+  uint32_t slot = kNoSlot;
+  if (SlotOf(stream, &slot) != CUDA_SUCCESS || slot == kNoSlot) return false;
+  const protocol::DaemonPage& page = session_.daemon_page();
   if (page.profile_seq.load(std::memory_order_acquire) !=
       profile_seq_.load(std::memory_order_relaxed)) {
     RefreshProfile();

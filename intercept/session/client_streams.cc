@@ -107,8 +107,10 @@ bool Client::Mark(uint32_t slot, bool required) {
     const RelaxedCapture relaxed(*driver_);
     possible = driver_->cuStreamWriteValue64_v2(handle, session_.MarkAddress(slot), value,
                                                 CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
-    if (possible) {
-      const LockGuard guard(state_lock_);
+    const LockGuard guard(state_lock_);
+    if (!possible) {
+      streams_.NotQueued(slot);
+    } else {
       streams_.Queued(slot, value);
       marked_ = true;
       // What the GPU has passed by now becomes synced before newer frees are merged into it: a
@@ -186,7 +188,7 @@ bool Client::Drain() {
     for (uint32_t slot = 0; slot < used; ++slot) {
       // Unless it was written meanwhile, and the slot has another owner, whose marks are its own,
       // also one that is just being queued.
-      if (ended[slot] != 0 && streams_[slot].issued == ended[slot]) {
+      if (ended[slot] != 0 && streams_.queued()[slot] == ended[slot] && !streams_[slot].marking) {
         session_.marks().mark[slot].store(ended[slot]);
       }
     }

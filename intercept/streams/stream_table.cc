@@ -47,6 +47,7 @@ void StreamTable::Assign(uint32_t slot, uint64_t id, CUstream handle, CUcontext 
 uint64_t StreamTable::Issue(uint32_t slot) {
   StreamSlot& entry = slots_[slot];
   entry.dirty = false;
+  entry.marking = true;
   entry.bytes = entry.launch_ns = 0;
   entry.launches = 0;
   return ++entry.issued;

@@ -23,8 +23,9 @@ struct StreamName {
 /// One stream of the application.
 struct StreamSlot {
   bool active;
-  bool ending;  // its context is just ending: it is not there, unless the driver refuses
-  bool dirty;   // work was issued since the last mark
+  bool ending;   // its context is just ending: it is not there, unless the driver refuses
+  bool dirty;    // work was issued since the last mark
+  bool marking;  // a mark was handed out, and it is not known yet whether it can be queued
   uint64_t id;
   CUstream handle;
   CUcontext context;
@@ -120,8 +121,11 @@ class StreamTable {
 
   /// Hands out the next mark: frees from now on belong to the one after it.
   uint64_t Issue(uint32_t slot);
+  /// The driver does not take it: frees wait for the one after it.
+  void NotQueued(uint32_t slot) { slots_[slot].marking = false; }
   /// The mark's write is in the stream's queue.
   void Queued(uint32_t slot, uint64_t value) {
+    slots_[slot].marking = false;
     queued_[slot] = value;
     if (mixed_marks_ > 0) --mixed_marks_;
   }
@@ -156,8 +160,8 @@ class StreamTable {
 
  private:
   bool Idle(uint32_t slot, const protocol::MarkPage& marks) const {
-    return protocol::MarkReached(marks.mark[slot].load(std::memory_order_acquire),
-                                 slots_[slot].issued);
+    return !slots_[slot].marking &&
+           protocol::MarkReached(marks.mark[slot].load(std::memory_order_acquire), queued_[slot]);
   }
   void Assign(uint32_t slot, uint64_t id, CUstream handle, CUcontext context, uint64_t thread);
 

@@ -144,6 +144,28 @@ TEST_F(ClientStreams, ASynchronisationSpeaksForNoOtherStream) {
   driver.RunAll();
 }
 
+// Streams come and go, and the driver takes no mark of them any more.
+TEST_F(ClientStreams, ThoseThatEndedWithoutAMarkGiveTheirSlotsBack) {
+  static CUresult (*write)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
+  AllocAsync(512, own_);
+  write = std::exchange(driver.table().cuStreamWriteValue64_v2,
+                        [](CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags) {
+                          return stream == FakeDriver::Stream(1) ? write(stream, at, value, flags)
+                                                                 : CUDA_ERROR_INVALID_HANDLE;
+                        });
+  daemon->WaitReady();
+  daemon->daemon->flags = protocol::kPressure;
+  for (uint32_t i = 0; i < protocol::kStreamSlots + 8; ++i) {
+    const CUstream stream = FakeDriver::Stream(100 + static_cast<int>(i));
+    for (uint32_t launch = 0; launch < kMarkLaunches; ++launch) Launch("kernel", stream);
+    ASSERT_EQ(client->StreamDestroy(stream), CUDA_SUCCESS);
+  }
+  const size_t before = Records().size();
+  Launch("kernel", theirs_);
+  EXPECT_EQ(Records().size(), before + 1) << "there is no slot for it";
+  driver.table().cuStreamWriteValue64_v2 = write;
+}
+
 // Their ids are one, and the other one gets the slot while this one frees.
 TEST_F(ClientStreams, AFreeIsNotTheNextOwnersOfTheSlotWhateverItsId) {
   driver.table().cuStreamGetId = [](CUstream stream, unsigned long long* id) {  // NOLINT

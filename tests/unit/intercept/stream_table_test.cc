@@ -24,6 +24,7 @@ class StreamTableTest : public ::testing::Test {
 TEST_F(StreamTableTest, ARetiredSlotIsReusedWhenItsMarksAreReached) {
   EXPECT_EQ(Acquire(100), 0u);
   EXPECT_EQ(table_->Issue(0), 1u);
+  table_->Queued(0, 1);
   table_->Retire(0);
   EXPECT_EQ(table_->Find({100, nullptr}), kNoSlot);
   EXPECT_EQ(Acquire(101), 1u) << "mark 1 of slot 0 is still to come";
@@ -31,6 +32,17 @@ TEST_F(StreamTableTest, ARetiredSlotIsReusedWhenItsMarksAreReached) {
   EXPECT_EQ(Acquire(102), 0u);
   EXPECT_EQ(table_->Issue(0), 2u) << "the counter goes on: mark 1 stays reached";
   EXPECT_EQ(table_->Find({102, nullptr}), 0u);
+}
+
+// The driver refuses marks of streams that have just ended.
+TEST_F(StreamTableTest, AMarkThatIsNotQueuedIsNotWaitedFor) {
+  EXPECT_EQ(Acquire(100), 0u);
+  table_->Issue(0);
+  table_->Retire(0);
+  EXPECT_EQ(Acquire(101), 1u) << "it may be queued yet";
+  table_->NotQueued(0);
+  EXPECT_EQ(Acquire(102), 0u);
+  EXPECT_EQ(table_->Issue(0), 2u) << "what was to be covered by mark 1 is covered by this one";
 }
 
 TEST_F(StreamTableTest, AStreamIsItsIdInItsContext) {
