@@ -288,19 +288,19 @@ void Arena::FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark) {
 }
 
 void Arena::FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark) {
-  Block& block = blocks_[id];
-  if (slot >= kNoSlot || block.slot != slot || block.size >= unit_granules()) {
+  const uint32_t size = blocks_[id].size;
+  if (slot >= kNoSlot || blocks_[id].slot != slot || size >= unit_granules()) {
     return FreeOnStream(id, slot, mark);
   }
-  RecentBlocks::Stack& stack = recent_.Place(block.size, slot);
-  if (RecentBlocks::HoldsOthers(stack, block.size, slot)) [[unlikely]]
-    Merge(stack);
-  const bool small = block.size <= unit_granules() / kSmallPart;
-  if (RecentBlocks::HoldsOthers(stack, block.size, slot) || !RecentBlocks::HasRoom(stack, small)) {
+  RecentBlocks::Stack& stack = recent_.Place(size, slot);
+  if (RecentBlocks::HoldsOthers(stack, size, slot)) [[unlikely]]
+    Merge(stack);  // may move blocks_
+  const bool small = size <= unit_granules() / kSmallPart;
+  if (RecentBlocks::HoldsOthers(stack, size, slot) || !RecentBlocks::HasRoom(stack, small)) {
     return FreeOnStream(id, slot, mark);
   }
-  live_granules_ -= block.size;
-  SetFreed(block, BlockKind::kRecent, slot, mark);
+  live_granules_ -= size;
+  SetFreed(blocks_[id], BlockKind::kRecent, slot, mark);
   recent_.Push(stack, blocks_, id);
 }
 

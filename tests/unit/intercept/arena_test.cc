@@ -170,6 +170,33 @@ TEST_F(ArenaTest, WhatIsMergedLateWaitsForTheMarkOfWhatWasFreedBefore) {
   EXPECT_FALSE(arena_.HasUnsynced(1));
 }
 
+TEST(ArenaGrowthTest, TheBooksMayGrowWhileAFreeMergesWhatWasSetAsideBefore) {
+  // More sizes than there are stacks, so that frees merge what is in their way, with as many blocks
+  // as fill the books, one fewer each time: in some of these the room for one more is made there.
+  constexpr uint32_t kSizes = 220;
+  for (uint32_t others = 400; others < 600; ++others) {
+    Arena arena;
+    protocol::MarkPage marks{};
+    ASSERT_TRUE(arena.Init(1, 1u << 20));
+    ASSERT_TRUE(arena.Grant({0, 1}));
+    for (uint32_t i = 0; i < others; ++i) ASSERT_NE(arena.Allocate(1, 1, marks), kNoBlock);
+    std::vector<uint32_t> ids;
+    for (uint32_t size = 1; size <= kSizes; ++size) {
+      ids.push_back(arena.Allocate(size, 1, marks));
+      ASSERT_NE(arena.Allocate(1, 1, marks), kNoBlock);
+    }
+    for (const uint32_t id : ids) arena.FreeForReuse(id, 1, 1);
+    EXPECT_EQ(arena.live_granules(), others + kSizes);
+    uint64_t freed = 0;
+    ASSERT_TRUE(arena.HasUnsynced(1));
+    arena.ForEach([&](uint32_t, const Block& block) {
+      if (block.kind == BlockKind::kUnsynced) freed += block.size;
+    });
+    EXPECT_EQ(freed, kSizes * (kSizes + 1) / 2);
+    arena.FreeMemory();
+  }
+}
+
 TEST_F(ArenaTest, WhatAnotherStreamFreedIsTakenWhenTheGpuHasPassedIt) {
   Alloc(4 * kUnit - 100, 1);
   const uint32_t tail = Alloc(100, 1);
