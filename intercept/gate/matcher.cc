@@ -10,7 +10,7 @@ constexpr uint64_t Term(uint64_t function_id) { return protocol::FoldLaunch(0, f
 
 bool MakesSense(const protocol::ProfileImage& profile) {
   if (profile.period == 0 || profile.period > protocol::kMaxPeriodLaunches) return false;
-  if (profile.window == 0 || profile.window > protocol::kMaxPeriodLaunches) return false;
+  if (profile.window == 0 || profile.window > profile.period) return false;
   if (profile.pacing_slot >= protocol::kStreamSlots) return false;
   if (profile.gate_count == 0 || profile.gate_count > protocol::kMaxGates) return false;
   if (profile.trough_place != protocol::TroughPlace::kBeforeFirst &&
@@ -36,6 +36,7 @@ bool Matcher::Follow(const protocol::ProfileImage* profile, uint64_t* history) {
   oldest_weight_ = 1;
   for (uint32_t i = 0; i < profile->window; ++i) oldest_weight_ *= protocol::kHashMultiplier;
   seed_part_ = protocol::kHashSeed * oldest_weight_;
+  hashed_from_ = profile->period - profile->window;
   return true;
 }
 
@@ -60,11 +61,9 @@ bool Matcher::TakePendingTrough() {
 Matcher::Step Matcher::OnLaunch(uint64_t function_id) {
   Step step{};
   if (profile_ == nullptr) return step;
-  Push(function_id);
-  const bool full = seen_ == profile_->window;
-  const bool matches = full && seed_part_ + sum_ == profile_->trough_hash;
   if (synchronised_) {
     step.launch_ns = profile_->launch_ns[ordinal_];
+    if (ordinal_ >= hashed_from_) sum_ = protocol::FoldLaunch(sum_, function_id);
     ++ordinal_;
     if (ordinal_ < profile_->period) {
       const uint32_t next = gate_ + 1;
@@ -74,17 +73,19 @@ Matcher::Step Matcher::OnLaunch(uint64_t function_id) {
       }
       return step;
     }
-    if (!matches) {
+    if (!AtTroughHash()) {
       *this = Matcher();
       step.mismatch = true;
       return step;
     }
-  } else if (!matches) {
-    return step;
+  } else {
+    Push(function_id);
+    if (seen_ < profile_->window || !AtTroughHash()) return step;
   }
   synchronised_ = true;
   ordinal_ = 0;
   gate_ = 0;
+  sum_ = 0;
   step.at_trough = true;
   pending_trough_ = profile_->trough_place == protocol::TroughPlace::kBeforeFirst;
   return step;

@@ -9,7 +9,8 @@
 namespace sluice {
 
 /// Follows the launches of the pacing stream through the published cycle. Pure: no driver, no
-/// clock. The caller holds the state lock.
+/// clock. The caller holds the state lock. Until it knows where in the cycle it is, it looks at the
+/// last launches after each one; from then on at those at the end of each cycle.
 class Matcher {
  public:
   /// What a launch led to. At most one of the three, apart from `gate` with nothing.
@@ -39,15 +40,17 @@ class Matcher {
 
  private:
   void Push(uint64_t function_id);
+  bool AtTroughHash() const { return seed_part_ + sum_ == profile_->trough_hash; }
 
   const protocol::ProfileImage* profile_ = nullptr;
   uint64_t* history_ = nullptr;  // the last `window` ids, a ring
-  uint64_t sum_ = 0;             // polynomial over the ring, without the seed
+  uint64_t sum_ = 0;             // polynomial over the last launches, without the seed
   uint64_t seed_part_ = 0;       // kHashSeed * multiplier^window
   uint64_t oldest_weight_ = 0;   // multiplier^window
   uint32_t seen_ = 0;            // launches since the start, at most `window`
   uint32_t next_ = 0;            // place in the ring
   uint32_t ordinal_ = 0;         // launches of this cycle so far
+  uint32_t hashed_from_ = 0;     // `ordinal_` at the first of those that its hash is made of
   uint32_t gate_ = 0;            // the last gate passed
   bool synchronised_ = false;
   bool pending_trough_ = false;
