@@ -134,8 +134,9 @@ class Arena {
   static constexpr uint32_t kNotLeased = 0xffffffff;
   /// From this many units a block is large: a unit is then little beside it.
   static constexpr uint32_t kLargeUnits = 8;
-  /// Up to this part of a unit a block is small: many of one size may be set aside.
-  static constexpr uint32_t kSmallPart = 64;
+  /// Up to this part of a unit a block is small: many of one size may be set aside, and it does not
+  /// matter in which unit it lies.
+  static constexpr uint32_t kSmallPart = 16;
 
   struct FreeList {
     uint32_t oldest;

@@ -41,7 +41,8 @@ uint32_t Arena::TakeFreedHere(uint32_t granules, uint32_t slot) {
   Block& block = blocks_[stack->top];
   FreeTree& tree = tree_[slot];
   FreePath path;
-  if (granules > unit_granules() / 16 && index_.FindEdge(tree, granules, high_end_, &path)) {
+  if (granules > unit_granules() / kSmallPart &&
+      index_.FindEdge(tree, granules, high_end_, &path)) {
     const uint32_t other = blocks_[index_.ValueAt(tree, path)].start >> unit_shift_;
     const uint32_t here = block.start >> unit_shift_;
     if (high_end_ ? other > here : other < here) {

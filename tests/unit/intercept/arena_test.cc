@@ -108,7 +108,7 @@ TEST_F(ArenaTest, ABlockFreedOnAnotherStreamIsNotSetAside) {
 }
 
 TEST_F(ArenaTest, ManySmallBlocksAreSetAsideAndAFewThatAreNot) {
-  constexpr uint32_t kSmall = kUnit / 64;
+  constexpr uint32_t kSmall = kUnit / 16;
   for (const uint32_t size : {kSmall, kSmall + 1}) {
     std::vector<uint32_t> ids;
     for (int i = 0; i < 3; ++i) {
