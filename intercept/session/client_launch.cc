@@ -96,7 +96,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   uint32_t profile = 0;
   bool after_last = false;
   bool onset = false;  // of pressure
-  bool ahead = true;   // unless it is known that the credit suffices
+  bool ahead = false;  // of the credit, unless it is known that it suffices
   {
     const LockGuard guard(state_lock_);
     number = launch_number_++;
@@ -129,9 +129,11 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
       marked_ = false;
       unlooked_launches_ = 0;
     }
+    // Memory that the GPU has not reached yet is held for nothing only if somebody wants it.
+    ahead = pacing && pressure;
     // Looked at here, to take the lock once; a mark of our own has to be queued first.
     uint64_t wait_for = 0;
-    if (pacing && !mark_due) ahead = AheadOfCredit(ticket.slot, &wait_for);
+    if (ahead && !mark_due) ahead = AheadOfCredit(ticket.slot, &wait_for);
   }
   if (ticket.timed != LaunchTimer::kNotTimed) {
     const RelaxedCapture relaxed(*driver_);
@@ -147,7 +149,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   } else if (look && !step.at_trough && Pressure()) {
     ReleaseExcess();
   }
-  if (pacing && ahead && !step.mismatch) WaitForCredit();
+  if (ahead && !step.mismatch) WaitForCredit();
 }
 
 void Client::NoteCopy(size_t bytes, CUstream stream) {
@@ -277,7 +279,7 @@ bool Client::AheadOfCredit(uint32_t slot, uint64_t* wait_for) {
 // not reached yet is not held for long.
 void Client::WaitForCredit() {
   uint64_t waited_since = 0;
-  while (state_.load(std::memory_order_relaxed) == State::kReady && !Unbounded()) {
+  while (Pressure() && !Unbounded()) {
     uint64_t wait_for = 0;
     uint32_t slot = 0;
     {

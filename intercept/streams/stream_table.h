@@ -136,12 +136,12 @@ class StreamTable {
     mark_bytes_ = bytes / kMarkPart > kMarkBytes ? bytes / kMarkPart : kMarkBytes;
   }
   /// A mark is due by bytes, launches or profiled time (an eighth of the credit; 0: no profile).
-  /// `pressure`: other jobs want memory.
+  /// `pressure`: other jobs want memory; without it nobody is held to the credit.
   bool Due(uint32_t slot, uint64_t credit_ns, bool pressure) const {
     const StreamSlot& entry = slots_[slot];
     const uint32_t factor = pressure || taking_turns() ? 1 : kCalmFactor;
     return entry.bytes >= factor * mark_bytes_ || entry.launches >= factor * kMarkLaunches ||
-           (credit_ns != 0 && entry.launch_ns >= credit_ns / 8);
+           (pressure && credit_ns != 0 && entry.launch_ns >= credit_ns / 8);
   }
 
   /// Whether blocks went from one stream to another lately.

@@ -344,27 +344,54 @@ TEST_F(ClientLaunch, CreditHoldsTheCpuBackUntilTheGpuFollows) {
   AllocAsync(1);
   Publish(TroughPlace::kAfterLast, 1, {}, 4000);  // four launches
   driver.immediate = true;
+  daemon->daemon->flags = protocol::kPressure;
   Iteration();
   driver.immediate = false;
-  std::atomic<int> issued{0};
+  std::atomic<uint32_t> issued{0};
   std::thread ahead([&] {
     for (int i = 0; i < 40; ++i) {
       Launch(kCycle[static_cast<size_t>(i) % kPeriod]);
       ++issued;
     }
   });
-  // The GPU does one operation at a time; the CPU is never more than the credit ahead.
+  // The GPU does one operation at a time; the CPU is never more than the credit ahead. It waits for
+  // all of them at the trough.
   const CUstream stream = FakeDriver::Stream(1);
   size_t most = 0;
   while (issued < 40) {
     const size_t pending = driver.Pending(stream);
     most = std::max(most, pending);
-    if (pending >= 4) driver.Run(stream, 1);
+    if (pending >= 4 || issued % kPeriod == kPeriod - 1) driver.Run(stream, 1);
     std::this_thread::yield();
   }
   driver.RunAll();
   ahead.join();
   EXPECT_LE(most, 14u) << "launches and marks";
+  EXPECT_GT(daemon->client->credit_wait_ns.load(), 0u);
+}
+
+// Memory that the GPU has not reached yet is in nobody's way then.
+TEST_F(ClientLaunch, WithoutPressureNobodyWaitsForTheCredit) {
+  AllocAsync(1);
+  Publish(TroughPlace::kAfterLast, 1, {}, 1);
+  for (int i = 0; i < 20; ++i) Iteration();  // would hang: the GPU does nothing
+  EXPECT_EQ(driver.marks, 0);
+  // From the next launch on the CPU is held back, however far ahead it is by then.
+  daemon->daemon->flags = protocol::kPressure;
+  std::atomic<bool> done{false};
+  std::thread ahead([&] {
+    Launches(0, 4);
+    done = true;
+  });
+  const CUstream stream = FakeDriver::Stream(1);
+  size_t pending = driver.Pending(stream);
+  while (!done) {
+    driver.Run(stream, 1);
+    pending = driver.Pending(stream);
+    std::this_thread::yield();
+  }
+  ahead.join();
+  EXPECT_LE(pending, 2 * Credit::kKeepQueued) << "launches and marks";
   EXPECT_GT(daemon->client->credit_wait_ns.load(), 0u);
 }
 

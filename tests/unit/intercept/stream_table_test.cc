@@ -101,6 +101,7 @@ TEST_F(StreamTableTest, AMarkIsDueByBytesLaunchesOrTime) {
   EXPECT_FALSE(table_->Due(0, 0, true)) << "no profile, no credit";
   EXPECT_FALSE(table_->Due(0, 8001 * 8, true));
   EXPECT_TRUE(table_->Due(0, 8000, true));
+  EXPECT_FALSE(table_->Due(0, 8000, false)) << "nobody is held to it";
 }
 
 TEST_F(StreamTableTest, MarksAreRareWhileNobodyWaitsForOne) {
