@@ -154,17 +154,28 @@ CUresult Client::ReleasePhysical(CUmemGenericAllocationHandle handle) {
 CUresult Client::MapPhysical(CUdeviceptr address, size_t bytes, size_t offset,
                              CUmemGenericAllocationHandle handle, unsigned long long flags) {
   if (IsLeasedHandle(handle)) return MapLeased(address, bytes, offset, handle, flags);
+  uint64_t memory = 0;
+  {
+    // Before the driver is asked: what it maps is paid for, though another thread may give up the
+    // last handle meanwhile.
+    const LockGuard guard(outside_lock_);
+    const Holding* named = holdings_.Find(Thing::kPhysical, handle);
+    Holding* known = named == nullptr ? nullptr : holdings_.Find(Thing::kMemory, named->link);
+    if (known != nullptr) {
+      memory = known->key;
+      ++known->mapped;
+    }
+  }
   const CUresult result = driver_->cuMemMap(address, bytes, offset, handle, flags);
-  if (result != CUDA_SUCCESS) return result;
+  if (memory == 0) return result;
+  if (result != CUDA_SUCCESS) {
+    DropMemory(memory, true);
+    return result;
+  }
   uint64_t counted = 0;
   {
     const LockGuard guard(outside_lock_);
-    const Holding* named = holdings_.Find(Thing::kPhysical, handle);
-    if (named == nullptr) return result;
-    const uint64_t memory = named->link;
     Holding* known = holdings_.Find(Thing::kMemory, memory);
-    if (known == nullptr) return result;
-    ++known->mapped;
     if (known->family == static_cast<uint32_t>(Family::kImported) && known->bytes < bytes) {
       counted = bytes - known->bytes;
       known->bytes = bytes;

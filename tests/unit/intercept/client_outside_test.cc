@@ -86,6 +86,29 @@ TEST_F(ClientOutside, WhatTheDaemonRefusesTheDriverIsNotAskedFor) {
   EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "nothing is left outside the pool"));
 }
 
+TEST_F(ClientOutside, PhysicalMemoryIsPaidForWhileItIsBeingMapped) {
+  static Client* other;
+  static CUmemGenericAllocationHandle last;
+  static decltype(driver.table().cuMemMap) map;
+  last = Create(4096);
+  other = client.get();
+  // Another thread gives up the last handle once the driver has mapped it.
+  map = std::exchange(driver.table().cuMemMap,
+                      [](CUdeviceptr at, size_t bytes, size_t offset,
+                         CUmemGenericAllocationHandle handle, unsigned long long flags) {
+                        const CUresult result = map(at, bytes, offset, handle, flags);
+                        EXPECT_EQ(other->ReleasePhysical(last), CUDA_SUCCESS);
+                        return result;
+                      });
+  EXPECT_EQ(client->MapPhysical(0x10000, 4096, 0, last, 0), CUDA_SUCCESS);
+  driver.table().cuMemMap = map;
+  EXPECT_EQ(Physical(4096), 4096u);
+  Create(512);  // what came before this was heard
+  EXPECT_EQ(Physical(4096 + 512), 4096u + 512u);
+  EXPECT_EQ(client->UnmapPhysical(0x10000, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(Physical(512), 512u);
+}
+
 TEST_F(ClientOutside, PhysicalMemoryIsPaidForUntilTheLastHandleAndMappingAreGone) {
   const auto handle = Create(4096);
   EXPECT_EQ(Physical(4096), 4096u);
