@@ -36,6 +36,9 @@ void Arena::FreeMemory() {
   units_ = held_units_ = free_units_ = 0;
   blocks_used_ = vacant_head_ = vacant_count_ = entered_count_ = reserved_ = 0;
   recent_ = {};
+  for (FreeTree& tree : tree_) tree = {};
+  for (FreeList& list : list_) list = {kNoBlock, kNoBlock};
+  for (uint64_t& word : listed_) word = 0;
   live_granules_ = 0;
 }
 

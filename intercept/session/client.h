@@ -446,7 +446,8 @@ class Client {
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
   CUcontext ContextOf(CUstream stream) const;
-  bool CanBeCurrent(CUcontext context) const;
+  static constexpr CUdevice kNoDevice = -1;
+  CUdevice DeviceOf(CUcontext context) const;
   bool Mark(uint32_t slot, bool required);
   bool Drain();
   bool WaitForMarks(const uint64_t* targets, uint32_t slots);

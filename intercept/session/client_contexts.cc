@@ -221,12 +221,7 @@ bool Client::PrimaryContextActive(CUdevice device) const {
 CUcontext Client::Survivor(CUcontext ending) {
   for (uint64_t next = NextContext(0); next != 0; next = NextContext(next)) {
     const auto context = reinterpret_cast<CUcontext>(next);
-    if (context == ending || driver_->cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) continue;
-    CUdevice device = -1;
-    const CUresult result = driver_->cuCtxGetDevice(&device);
-    CUcontext popped = nullptr;
-    static_cast<void>(driver_->cuCtxPopCurrent_v2(&popped));
-    if (result == CUDA_SUCCESS && device == session_.device()) return context;
+    if (context != ending && DeviceOf(context) == session_.device()) return context;
   }
   return nullptr;
 }

@@ -9,8 +9,8 @@ namespace sluice {
 
 namespace {
 
-// Without any progress of the GPU for this long the credit lets one launch pass: the stream may be
-// waiting for something that only this thread will do.
+// If the GPU has not come to the mark that is waited for within this time the credit lets one
+// launch pass: the stream may be waiting for something that only this thread will do.
 constexpr uint64_t kStalledNs = 2'000'000'000;
 
 }  // namespace

@@ -25,11 +25,15 @@ CUcontext Client::ContextOf(CUstream stream) const {
   return CurrentContext();
 }
 
-// A stream may outlive its green context, and then belongs to none that can be waited for.
-bool Client::CanBeCurrent(CUcontext context) const {
+// kNoDevice: it cannot be made current. A stream may outlive its green context, and then belongs to
+// none that can be waited for.
+CUdevice Client::DeviceOf(CUcontext context) const {
+  if (context == nullptr || driver_->cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return kNoDevice;
+  CUdevice device = kNoDevice;
+  if (driver_->cuCtxGetDevice(&device) != CUDA_SUCCESS) device = kNoDevice;
   CUcontext popped = nullptr;
-  return context != nullptr && driver_->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS &&
-         driver_->cuCtxPopCurrent_v2(&popped) == CUDA_SUCCESS;
+  static_cast<void>(driver_->cuCtxPopCurrent_v2(&popped));
+  return device;
 }
 
 // Of a stream that this thread has not used lately.
@@ -44,11 +48,15 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
     id = reinterpret_cast<uintptr_t>(stream) ^ (per_thread ? ThreadNumber() << 32 : 0);
   }
   const CUcontext context = ContextOf(stream);
-  const bool there = context == context_.load() || CanBeCurrent(context);
+  const bool own = context == context_.load();
+  const CUdevice device = own ? session_.device() : DeviceOf(context);
+  // Not marked: what it says would go through a page that ends with the session's context, and the
+  // program may end that one while this GPU works on. So it is waited for with its context.
+  const bool elsewhere = device != session_.device() && device != kNoDevice;
   const LockGuard guard(state_lock_);
-  *slot = streams_.Find({id, context});
-  if (*slot == kNoSlot) {
-    if (there && context != context_.load()) KeepContext(context, false);
+  *slot = elsewhere ? uint32_t{kNoSlot} : streams_.Find({id, context});
+  if (*slot == kNoSlot && !own && device != kNoDevice) KeepContext(context, false);
+  if (*slot == kNoSlot && !elsewhere) {
     const uint32_t pinned =
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
     *slot =
@@ -57,7 +65,7 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
     // A slot may have changed hands: what other threads remember is void.
     if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
   }
-  if (*slot != kNoSlot) {
+  if (*slot != kNoSlot || elsewhere) {
     PlaceOfKnown(stream) = {.owner = this,
                             .generation = stream_generation_.load(std::memory_order_relaxed),
                             .handle = stream,
@@ -95,13 +103,18 @@ bool Client::Mark(uint32_t slot, bool required) {
                !context_gone_ && !marks_held_.load(std::memory_order_relaxed);
     handle = entry.handle;
     context = entry.context;
-    // The usual case has nothing to ask the driver.
-    if (possible && !IsDefault(handle) && captures_.load() == 0) issue();
+    // The usual case has nothing to ask the driver. Else the slot has to be this stream's still
+    // when it has answered. The stream is: who destroys it waits for its mark lock.
+    if (possible && !IsDefault(handle) && captures_.load() == 0) {
+      issue();
+    } else if (possible) {
+      streams_.Keep(slot);
+    }
   }
   if (possible && value == 0) {
     possible = (!IsDefault(handle) || CurrentContext() == context) && !Capturing(handle);
     const LockGuard guard(state_lock_);
-    if (possible) issue();
+    possible ? issue() : streams_.NotQueued(slot);
   }
   if (possible) {
     const RelaxedCapture relaxed(*driver_);
@@ -269,7 +282,7 @@ CUresult Client::StreamDestroy(CUstream stream) {
     bool uncovered = false;
     {
       const LockGuard guard(state_lock_);
-      id = streams_[slot].id;
+      if (streams_[slot].handle == stream) id = streams_[slot].id;
       uncovered = arena_.HasUnsynced(slot) &&
                   !protocol::MarkReached(streams_.queued()[slot], arena_.LatestMark(slot));
     }

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <type_traits>
+
 #include "intercept/blocks/block.h"
 #include "intercept/blocks/free_index.h"
 
@@ -32,15 +34,19 @@ bool Session::LargeEnough(int fd, size_t bytes) {
   return lseek(fd, 0, SEEK_END) >= static_cast<off_t>(bytes);  // fstat is glibc 2.33
 }
 
-void* Session::MapShared(int fd, size_t bytes, int protection) {
-  if (!LargeEnough(fd, bytes)) return nullptr;
-  void* memory = mmap(nullptr, WholePages(bytes), protection, MAP_SHARED, fd, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
+// In the place of the one that was there, in one step: other threads use it all the time.
+template <class Page>
+bool Session::MapShared(int fd, int protection, Page** page) {
+  if (!LargeEnough(fd, sizeof(Page))) return false;
+  void* const at = const_cast<std::remove_const_t<Page>*>(*page);
+  void* const memory = mmap(at, WholePages(sizeof(Page)), protection,
+                            at == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED, fd, 0);
+  if (memory == MAP_FAILED) return false;
+  *page = static_cast<Page*>(memory);
+  return true;
 }
 
-void Session::UnmapShared(const void* memory, size_t bytes) {
-  if (memory != nullptr) munmap(const_cast<void*>(memory), WholePages(bytes));
-}
+bool Session::TakeDaemonPage(int fd) { return MapShared(fd, PROT_READ, &daemon_); }
 
 bool Session::Open(const DriverTable& driver, const char* path, CUdevice device,
                    protocol::Resume* scratch, Line& why) {
@@ -161,18 +167,14 @@ const char* Session::TakeWelcome(const Frame& frame, FrameFds& fds) {
   }
   units_ = static_cast<uint32_t>(handle_bytes_ / unit_bytes_ * handle_count_);
   constexpr int kBoth = PROT_READ | PROT_WRITE;
-  marks_ =
-      static_cast<protocol::MarkPage*>(MapShared(fds.fd[0], sizeof(protocol::MarkPage), kBoth));
-  client_ =
-      static_cast<protocol::ClientPage*>(MapShared(fds.fd[1], sizeof(protocol::ClientPage), kBoth));
-  daemon_ = static_cast<const protocol::DaemonPage*>(
-      MapShared(fds.fd[2], sizeof(protocol::DaemonPage), PROT_READ));
+  const bool mapped = MapShared(fds.fd[0], kBoth, &marks_) &&
+                      MapShared(fds.fd[1], kBoth, &client_) &&
+                      MapShared(fds.fd[2], PROT_READ, &daemon_);
   mark_fd_ = fds.fd[0];
   liveness_fd_ = fds.fd[3];
   CloseFd(fds.fd[1]);
   CloseFd(fds.fd[2]);
   fds.count = 0;
-  const bool mapped = marks_ != nullptr && client_ != nullptr && daemon_ != nullptr;
   return mapped ? nullptr : "the daemon's shared pages cannot be mapped";
 }
 
@@ -311,6 +313,9 @@ bool Session::Close(const DriverTable& driver, bool clean, const uint64_t* left)
   return said;
 }
 
+// The pages stay where they are: a thread that looked before whether there is a session may still
+// write a record, or read a mark. It finds what was there last, which nobody else reads any more,
+// until the next session's pages take their place.
 void Session::Drop(const DriverTable& driver) {
   const ErrnoKeeper keeper;
   arena_.Unmap(driver);
@@ -318,12 +323,6 @@ void Session::Drop(const DriverTable& driver) {
     static_cast<void>(driver.cuMemHostUnregister(marks_));
   }
   marks_registered_ = false;
-  UnmapShared(marks_, sizeof(protocol::MarkPage));
-  UnmapShared(client_, sizeof(protocol::ClientPage));
-  UnmapShared(daemon_, sizeof(protocol::DaemonPage));
-  marks_ = nullptr;
-  client_ = nullptr;
-  daemon_ = nullptr;
   if (mark_fd_ != 0) CloseFd(mark_fd_);
   if (liveness_fd_ != 0) CloseFd(liveness_fd_);
   mark_fd_ = liveness_fd_ = 0;

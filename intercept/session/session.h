@@ -105,6 +105,7 @@ class Session {
   /// Waits for the answer. False: there is no daemon yet.
   bool AwaitParted(const char* path, protocol::Resume* scratch, uint64_t timeout_ms);
 
+  // There from the first session on: of the current one, or of the last.
   protocol::MarkPage& marks() const { return *marks_; }
   protocol::ClientPage& client_page() const { return *client_; }
   const protocol::DaemonPage& daemon_page() const { return *daemon_; }
@@ -140,8 +141,8 @@ class Session {
   static constexpr size_t WholePages(size_t bytes) {
     return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   }
-  static void* MapShared(int fd, size_t bytes, int protection);
-  static void UnmapShared(const void* memory, size_t bytes);
+  template <class Page>
+  static bool MapShared(int fd, int protection, Page** page);
 
   FrameSocket socket_;
   ArenaMap arena_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <string.h>
-#include <sys/mman.h>
 
 #include "intercept/session/session.h"
 
@@ -139,14 +138,6 @@ bool Session::AwaitParted(const char* path, protocol::Resume* scratch, uint64_t 
     Part(path, scratch);
   }
   return true;
-}
-
-// In the place of the old page and in one step: other threads read it all the time.
-bool Session::TakeDaemonPage(int fd) {
-  if (!LargeEnough(fd, sizeof(protocol::DaemonPage))) return false;
-  void* const at = const_cast<protocol::DaemonPage*>(daemon_);
-  return mmap(at, WholePages(sizeof(protocol::DaemonPage)), PROT_READ, MAP_SHARED | MAP_FIXED, fd,
-              0) == at;
 }
 
 }  // namespace sluice

@@ -25,7 +25,7 @@ struct StreamSlot {
   bool active;
   bool ending;   // its context is just ending: it is not there, unless the driver refuses
   bool dirty;    // work was issued since the last mark
-  bool marking;  // a mark was handed out, and it is not known yet whether it can be queued
+  bool marking;  // a mark is about to be queued, and it is not known yet whether it can be
   uint64_t id;
   CUstream handle;
   CUcontext context;
@@ -119,6 +119,8 @@ class StreamTable {
     }
   }
 
+  /// Until the next Issue or NotQueued the slot goes to no other stream.
+  void Keep(uint32_t slot) { slots_[slot].marking = true; }
   /// Hands out the next mark: frees from now on belong to the one after it.
   uint64_t Issue(uint32_t slot);
   /// The driver does not take it: frees wait for the one after it.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "tests/hooks/hook_fixture.h"
@@ -82,6 +84,46 @@ TEST_F(SecondGpu, BesideTheFirst) {
   ASSERT_CU(Fill(memory, 7, 16));
   EXPECT_EQ(Read32(memory), 7u);
   ASSERT_CU(cuMemFree_v2(memory));
+}
+
+// The session ends with each of the contexts on the first GPU, whatever goes on here meanwhile.
+TEST_F(SecondGpu, WorksOnWhileSessionsEnd) {
+  CUcontext second = nullptr;
+  ASSERT_CU(cuDevicePrimaryCtxRetain(&second, 1));
+  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(0));
+  context_ = nullptr;
+  std::atomic<bool> over{false};
+  std::atomic<uint64_t> launches{0};
+  std::thread other([&] {
+    ASSERT_CU(cuCtxSetCurrent(second));
+    CUmodule module = nullptr;
+    CUfunction nothing = nullptr;
+    CUstream stream = nullptr;
+    ASSERT_CU(cuModuleLoadData(&module, contract::KernelImage().c_str()));
+    ASSERT_CU(cuModuleGetFunction(&nothing, module, "nothing"));
+    ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    while (!over && !HasFailure()) {
+      EXPECT_CU(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+      if (++launches % 64 == 0) {
+        EXPECT_CU(cuCtxSynchronize());
+      }
+    }
+    EXPECT_CU(cuStreamDestroy_v2(stream));
+  });
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    CUcontext first = nullptr;
+    ASSERT_CU(cuCtxCreate_v2(&first, 0, 0));
+    const CUdeviceptr memory = Alloc(kUnit);
+    EXPECT_CU(cuMemsetD32_v2(memory, 7, 16));
+    EXPECT_EQ(Read32(memory), 7u);
+    EXPECT_CU(cuMemFree_v2(memory));
+    const uint64_t before = launches;
+    while (launches < before + 50 && !HasFailure()) std::this_thread::yield();
+    EXPECT_CU(cuCtxDestroy_v2(first));
+  }
+  over = true;
+  other.join();
+  ASSERT_CU(cuDevicePrimaryCtxRelease_v2(1));
 }
 
 // Looking there, or asking there, costs the job none of its own memory.

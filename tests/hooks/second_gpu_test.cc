@@ -49,6 +49,8 @@ TEST_F(SecondGpu, IsForKernelsAloneBesideTheFirst) {
        "the job's memory is on device 0; physical memory on device 1 is not supported"});
 }
 
+TEST_F(SecondGpu, WorksOnWhileSessionsEnd) { Run("WorksOnWhileSessionsEnd", {}); }
+
 TEST_F(SecondGpu, MayBeLookedAtFirst) {
   Run("LooksThereFirst", {"the program uses another GPU (its device 1) than the one this job was "
                           "registered for"});
