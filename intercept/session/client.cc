@@ -217,6 +217,7 @@ void Client::EndSessionLocked(bool away) {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady && state != State::kAway && state != State::kLost) return;
   const bool idle = !many_contexts_ || SynchroniseContexts(false);
+  if (pool_blocks_.load(std::memory_order_relaxed) != 0) ForgetPoolBlocks();
   const bool unmapped = EndLeased(idle);
   const bool clean = unmapped && idle;
   if (state == State::kReady && clean) {

@@ -360,6 +360,7 @@ class Client {
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
   void NotePoolBlock(CUdeviceptr at, uint64_t bytes, CUmemoryPool pool);
   void ForgetPoolBlock(CUdeviceptr at);
+  void ForgetPoolBlocks();
   CUmemoryPool PoolOfBlock(CUdeviceptr at);
   void SelectPool(CUdevice device);
 

@@ -159,6 +159,24 @@ void Client::ForgetPoolBlock(CUdeviceptr at) {
 }
 
 // Of a block of the arena. Null: the pool is gone.
+// With a session all blocks of its arena end, also those of pools that live on.
+void Client::ForgetPoolBlocks() {
+  constexpr uint32_t kAtOnce = 64;
+  for (uint32_t count = kAtOnce; count == kAtOnce;) {
+    CUdeviceptr gone[kAtOnce];
+    count = 0;
+    {
+      const LockGuard guard(outside_lock_);
+      holdings_.ForEach([&](const Holding& holding) {
+        const bool block = holding.thing == Thing::kPointer && holding.link != 0 &&
+                           session_.arena().Contains(holding.key);
+        if (block && count < kAtOnce) gone[count++] = holding.key;
+      });
+    }
+    for (uint32_t i = 0; i < count; ++i) ForgetPoolBlock(gone[i]);
+  }
+}
+
 CUmemoryPool Client::PoolOfBlock(CUdeviceptr at) {
   if (pool_blocks_.load(std::memory_order_relaxed) == 0) return default_pool_;
   const LockGuard guard(outside_lock_);

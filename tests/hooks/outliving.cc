@@ -107,5 +107,34 @@ TEST_F(Outliving, GivenBackBetweenContextsItIsNobodys) {
   ExpectPhysical(0);
 }
 
+TEST_F(Outliving, APoolsBlocksEndWithTheSessionAndThePoolDoesNot) {
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  ASSERT_CU(cuMemPoolCreate(&pool, &props));
+  const auto used = [&] {
+    uint64_t bytes = 0;
+    EXPECT_CU(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes));
+    return bytes;
+  };
+  // More than are looked at at once.
+  for (uint32_t i = 0; i < 100; ++i) {
+    CUdeviceptr block = 0;
+    ASSERT_CU(cuMemAllocFromPoolAsync(&block, 512, pool, nullptr));
+  }
+  EXPECT_EQ(used(), 100 * 512u);
+  EndContext();
+  NextContext();
+  Begin();
+  EXPECT_EQ(used(), 0u);
+  CUdeviceptr block = 0;
+  ASSERT_CU(cuMemAllocFromPoolAsync(&block, 512, pool, nullptr));
+  EXPECT_EQ(used(), 512u);
+  EXPECT_CU(cuMemFreeAsync(block, nullptr));
+  EXPECT_EQ(used(), 0u);
+  EXPECT_CU(cuMemPoolDestroy(pool));
+}
+
 }  // namespace
 }  // namespace sluice::hooks
