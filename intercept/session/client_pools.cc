@@ -158,7 +158,6 @@ void Client::ForgetPoolBlock(CUdeviceptr at) {
   if (pool != nullptr) pool->bytes -= gone.bytes;
 }
 
-// Of a block of the arena. Null: the pool is gone.
 // With a session all blocks of its arena end, also those of pools that live on.
 void Client::ForgetPoolBlocks() {
   constexpr uint32_t kAtOnce = 64;
@@ -177,6 +176,7 @@ void Client::ForgetPoolBlocks() {
   }
 }
 
+// Of a block of the arena. Null: the pool is gone.
 CUmemoryPool Client::PoolOfBlock(CUdeviceptr at) {
   if (pool_blocks_.load(std::memory_order_relaxed) == 0) return default_pool_;
   const LockGuard guard(outside_lock_);

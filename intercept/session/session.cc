@@ -98,7 +98,7 @@ const char* Session::Handshake(const DriverTable& driver) {
   if (const char* error = ReceiveInOrder(FrameType::kWelcome, &frame, &fds)) return error;
   if (const char* error = TakeWelcome(frame, fds)) return error;
   if (const char* error = MapPool(driver)) return error;
-  if (const char* error = RegisterMarks(driver)) return error;
+  if (const char* error = RegisterMarks(driver, false)) return error;
   if (!pending_.Reserve(units_)) return "the host is out of memory";
   protocol::Ready ready{MakeHeader(FrameType::kReady, sizeof ready, 0)};
   return Send(&ready.header);
@@ -199,14 +199,22 @@ const char* Session::MapPool(const DriverTable& driver) {
   return arena_.SetAccess(driver, device_);
 }
 
-const char* Session::RegisterMarks(const DriverTable& driver) {
-  const size_t bytes = WholePages(sizeof(protocol::MarkPage));
-  const CUresult result = driver.cuMemHostRegister_v2(
-      marks_, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-  // A driver whose registrations outlive their context has it still.
-  if (result != CUDA_SUCCESS && result != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {
-    return "the driver does not register the page of stream marks";
+// `same`: the page was registered in a context that is gone.
+const char* Session::RegisterMarks(const DriverTable& driver, bool same) {
+  const auto ask = [&] {
+    return driver.cuMemHostRegister_v2(marks_, WholePages(sizeof(protocol::MarkPage)),
+                                       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  };
+  CUresult result = ask();
+  // A driver whose registrations outlive their context has it still. That of the last session was
+  // at this address, too, and marks would be written there.
+  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED && same) result = CUDA_SUCCESS;
+  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED &&
+      driver.cuMemHostUnregister != nullptr &&
+      driver.cuMemHostUnregister(marks_) == CUDA_SUCCESS) {
+    result = ask();
   }
+  if (result != CUDA_SUCCESS) return "the driver does not register the page of stream marks";
   marks_registered_ = true;
   mark_address_ = reinterpret_cast<CUdeviceptr>(marks_);
   CUdeviceptr mapped = 0;
@@ -224,7 +232,7 @@ bool Session::RegisterMarksAnew(const DriverTable& driver) {
   const ErrnoKeeper keeper;
   marks_registered_ = false;
   const RelaxedCapture relaxed(driver);
-  return RegisterMarks(driver) == nullptr;
+  return RegisterMarks(driver, true) == nullptr;
 }
 
 uint64_t Session::LimitBytes() const {

@@ -132,7 +132,7 @@ class Session {
   const char* ReceiveInOrder(protocol::FrameType type, Frame* frame, FrameFds* fds);
   const char* TakeWelcome(const Frame& frame, FrameFds& fds);
   const char* MapPool(const DriverTable& driver);
-  const char* RegisterMarks(const DriverTable& driver);
+  const char* RegisterMarks(const DriverTable& driver, bool same);
   bool AddGrant(const protocol::Grant& grant, uint64_t epoch);
   void Drop(const DriverTable& driver);
   bool TakeDaemonPage(int fd);

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/intercept/client_fixture.h"
 
@@ -35,6 +36,39 @@ int OpenFiles() {
   int count = 0;
   for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
   return count;
+}
+
+// The next session's page of marks is where the last one's was. A driver that still has that one
+// registered would let streams write there.
+TEST_F(ClientSession, ARegistrationThatOutlivedItsSessionGoesBeforeTheNext) {
+  static bool registered;
+  static int times;
+  static bool refuse;
+  registered = refuse = false;
+  times = 0;
+  driver.table().cuMemHostRegister_v2 = [](void*, size_t, unsigned) {
+    if (std::exchange(registered, true)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    ++times;
+    return CUDA_SUCCESS;
+  };
+  driver.table().cuMemHostUnregister = [](void*) {
+    if (refuse) return CUDA_ERROR_INVALID_CONTEXT;
+    registered = false;
+    return CUDA_SUCCESS;
+  };
+  AllocAsync(512);
+  refuse = true;
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  EXPECT_TRUE(registered);
+  ExpectRefusal("does not register");
+  refuse = false;
+  Start(FakeDaemon::Options());
+  AllocAsync(512);
+  refuse = true;
+  EXPECT_EQ(client->ContextDestroy(driver.context), CUDA_SUCCESS);
+  refuse = false;
+  AllocAsync(512);
+  EXPECT_EQ(times, 3);
 }
 
 TEST_F(ClientSession, WithoutASocketThereIsNoMemory) {
