@@ -210,8 +210,7 @@ const char* Session::RegisterMarks(const DriverTable& driver, bool same) {
   // at this address, too, and marks would be written there.
   if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED && same) result = CUDA_SUCCESS;
   if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED &&
-      driver.cuMemHostUnregister != nullptr &&
-      driver.cuMemHostUnregister(marks_) == CUDA_SUCCESS) {
+      driver.cuMemHostUnregister != nullptr && driver.cuMemHostUnregister(marks_) == CUDA_SUCCESS) {
     result = ask();
   }
   if (result != CUDA_SUCCESS) return "the driver does not register the page of stream marks";
