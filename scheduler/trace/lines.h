@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/status.h"
+
+/// The characters of a text of records: lines, fields, numbers. Views point into the text.
+namespace sluice::scheduler::trace {
+
+/// Hands out a text line by line. A line has at most kMaxLineBytes printable ASCII characters and
+/// ends in a line feed.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : left_(text) {}
+
+  bool done() const { return left_.empty(); }
+  /// The next line without its line feed; not after done().
+  Result<std::string_view> Next();
+  /// Of the line that Next() handed out or refused; 1 for the first, 1 before it as well.
+  size_t number() const { return number_ == 0 ? 1 : number_; }
+
+ private:
+  std::string_view left_;
+  size_t number_ = 0;
+};
+
+/// Splits at each single blank; two blanks have an empty field between them. Fills `fields` as far
+/// as they go and returns how many the line has, counting no further than one too many.
+size_t SplitFields(std::string_view line, std::span<std::string_view> fields);
+
+/// A decimal number of at most kMaxNumber: digits only, no sign, no zeros in front.
+Result<uint64_t> ReadNumber(std::string_view field, std::string_view text);
+
+/// `text` in quotes for a message, cut where it is long.
+std::string Quoted(std::string_view text);
+
+}  // namespace sluice::scheduler::trace
