@@ -89,7 +89,7 @@ std::optional<std::string> PlaySnapshot(std::string_view bytes) {
   window.from_us = 20;
   window.to_us = 50;
   for (const trace::SnapshotOptions& options : {trace::SnapshotOptions(), window}) {
-    const auto violation = JudgeImport(bytes, trace::ImportSnapshot(bytes, options));
+    auto violation = JudgeImport(bytes, trace::ImportSnapshot(bytes, options));
     if (violation.has_value()) return violation;
   }
   return std::nullopt;

@@ -87,6 +87,14 @@ TEST(AtBatch, NamesTheNumberThatIsTooLarge) {
             "batch 4: transient load after event 2: bytes: more than 9007199254740992");
 }
 
+TEST(AtBatch, ASumMayReachTheLargestNumber) {
+  Trace trace = Small();
+  trace.blocks[0].bytes = {kMaxNumber - 504, 0};
+  const Result<BatchTrace> sized = AtBatch(trace, 4);
+  ASSERT_TRUE(sized.ok()) << sized.status().message();
+  EXPECT_EQ((*sized).persistent_bytes, kMaxNumber);
+}
+
 TEST(AtBatch, MatchesTheDefinition) {
   RandomTrace random(5);
   size_t checked = 0;

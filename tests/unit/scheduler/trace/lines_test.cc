@@ -88,5 +88,11 @@ TEST(ReadNumber, DigitsUpToTheLargest) {
       "n: \"" + std::string(40, '9') + "...\" is too large, must be at most 9007199254740992");
 }
 
+TEST(Quoted, IsCutWhereItIsLong) {
+  EXPECT_EQ(Quoted(""), "\"\"");
+  EXPECT_EQ(Quoted(std::string(40, 'x')), '"' + std::string(40, 'x') + '"');
+  EXPECT_EQ(Quoted(std::string(41, 'x')), '"' + std::string(40, 'x') + "...\"");
+}
+
 }  // namespace
 }  // namespace sluice::scheduler::trace

@@ -87,6 +87,10 @@ TEST(ReadSnapshotEntry, NamesTheField) {
   EXPECT_EQ(FaultOf(With("time_us", "]")), "time_us: is of type list, must be int");
 }
 
+TEST(ReadSnapshotEntry, ZeroIsANumber) {
+  EXPECT_TRUE(Read(plain::Entry("alloc", 0, 0, 0), true).ok());
+}
+
 TEST(ReadSnapshotEntry, RefusesADictThatIsTooLarge) {
   Fields fields = {{"action", plain::Str("oom")}};
   while (fields.size() < 64) fields.emplace_back("more", "N");

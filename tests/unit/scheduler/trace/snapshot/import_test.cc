@@ -96,6 +96,19 @@ TEST(ImportSnapshot, NamesTheField) {
             "device_traces[0][1].addr: 1 is allocated and was not freed before");
 }
 
+TEST(ImportSnapshot, ATraceHasABound) {
+  // Two entries that the memo repeats: a small dump of many blocks.
+  std::string pairs;
+  for (int i = 0; i < 1024; ++i) pairs += std::string("h\0h\1", 4);
+  std::string list = "]";
+  for (int i = 0; i <= 1024; ++i) list += "(" + pairs + "e";
+  const std::string entries =
+      Entry("alloc", 1, 1, 1) + std::string("q\0", 2) + Entry("free_requested", 1, 1, 1) + "q\1";
+  const std::string bytes =
+      Dump(Dict({{"more", List({entries})}, {"device_traces", List({list})}}));
+  EXPECT_EQ(FaultOf(bytes), "device_traces: block: more than 1048576 blocks");
+}
+
 TEST(ImportSnapshot, WhateverTheBytesItGivesAValidTraceOrAFault) {
   const std::string snapshot = plain::Snapshot(kEntries);
   std::mt19937 random(11);

@@ -129,6 +129,7 @@ TEST(ReadPickle, SaysWhatIsWrongAndWhere) {
       {"I12", "byte 0: INT: " + cut},
       {"I\n.", "byte 0: INT: is not a decimal integer"},
       {"L1LL\n.", "byte 0: LONG: is not a decimal integer"},
+      {"F1.5", "byte 0: FLOAT: " + cut},
       {"Fx\n.", "byte 0: FLOAT: is not a decimal number"},
       {"Va", "byte 0: UNICODE: " + cut},
       {"V\\u12\n.", "byte 0: UNICODE: has an escape that is no character"},
@@ -139,6 +140,9 @@ TEST(ReadPickle, SaysWhatIsWrongAndWhere) {
       {"C\x02"
        "a",
        "byte 0: SHORT_BINBYTES: " + cut},
+      {"C\x01"
+       "a",
+       "byte 3: the dump ends without STOP"},
       {"\x8e\x02", "byte 0: BINBYTES8: " + cut},
       {"\x85.", "byte 0: TUPLE1: needs more on the stack than there is"},
       {"N\x86.", "byte 1: TUPLE2: needs more on the stack than there is"},
@@ -165,6 +169,14 @@ TEST(ReadPickle, SaysWhatIsWrongAndWhere) {
   };
   for (const auto& [bytes, fault] : cases) EXPECT_EQ(FaultOf(bytes), fault);
   EXPECT_EQ(ReadPickle("").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(ReadPickle, TakesWhatJustFits) {
+  EXPECT_EQ(FaultOf("\x80\x05N."), "") << "the highest protocol";
+  EXPECT_EQ(FaultOf("\x95\x02\0\0\0\0\0\0\0N."s), "") << "a frame to the end";
+  EXPECT_EQ(FaultOf("Nr\x07\0\0\0."s), "") << "the highest place of the memo";
+  EXPECT_EQ(FaultOf("Nr\x08\0\0\0."s),
+            "byte 1: LONG_BINPUT: a place of the memo beyond the size of the dump");
 }
 
 TEST(ReadPickle, HasLimits) {

@@ -64,6 +64,7 @@ TEST(Values, CountTheirDepth) {
 TEST(Values, KeepTheirOwnTextsWhenMoved) {
   Values values;
   std::vector<ValueId> ids;
+  ids.reserve(1000);
   for (int i = 0; i < 1000; ++i) ids.push_back(values.AddOwnText(std::to_string(i)));
   const Values moved = std::move(values);
   for (int i = 0; i < 1000; ++i) {

@@ -91,6 +91,11 @@ TEST_F(Window, ARecordThatContradictsItselfIsRefused) {
   EXPECT_EQ(window_.Take(Free(2)).message(), "addr: 2 is freed and was not allocated since");
 }
 
+TEST_F(Window, AHeaderThatTheFormatCannotHoldIsRefused) {
+  EXPECT_EQ(window_.Finish({{"two words", ""}}).status().message(),
+            "header: the key must be of letters, digits, '_', '-' or '.'");
+}
+
 TEST_F(Window, ATraceHasABound) {
   window_.Open();
   for (size_t i = 0; i <= kMaxBlocks; ++i) {
