@@ -174,6 +174,7 @@ TEST(ReadPickle, SaysWhatIsWrongAndWhere) {
 TEST(ReadPickle, TakesWhatJustFits) {
   EXPECT_EQ(FaultOf("\x80\x05N."), "") << "the highest protocol";
   EXPECT_EQ(FaultOf("\x95\x02\0\0\0\0\0\0\0N."s), "") << "a frame to the end";
+  EXPECT_EQ(FaultOf("Np0\n."), "") << "the lowest";
   EXPECT_EQ(FaultOf("Nr\x07\0\0\0."s), "") << "the highest place of the memo";
   EXPECT_EQ(FaultOf("Nr\x08\0\0\0."s),
             "byte 1: LONG_BINPUT: a place of the memo beyond the size of the dump");

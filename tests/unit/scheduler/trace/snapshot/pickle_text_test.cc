@@ -34,6 +34,10 @@ TEST(DecodeRawUnicode, GivesUtf8) {
   EXPECT_EQ(DecodeRawUnicode("a\\u000ab"), "a\nb");
   EXPECT_EQ(DecodeRawUnicode("\\u20ac"), "\xe2\x82\xac");
   EXPECT_EQ(DecodeRawUnicode("\\U0001f600"), "\xf0\x9f\x98\x80");
+  EXPECT_EQ(DecodeRawUnicode("\\u007f\\u0080"), "\x7f\xc2\x80");
+  EXPECT_EQ(DecodeRawUnicode("\\u07ff\\u0800"), "\xdf\xbf\xe0\xa0\x80");
+  EXPECT_EQ(DecodeRawUnicode("\\uffff\\U00010000"), "\xef\xbf\xbf\xf0\x90\x80\x80");
+  EXPECT_EQ(DecodeRawUnicode("\\U0010ffff"), "\xf4\x8f\xbf\xbf");
   EXPECT_EQ(DecodeRawUnicode("\\n \\"), "\\n \\") << "raw: no other escapes";
   for (const std::string_view text : {"\\u", "\\u12", "\\u12g4", "\\U0001f60", "\\U00110000"}) {
     EXPECT_FALSE(DecodeRawUnicode(text).has_value()) << text;
