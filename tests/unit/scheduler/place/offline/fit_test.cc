@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/place/offline/fit.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/scheduler/place/offline/random_buffers.h"
+
+namespace sluice::scheduler {
+namespace {
+
+constexpr FitOrder kOrders[] = {FitOrder::kSize, FitOrder::kWidth, FitOrder::kArea,
+                                FitOrder::kTime};
+constexpr FitHole kHoles[] = {FitHole::kFirst, FitHole::kBest};
+
+TEST(FitTest, EveryHeuristicPlacesEverything) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    const auto buffers = RandomBuffers(random, random() % 80, 40, 1000);
+    for (const FitOrder order : kOrders) {
+      for (const FitHole hole : kHoles) {
+        const Offsets offsets = PlaceByFit(buffers, order, hole);
+        const uint64_t height = Footprint(buffers, offsets);
+        EXPECT_EQ(ValidatePlacement(buffers, offsets, height).message(), "")
+            << Name(order) << ", " << Name(hole);
+        EXPECT_GE(height, PeakLoad(buffers));
+      }
+    }
+  }
+}
+
+TEST(FitTest, TheFirstHoleIsTheLowestAndTheBestTheSmallest) {
+  // When the last one is placed, 0..30 and 40..50 are free.
+  const std::vector<Buffer> buffers = {{0, 5, 50}, {4, 9, 40}, {5, 6, 30}, {5, 9, 10}, {6, 7, 9}};
+  EXPECT_EQ(PlaceByFit(buffers, FitOrder::kSize, FitHole::kFirst), (Offsets{0, 50, 0, 30, 0}));
+  EXPECT_EQ(PlaceByFit(buffers, FitOrder::kSize, FitHole::kBest), (Offsets{0, 50, 0, 30, 40}));
+}
+
+TEST(FitTest, HolesInTime) {
+  // 0..10 and 15..18 are free when the last one comes.
+  const std::vector<Buffer> buffers = {{0, 2, 10}, {0, 9, 5}, {1, 3, 3}, {1, 9, 7}, {4, 5, 3}};
+  EXPECT_EQ(PlaceByFit(buffers, FitOrder::kTime, FitHole::kFirst), (Offsets{5, 0, 22, 15, 5}));
+  EXPECT_EQ(PlaceByFit(buffers, FitOrder::kTime, FitHole::kBest), (Offsets{5, 0, 22, 15, 5}));
+  const std::vector<Buffer> two = {{0, 9, 5}, {0, 3, 10}, {1, 9, 7},
+                                   {1, 3, 3}, {2, 9, 1},  {4, 5, 3}};
+  EXPECT_EQ(PlaceByFit(two, FitOrder::kTime, FitHole::kFirst).back(), 5u);
+  EXPECT_EQ(PlaceByFit(two, FitOrder::kTime, FitHole::kBest).back(), 22u);
+}
+
+TEST(FitTest, LargestFirstIsByDecliningSize) {
+  const std::vector<Buffer> buffers = {{0, 4, 1}, {0, 4, 3}, {3, 8, 2}, {5, 8, 3}};
+  EXPECT_EQ(PlaceByFit(buffers, FitOrder::kSize, FitHole::kBest), (Offsets{5, 0, 3, 0}));
+  EXPECT_EQ(PlaceByFit(buffers, FitOrder::kTime, FitHole::kBest), (Offsets{3, 0, 4, 0}));
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
