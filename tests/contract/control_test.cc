@@ -51,6 +51,14 @@ class Control : public ::testing::Test {
     EXPECT_EQ(outcome.code, code) << arguments << ": " << outcome.text;
     EXPECT_NE(outcome.text.find(needle), std::string::npos) << arguments << ": " << outcome.text;
   }
+  /// Whether all memory is given back, within some seconds.
+  bool ComesToNothing() const {
+    for (int asked = 0; asked < 1000; ++asked) {
+      const Outcome stats = RunCommand(kCtl + " stats " + dir_ + " --json");
+      if (stats.text.find("\"memory_used\": 0,") != std::string::npos) return true;
+    }
+    return false;
+  }
   std::string folder_;
   std::string dir_;
 };
@@ -178,6 +186,7 @@ TEST_F(Control, WithoutMountRightsTheCapacityIsCounted) {
     const Outcome fill =
         RunCommand("SLUICE_SIMGPU=" + dir_ + " " + std::string(self) + " --role=fill");
     EXPECT_NE(fill.text.find("first=0 second=2"), std::string::npos) << fill.text;
+    ASSERT_TRUE(ComesToNothing()) << "its executor ends right after it";
   }
   Expect("stats " + dir_ + " --json", 0, "\"kernel_enforced\": false");
 }
