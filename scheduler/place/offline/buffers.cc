@@ -34,21 +34,25 @@ std::vector<Change> Changes(std::span<const Buffer> buffers) {
 
 }  // namespace
 
+Status CheckBuffer(const Buffer& buffer, uint64_t* total) {
+  if (buffer.lower >= buffer.upper) {
+    return Wrong("upper: is " + std::to_string(buffer.upper) + ", but must be above lower (" +
+                 std::to_string(buffer.lower) + ")");
+  }
+  if (buffer.size == 0) return Wrong("size: is 0, but must be at least 1");
+  if (buffer.size >= kMaxTotalBytes - *total) {
+    return Wrong("size: is " + std::to_string(buffer.size) +
+                 ", but all sizes together must be below " + std::to_string(kMaxTotalBytes));
+  }
+  *total += buffer.size;
+  return {};
+}
+
 Status CheckBuffers(std::span<const Buffer> buffers) {
   uint64_t total = 0;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    const Buffer& buffer = buffers[i];
-    const std::string name = "buffer " + std::to_string(i) + ": ";
-    if (buffer.lower >= buffer.upper) {
-      return Wrong(name + "upper is " + std::to_string(buffer.upper) +
-                   ", but must be above lower (" + std::to_string(buffer.lower) + ")");
-    }
-    if (buffer.size == 0) return Wrong(name + "size is 0, but must be at least 1");
-    if (buffer.size >= kMaxTotalBytes - total) {
-      return Wrong(name + "size is " + std::to_string(buffer.size) +
-                   ", but all sizes together must be below " + std::to_string(kMaxTotalBytes));
-    }
-    total += buffer.size;
+    const Status status = CheckBuffer(buffers[i], &total);
+    if (!status.ok()) return status.Annotate("buffer " + std::to_string(i));
   }
   return {};
 }

@@ -30,6 +30,9 @@ inline constexpr uint64_t kMaxTotalBytes = uint64_t{1} << 60;
 /// and all of them together have less than kMaxTotalBytes.
 Status CheckBuffers(std::span<const Buffer> buffers);
 
+/// The same of one more, by its fields alone; `total` is the sum of the sizes so far, and grows.
+Status CheckBuffer(const Buffer& buffer, uint64_t* total);
+
 /// The most bytes that live at one time: no placement is lower. Of checked buffers.
 uint64_t PeakLoad(std::span<const Buffer> buffers);
 

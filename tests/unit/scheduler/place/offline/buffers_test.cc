@@ -14,14 +14,14 @@ namespace {
 TEST(BuffersTest, WhatMakesNoSenseIsNamed) {
   const auto why = [](std::vector<Buffer> buffers) { return CheckBuffers(buffers).message(); };
   EXPECT_EQ(why({{0, 1, 1}, {5, 6, 7}}), "");
-  EXPECT_EQ(why({{0, 1, 1}, {5, 5, 7}}), "buffer 1: upper is 5, but must be above lower (5)");
-  EXPECT_EQ(why({{0, 1, 0}}), "buffer 0: size is 0, but must be at least 1");
+  EXPECT_EQ(why({{0, 1, 1}, {5, 5, 7}}), "buffer 1: upper: is 5, but must be above lower (5)");
+  EXPECT_EQ(why({{0, 1, 0}}), "buffer 0: size: is 0, but must be at least 1");
   const std::string sum = std::to_string(kMaxTotalBytes);
   EXPECT_EQ(why({{0, 1, kMaxTotalBytes / 2}, {2, 3, kMaxTotalBytes / 2}}),
-            "buffer 1: size is " + std::to_string(kMaxTotalBytes / 2) +
+            "buffer 1: size: is " + std::to_string(kMaxTotalBytes / 2) +
                 ", but all sizes together must be below " + sum);
   EXPECT_EQ(why({{0, 1, ~uint64_t{0}}}),
-            "buffer 0: size is 18446744073709551615, but all sizes together must be below " + sum);
+            "buffer 0: size: is 18446744073709551615, but all sizes together must be below " + sum);
 }
 
 TEST(BuffersTest, ThePeakIsWhatLivesAtOneTime) {
