@@ -444,6 +444,9 @@ void Client::KeepContext(CUcontext context, bool charged) {
   holding.bytes = 1;
   holding.family = charged ? static_cast<uint32_t>(Family::kContext) : 0;
   const LockGuard guard(outside_lock_);
+  // The session may have moved there since the caller looked: MoveSession says so first, and then
+  // takes the entry out.
+  if (has_session() && !context_gone_ && context == context_.load()) return;
   // A green one is waited for with its primary one.
   if (HomeLocked(holding.key) == holding.key &&
       holdings_.Find(Thing::kContext, holding.key) == nullptr) {

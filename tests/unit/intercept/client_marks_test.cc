@@ -114,5 +114,35 @@ TEST_F(ClientMarks, NorDoesThatOfAStreamThatIsDestroyedMeanwhile) {
   driver.RunAll();
 }
 
+/// Looks at a context, and acts on what it saw when the session has moved there.
+class ClientMoves : public ClientTest {};
+
+TEST_F(ClientMoves, AContextThatTheSessionMovesToIsNotKeptBesideIt) {
+  static std::function<void()> meanwhile;
+  static CUresult (*device_of)(CUdevice*);
+  const auto fine = [] { return CUDA_SUCCESS; };
+  CUcontext second = reinterpret_cast<CUcontext>(0xe2);
+  const CUstream theirs = FakeDriver::Stream(9);
+  driver.immediate = true;
+  AllocAsync(512);
+  driver.stream_context[theirs] = second;
+  ASSERT_EQ(client->ContextCreate(&second, fine), CUDA_SUCCESS);
+  const CUcontext first = driver.context;
+  device_of = std::exchange(driver.table().cuCtxGetDevice, [](CUdevice* device) {
+    const CUresult result = device_of(device);
+    if (meanwhile) std::thread(std::exchange(meanwhile, nullptr)).join();
+    return result;
+  });
+  meanwhile = [&] { EXPECT_EQ(client->ContextDestroy(first), CUDA_SUCCESS); };
+  Launch("kernel", theirs);
+  ASSERT_TRUE(client->has_session()) << "in the second context";
+  driver.context = second;
+  const int before = driver.synchronised;
+  CUdeviceptr at = 0;
+  ASSERT_EQ(client->Alloc(&at, 512), CUDA_SUCCESS);
+  ASSERT_EQ(client->Free(at), CUDA_SUCCESS);
+  EXPECT_EQ(driver.synchronised, before + 1) << "once, for there is one";
+}
+
 }  // namespace
 }  // namespace sluice::test
