@@ -121,6 +121,7 @@ Status TakeField(const std::string& key, const json& value, Record& record) {
   if (key == "request") return TakeNumber(key, value, record.request);
   if (key == "limit") return TakeNumber(key, value, record.limit);
   if (key == "claim") return TakeNumber(key, value, record.claim);
+  if (key == "waives") return TakeNumber(key, value, record.waives);
   if (key == "piece") return TakeNumber(key, value, record.piece);
   if (key == "gate") return TakeNumber(key, value, record.gate);
   if (key == "iteration") return TakeNumber(key, value, record.iteration);
@@ -154,6 +155,7 @@ std::string ToJson(const Record& record) {
   AppendNumber(line, "gate", record.gate);
   AppendNumber(line, "iteration", record.iteration);
   AppendNumber(line, "claim", record.claim);
+  AppendNumber(line, "waives", record.waives);
   AppendNumber(line, "piece", record.piece, scheduler::kWholeClaim);
   AppendNumber(line, "release", record.release);
   AppendFlag(line, "returns", record.returns);

@@ -126,7 +126,6 @@ class Flow {
   void AnswerGrant(JobId id, const Extents& extents);
   void AnswerDeny(JobId id, protocol::DenyCode code, const std::string& text);
   void Enqueue(JobId id, Request request);
-  bool WaitsForOwnFences(const Request& request) const;
   void PromoteFencedOut();
   void TryAdmit(JobId id);
   bool EverythingMeasured() const;

@@ -32,16 +32,9 @@ protocol::DenyCode ToWire(scheduler::DenyCode code) {
 
 }  // namespace
 
-bool Flow::WaitsForOwnFences(const Request& request) const {
-  const scheduler::Job* known = ledger_.Find(request.job);
-  if (known == nullptr || !known->past_gate() || known->unfenced == 0) return false;
-  const uint64_t wanted = uint64_t{known->leased} + request.units;
-  return wanted <= known->limit && wanted + known->unfenced > known->limit;
-}
-
 void Flow::PromoteFencedOut() {
   for (size_t i = 0; i < fenced_out_.size();) {
-    if (WaitsForOwnFences(fenced_out_[i])) {
+    if (WaitsForOwnFences(ledger_, fenced_out_[i])) {
       ++i;
       continue;
     }
@@ -52,7 +45,7 @@ void Flow::PromoteFencedOut() {
 
 void Flow::Enqueue(JobId id, Request request) {
   request.ticket = next_ticket_++;
-  (WaitsForOwnFences(request) ? fenced_out_ : requests_).push_back(request);
+  (WaitsForOwnFences(ledger_, request) ? fenced_out_ : requests_).push_back(request);
   if (FlowJob* job = Get(id)) {
     job->waits_since_ns = now_ns_;
     job->noticed = false;

@@ -239,6 +239,7 @@ void Flow::LogRestored() {
     record.limit = job.limit;
     if (job.past_gate()) {
       record.claim = job.terms.claim;
+      record.waives = job.terms.waived;
       record.piece = job.terms.piece;
       record.returns = job.terms.returns;
     }

@@ -65,6 +65,9 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kGrant:
       Expect(job->past_gate(), record, "past its gate");
       job->claim = std::max(job->claim, record.claim);
+      if (record.waives > job->claim)
+        Complain("I5", "job " + std::to_string(id) + " waives more than its claim");
+      job->waives = std::min(record.waives, job->claim);
       Reclaim(id, job, record.reclaim);
       Grant(id, job, record.extents);
       break;
@@ -73,6 +76,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       if (job->where == Where::kIteration && record.claim < job->claim)
         Complain("I5", "the claim of job " + std::to_string(id) + " falls inside its iteration");
       job->claim = record.claim;
+      job->waives = 0;
       break;
     case EventKind::kRelease:
       Expect(job->past_gate() || job->where == Where::kTrough, record, "alive and admitted");
@@ -118,6 +122,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       job->where = Where::kUnknownIteration;
       job->returns = job->drained = job->settled = job->quiet = false;
       job->piece = kWholeClaim;
+      job->waives = 0;
       StopLending(id);
       break;
     case EventKind::kDeath:
@@ -162,6 +167,7 @@ void Replay::Restore(const Record& record) {
   job.claim = record.claim;
   job.piece = record.piece == 0 ? 1 : record.piece;
   job.returns = record.returns;
+  job.waives = std::min(record.waives, record.claim);
   job.drained = record.drained;
   job.settled = record.settled;
   if (record.text == PhaseName(Phase::kRunning)) job.where = Where::kIteration;
@@ -203,6 +209,7 @@ void Replay::Open(const Record& record, ReplayJob* job) {
   job->settled = job->quiet = false;
   job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
   job->claim = record.claim;
+  job->waives = 0;
   job->piece = record.piece == 0 ? 1 : record.piece;
   job->returns = record.profiled && record.returns;
 }
@@ -315,19 +322,24 @@ size_t Replay::PastGate() const {
 }
 
 bool Replay::Safe(bool in_sums) const {
-  // What a dead job holds comes back by itself, so it counts as free here.
+  // What a dead job holds comes back by itself, so it counts as free here; and so does what the GPU
+  // of a job at its trough has not passed yet.
   std::vector<bool> available(units_.size());
   for (size_t at = 0; at < units_.size(); ++at) {
-    const JobId holder = units_[at].holder;
+    const auto holder = jobs_.find(units_[at].holder);
     available[at] =
-        holder == kNoJob || (jobs_.count(holder) > 0 && jobs_.at(holder).where == Where::kDead);
+        units_[at].holder == kNoJob ||
+        (holder != jobs_.end() &&
+         (holder->second.where == Where::kDead ||
+          (holder->second.where == Where::kTrough && units_[at].cell == Cell::kUnfenced)));
   }
   std::vector<Party> parties;
   for (const auto& [id, job] : jobs_) {
     if (!job.past_gate()) continue;
     Party party;
     party.job = id;
-    party.need = job.claim - std::min(job.claim, job.held);
+    const Units ahead = job.claim - job.waives;
+    party.need = ahead - std::min(ahead, job.held);
     party.piece = job.piece;
     party.returns = job.returns;
     party.gives_back.assign(units_.size(), false);

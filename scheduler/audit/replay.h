@@ -22,6 +22,7 @@ struct ReplayJob {
   Units request = 0;
   Units limit = 0;
   Units claim = 0;
+  Units waives = 0;  // of the claim: it will not need them again before its trough
   Units piece = kWholeClaim;
   Units held = 0;
   Units outside = 0;              // what counts against its limit

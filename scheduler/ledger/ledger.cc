@@ -254,6 +254,7 @@ Status Ledger::OpenGate(JobId job, const GateTerms& terms) {
                    Bytes(j->limit));
   }
   if (terms.piece == 0) return Invalid("gate: " + j->Title() + ": a piece of 0 units");
+  if (terms.waived != 0) return Invalid("gate: " + j->Title() + ": a claim opens whole");
   j->phase = Phase::kRunning;
   j->terms = terms;
   return Status();
@@ -269,6 +270,19 @@ Status Ledger::RaiseClaim(JobId job, Units claim) {
                    Bytes(j->limit));
   }
   j->terms.claim = claim;
+  j->terms.waived = 0;
+  return Status();
+}
+
+Status Ledger::Waive(JobId job, Units units) {
+  auto known = Expect(job, {Phase::kRunning}, "waive");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (units > j->terms.claim) {
+    return Invalid("waive: " + j->Title() + " waives " + Bytes(units) +
+                   "; allowed: up to its claim, " + Bytes(j->terms.claim));
+  }
+  j->terms.waived = units;
   return Status();
 }
 
@@ -279,6 +293,7 @@ Status Ledger::LoseProfile(JobId job) {
   // The claim stays: it was promised, and I3 with it. But nothing it will ask for is known any
   // more, and nothing says when it comes back to a trough.
   j->phase = Phase::kUnprofiled;
+  j->terms.waived = 0;
   j->terms.returns = false;
   j->terms.piece = kWholeClaim;
   j->settled = false;
@@ -295,9 +310,10 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
     return Precondition("trough: " + j->Title() + " says it is drained, but " + Bytes(j->unfenced) +
                         " of its releases are not fenced");
   }
-  if (!drained && j->phase == Phase::kRunning && j->terms.returns) {
+  if (!drained && j->phase == Phase::kRunning && j->terms.returns &&
+      !Subtract(map_.Held(job, UnitState::kLeased), j->base).empty()) {
     return Precondition("trough: " + j->Title() +
-                        " was to drain and give back all but its base, but says it is not drained");
+                        " was to give back all but its base, but is not drained and has more");
   }
   // Parked, it is promised nothing, so no run has to be kept for it.
   Move(j, map_.Held(job, UnitState::kSpare), UnitState::kFree, 0);
@@ -500,6 +516,8 @@ Status Ledger::CheckInvariants() const {
       return broken(job.Title() + " has spare units outside its iteration");
     if (job.past_gate() && job.held() > job.terms.claim)
       return broken(job.Title() + " is above its claim");
+    if (job.past_gate() && job.terms.waived > job.terms.claim)
+      return broken(job.Title() + " waives more than its claim");
     if (job.past_gate() && job.terms.claim > job.limit)
       return broken(job.Title() + " claims more than its limit");
     if (job.held() + job.outside > job.limit && job.phase != Phase::kDying)

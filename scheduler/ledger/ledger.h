@@ -22,6 +22,12 @@ struct GateTerms {
   /// counts in I3 as a job that gives nothing back.
   bool returns = true;
   End end = End::kLow;  // its lane
+  /// The part of the claim that it will not need again before its trough, so that I3 need not count
+  /// on it. 0 under a contract; grows along the demand curve where the job is insured (I5).
+  Units waived = 0;
+
+  /// Most it will hold from where it stands to its trough.
+  Units ahead() const { return claim - waived; }
   friend bool operator==(const GateTerms&, const GateTerms&) = default;
 };
 
@@ -95,12 +101,15 @@ class Ledger {
   /// Unprofiled: whether it computes nothing at the moment. Its claim stays what it is.
   Status SetQuiet(JobId job, bool quiet);
   Status OpenGate(JobId job, const GateTerms& terms);  // parked -> running
-  Status RaiseClaim(JobId job, Units claim);           // past its gate, up to its limit
-  Status LoseProfile(JobId job);                       // running -> unprofiled; keeps its claim
+  Status RaiseClaim(JobId job, Units claim);  // past its gate, up to its limit; waives none
+  /// Running, up to its claim. Less than before is a new promise: I3 is asked first.
+  Status Waive(JobId job, Units units);
+  Status LoseProfile(JobId job);  // running -> unprofiled; keeps its claim
   /// Back at the trough (also an unprofiled job that has a profile by now). Its spare units become
   /// free. `drained`: every mark reached, everything wholly free released. Then nothing may be
   /// unfenced (its fences are all reached: call Fenced first) and the base is what it holds. Else
-  /// it keeps all it has, which a job whose terms say `returns` must not.
+  /// it keeps all it has leased, and a job whose terms say `returns` must have released all but its
+  /// base: what is not fenced yet comes back by itself.
   Status ReachTrough(JobId job, bool drained);
 
   // memory

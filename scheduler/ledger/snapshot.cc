@@ -11,7 +11,7 @@ namespace {
 // A new member of these has to be written and read here. `quiet` and `linger` are not: they are
 // questions of time, and whoever takes over counts it anew.
 #if defined(__x86_64__) && defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG)
-static_assert(sizeof(Job) == 144 && sizeof(GateTerms) == 12 && sizeof(Span) == 24);
+static_assert(sizeof(Job) == 144 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
 #endif
 
 void WriteJob(const Job& job, ByteWriter* out) {
@@ -24,6 +24,7 @@ void WriteJob(const Job& job, ByteWriter* out) {
   out->Put(job.terms.piece);
   out->Put(job.terms.returns);
   out->Put(job.terms.end);
+  out->Put(job.terms.waived);
   out->Put(job.settled);
   out->Put(job.drained);
   out->Put(job.leased);
@@ -49,6 +50,7 @@ Job ReadJob(ByteReader* in) {
   job.terms.piece = in->Get<Units>();
   job.terms.returns = GetFlag(in);
   job.terms.end = in->Get<End>();
+  job.terms.waived = in->Get<Units>();
   job.settled = GetFlag(in);
   job.drained = GetFlag(in);
   job.leased = in->Get<Units>();
@@ -130,7 +132,8 @@ Result<Ledger> Ledger::Restore(Units pool_units, uint64_t unit_bytes, Rules rule
   if (at != pool_units) return bad("the map ends at unit " + std::to_string(at));
   JobId last = kNoJob;
   for (const Job& job : jobs) {
-    if (job.id <= last || job.phase > Phase::kDying || job.terms.end > End::kHigh) {
+    if (job.id <= last || job.phase > Phase::kDying || job.terms.end > End::kHigh ||
+        job.terms.waived > job.terms.claim) {
       return bad("job " + std::to_string(job.id) + " is broken");
     }
     last = job.id;

@@ -23,6 +23,9 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
   if (status.ok() && !decision.extents.empty()) {
     status = ledger->Grant(decision.job, decision.extents);
   }
+  if (status.ok() && ledger->Find(decision.job)->terms.waived != decision.terms.waived) {
+    status = ledger->Waive(decision.job, decision.terms.waived);
+  }
   return status;
 }
 
@@ -55,6 +58,7 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
         request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
     record.event = opens ? EventKind::kGate : EventKind::kGrant;
     record.claim = decision.terms.claim;
+    record.waives = decision.terms.waived;
     record.extents = decision.extents;
     record.reclaim = decision.reclaim;
     if (opens) {

@@ -24,6 +24,15 @@ uint64_t HeldAfter(const Job& job, const Request& request) {
   return uint64_t{job.held()} - job.spare + request.units;
 }
 
+/// What it waives once the request is granted. Who asks for more than it said it would (it left its
+/// curve) takes back as much of what it waived: a promise anew, which I3 has to allow.
+Units WaivedAfter(const Job& job, const Request& request) {
+  const Units waived = std::max(job.terms.waived, std::min(request.waives, job.terms.claim));
+  const uint64_t wanted = uint64_t{job.leased} + request.units;
+  if (wanted >= job.terms.claim) return 0;
+  return std::min(waived, job.terms.claim - static_cast<Units>(wanted));
+}
+
 /// One round of decisions about a fixed ledger.
 class Round {
  public:
@@ -146,6 +155,7 @@ class Round {
       if (free_unused) decision.reclaim = unused;
       decision.terms = job.terms;
       decision.raises_claim = raises;
+      decision.terms.waived = raises ? 0 : WaivedAfter(job, requests_[i]);
       if (raises) decision.terms.claim = static_cast<Units>(held_after);
       Ledger trial = ledger_;
       if (!MakeOperations(decision, requests_, &trial).ok()) continue;
@@ -316,8 +326,10 @@ class Round {
   int Blame(const Request& request) const {
     const Job& job = *ledger_.Find(request.job);
     if (AsksPastGate(request)) {
-      if (HeldAfter(job, request) > job.terms.claim) return 6;  // grew
-      if (!Promised(ledger_, request)) return 5;                // fragmented by itself
+      const uint64_t wanted = uint64_t{job.leased} + request.units;
+      if (HeldAfter(job, request) > job.terms.claim || wanted > job.terms.ahead())
+        return 6;                                 // grew
+      if (!Promised(ledger_, request)) return 5;  // fragmented by itself
       return job.phase == Phase::kUnprofiled ? 4 : 3;
     }
     if (SomebodyToReturn()) return 0;         // that one is decided first, then this one can open
@@ -343,11 +355,18 @@ class Round {
 
 }  // namespace
 
+bool WaitsForOwnFences(const Ledger& ledger, const Request& request) {
+  const Job* job = ledger.Find(request.job);
+  if (job == nullptr || job->unfenced == 0) return false;
+  const uint64_t wanted = uint64_t{job->leased} + request.units;
+  return wanted <= job->limit && wanted + job->unfenced > job->limit;
+}
+
 bool Promised(const Ledger& ledger, const Request& request) {
   const Job* job = ledger.Find(request.job);
   if (job == nullptr || !AsksPastGate(request)) return false;
   // Spare units count as held here: it had them and let them go where it cannot use them now.
-  const Units left = job->terms.claim - std::min(job->terms.claim, job->held());
+  const Units left = job->terms.ahead() - std::min(job->terms.ahead(), job->held());
   return request.units <= left && request.contiguous <= job->terms.piece;
 }
 

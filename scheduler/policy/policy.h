@@ -33,6 +33,7 @@ struct Request {
       0;  // wanted in addition to what the job holds (its spare units not counted as held)
   Units contiguous = 0;       // at least one run of this many
   Units claim = 0;            // kGate0: the claim for the coming iteration
+  Units waives = 0;           // kGate: the part of its claim that it will not need again (I5)
   Units piece = kWholeClaim;  // kGate0: the longest run it will ask for
   bool returns = true;        // kGate0: see GateTerms::returns
   uint64_t ticket = 0;        // by arrival; a request keeps it while it waits
@@ -60,7 +61,7 @@ struct Decision {
   JobId job = kNoJob;
   Extents reclaim;  // spare units of the job that become free, before the rest is applied
   Extents extents;  // granted
-  GateTerms terms;  // gate 0, newcomer: the terms; else only terms.claim (after the grant)
+  GateTerms terms;  // gate 0, newcomer: the terms; else only claim and waived, after the grant
   bool raises_claim = false;
   /// The job is alone past its gate and its claim fits in number but not in runs: it may meet its
   /// own fragmentation.
@@ -89,6 +90,10 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
 /// After a grant to a gate 0 or newcomer: one more overtake for every other request with a lower
 /// ticket.
 void CountOvertaken(const Decision& decision, std::vector<Request>* requests);
+
+/// Only what its own GPU has not passed yet keeps the request above its job's limit: that comes
+/// back by itself, so the request is put to Next() when it has.
+bool WaitsForOwnFences(const Ledger& ledger, const Request& request);
 
 /// Whether I3 covers the request of a job past its gate, which then waits as long as it takes: more
 /// than its claim needs a claim raise, a longer run meets the job's own fragmentation.

@@ -23,7 +23,8 @@ enum class EventKind : uint8_t {
   kLimit,    // limit, request
   kGate,   // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the
            // first group, may be empty)
-  kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), reclaim
+  kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), waives
+           // (after it), reclaim
   kRelease,   // extents, release
   kFenced,    // release
   kReclaim,   // extents: fenced units of the job that become free
@@ -57,6 +58,7 @@ struct Record {
   Units request = 0;
   Units limit = 0;
   Units claim = 0;
+  Units waives = 0;  // kGrant, kRestore: the part of the claim that the job will not need again
   Units piece = kWholeClaim;
   uint32_t gate = 0;
   uint64_t iteration = 0;

@@ -82,11 +82,15 @@ Order FindOrder(const Ledger& ledger, Measure measure, Dying dying) {
     if (job.phase == Phase::kDying && dying == Dying::kComesBack) {
       available = Union(available, ledger.map().Held(job.id));
     }
+    // Parked, it asks for nothing, so what its GPU has not passed yet comes back by itself too.
+    if (job.phase == Phase::kParked && job.unfenced > 0) {
+      available = Union(available, ledger.map().Held(job.id, UnitState::kUnfenced));
+    }
     if (!job.past_gate()) continue;
     Party party;
     party.job = job.id;
     // Never below 0 under the rules; the model check switches some of them off.
-    party.need = job.terms.claim - std::min(job.terms.claim, job.held());
+    party.need = job.terms.ahead() - std::min(job.terms.ahead(), job.held());
     party.piece = measure == Measure::kSums ? 1 : job.terms.piece;
     if (job.phase == Phase::kRunning && job.terms.returns) {
       party.gives_back = ledger.GivesBack(job.id);

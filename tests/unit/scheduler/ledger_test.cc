@@ -162,7 +162,7 @@ TEST_F(LedgerTest, TheTroughFreesSpareUnitsAndMeasuresTheBase) {
   Ok(ledger.Release(1, {{6, 2}}, 1));
   Ledger before = ledger;
   Refused(ledger.ReachTrough(1, true), before, "not fenced");
-  Refused(ledger.ReachTrough(1, false), before, "was to drain");
+  Refused(ledger.ReachTrough(1, false), before, "was to give back");
   Ok(ledger.Fenced(1, 1));
   EXPECT_EQ(ledger.GivesBack(1), (Extents{{4, 4}}));
   Ok(ledger.Release(1, {{0, 1}, {5, 1}}, 2));
@@ -207,6 +207,39 @@ TEST_F(LedgerTest, ClaimsOnlyRiseAndOnlyToTheLimit) {
   Refused(ledger.RaiseClaim(1, 3), before, "from its claim");
   Refused(ledger.RaiseClaim(1, 9), before, "to its limit");
   Ok(ledger.RaiseClaim(1, 8));
+}
+
+TEST_F(LedgerTest, AClaimIsWaivedInPartsAndWholeAgainWhenItIsRaised) {
+  Parked(1, "a", 2, 8, {{0, 2}});
+  const Ledger parked = ledger;
+  Refused(ledger.OpenGate(1, {.claim = 6, .waived = 1}), parked, "opens whole");
+  Refused(ledger.Waive(1, 1), parked, "is parked");
+  Ok(ledger.OpenGate(1, {.claim = 6}));
+  Ok(ledger.Waive(1, 3));
+  EXPECT_EQ(ledger.Find(1)->terms.ahead(), 3u);
+  const Ledger before = ledger;
+  Refused(ledger.Waive(1, 7), before, "up to its claim");
+  // It may still be granted up to its claim: what it waived is a promise, and the policy's
+  // business.
+  Ok(ledger.Grant(1, {{2, 4}}));
+  Ok(ledger.RaiseClaim(1, 7));
+  EXPECT_EQ(ledger.Find(1)->terms.ahead(), 7u);
+  Ok(ledger.Waive(1, 1));
+  Ok(ledger.LoseProfile(1));
+  EXPECT_EQ(ledger.Find(1)->terms.ahead(), 7u) << "nothing is known of it any more";
+}
+
+TEST_F(LedgerTest, AReleasedJobParksBeforeItsFencesAreReached) {
+  Parked(1, "a", 2, 8, {{0, 2}});
+  Ok(ledger.OpenGate(1, {.claim = 8}));
+  Ok(ledger.Grant(1, {{4, 4}}));
+  Ok(ledger.Release(1, {{4, 4}}, 1));
+  Ok(ledger.ReachTrough(1, false));
+  EXPECT_EQ(ledger.held(1), 6u) << "its GPU has not passed them";
+  EXPECT_EQ(ledger.Find(1)->base, (Extents{{0, 2}})) << "nothing was measured";
+  Ok(ledger.OpenGate(1, {.claim = 8}));
+  Ok(ledger.Fenced(1, 1));
+  EXPECT_EQ(ledger.Find(1)->spare, 4u);
 }
 
 TEST_F(LedgerTest, AMismatchedJobKeepsItsClaimAndGivesNothingBack) {

@@ -56,6 +56,16 @@ struct Desk {
     request.contiguous = contiguous;
     Ask(id, request);
   }
+  /// At a gate behind which it will not need so much of its claim any more.
+  void GateWaiving(JobId id, Units units, Units waives) {
+    Request request;
+    request.kind = RequestKind::kGate;
+    request.gate = 1;
+    request.units = units;
+    request.contiguous = std::min<Units>(units, 1);
+    request.waives = waives;
+    Ask(id, request);
+  }
   void Ask(JobId id, Request request) {
     request.job = id;
     request.ticket = next_ticket++;

@@ -42,6 +42,41 @@ TEST(Policy, MemoryFlowsFromOneIterationIntoAnother) {
   EXPECT_TRUE(desk.denied.empty());
 }
 
+/// The scene of above: what job 1 waives is lent at once, and lent for good.
+TEST(Policy, WhatIsWaivedFlowsBeforeItIsPromised) {
+  Desk desk = TwoJobs();
+  desk.Gate0(1, 60);
+  desk.Lease(1, 50);
+  desk.Gate0(2, 60);
+  desk.Lease(2, 40);
+  desk.Release(1, {{60, 10}});
+  EXPECT_TRUE(desk.Waits(2)) << "enough units, but each could wait for the other's last 10";
+  desk.GateWaiving(1, 0, 10);
+  EXPECT_FALSE(desk.Waits(1));
+  EXPECT_FALSE(desk.Waits(2));
+  // It leaves its curve: a promise anew, for which there is no room.
+  desk.Lease(1, 5);
+  EXPECT_TRUE(desk.Waits(1));
+  EXPECT_FALSE(Promised(desk.ledger, desk.waiting.front()));
+  desk.Lease(2, 10);
+  EXPECT_EQ(desk.denied, (std::vector<JobId>{1})) << "both wait: it is told, not its neighbour";
+  EXPECT_TRUE(desk.Waits(2));
+  desk.Trough(1);
+  EXPECT_FALSE(desk.Waits(2));
+}
+
+TEST(Policy, WhoLeftItsCurveIsServedWhereNobodyIsHarmed) {
+  Desk desk = TwoJobs();
+  desk.Gate0(1, 60);
+  desk.Lease(1, 30);
+  desk.GateWaiving(1, 0, 20);
+  EXPECT_EQ(desk.ledger.Find(1)->terms.ahead(), 40u);
+  desk.Lease(1, 5);
+  EXPECT_FALSE(desk.Waits(1));
+  EXPECT_EQ(desk.ledger.Find(1)->terms.ahead(), 45u);
+  EXPECT_EQ(desk.records.back().waives, 15u);
+}
+
 /// A holds 45 on its way down, B 40 on its way up, 15 are free; then A wants 25 more than was ever
 /// seen. Waiting for each other frees no byte: A is told so, B goes on.
 TEST(Policy, ScenarioDeadlock) {

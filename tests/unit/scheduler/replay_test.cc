@@ -68,6 +68,50 @@ TEST(Replay, AMismatchedJobGivesNothingBack) {
   EXPECT_EQ(replay.PastGate(), 2u);
 }
 
+TEST(Replay, CountsOnNothingThatIsWaived) {
+  LogWriter log(10);
+  log.Parked(1, 1, 8, {{0, 1}});
+  log.Parked(2, 1, 8, {{1, 1}});
+  log.Gate(1, 7, {{2, 3}});
+  log.Gate(2, 7, {{7, 3}});
+  Replay replay(10);
+  EXPECT_EQ(Complaints(&replay, log), 0u);
+  EXPECT_FALSE(replay.Safe(true));
+  Record record;
+  record.job = 1;
+  record.event = EventKind::kGrant;
+  record.claim = 7;
+  record.waives = 8;
+  EXPECT_EQ(replay.Apply(record).size(), 1u) << "more than its claim";
+  record.waives = 2;
+  EXPECT_TRUE(replay.Apply(record).empty());
+  EXPECT_TRUE(replay.Safe(true));
+  record.waives = 0;
+  EXPECT_TRUE(replay.Apply(record).empty());
+  EXPECT_FALSE(replay.Safe(true)) << "it took back what it had waived";
+}
+
+TEST(Replay, WhatAGpuAtTheTroughHasNotPassedComesBack) {
+  LogWriter log(10);
+  log.Parked(1, 1, 8, {{0, 1}});
+  log.Parked(2, 1, 8, {{1, 1}});
+  log.Gate(1, 7, {{2, 6}});
+  log.Release(1, {{2, 6}}, 1);
+  Replay replay(10);
+  EXPECT_EQ(Complaints(&replay, log), 0u);
+  Record record;
+  record.job = 1;
+  record.event = EventKind::kTrough;
+  EXPECT_TRUE(replay.Apply(record).empty());
+  record = Record();
+  record.job = 2;
+  record.event = EventKind::kGate;
+  record.claim = 8;
+  record.profiled = record.returns = true;
+  EXPECT_TRUE(replay.Apply(record).empty());
+  EXPECT_TRUE(replay.Safe(false));
+}
+
 TEST(Replay, ChecksAdmission) {
   LogWriter log(10);
   log.Admit(1, 4, 8);

@@ -117,6 +117,34 @@ TEST(IsSafe, WhatAJobKeepsIsNotGivenBack) {
   EXPECT_FALSE(IsSafe(ledger));
 }
 
+TEST(IsSafe, WhatIsWaivedIsNotCountedOn) {
+  Ledger ledger(10, 1);
+  Parked(&ledger, 1, 1, 8, {{0, 1}});
+  Parked(&ledger, 2, 1, 8, {{1, 1}});
+  Ok(ledger.OpenGate(1, {.claim = 7}));
+  Ok(ledger.OpenGate(2, {.claim = 7}));
+  Ok(ledger.Grant(1, {{2, 3}}));
+  Ok(ledger.Grant(2, {{7, 3}}));
+  EXPECT_FALSE(IsSafe(ledger)) << "2 free, both need 3";
+  Ok(ledger.Waive(1, 2));
+  EXPECT_TRUE(IsSafe(ledger)) << "job 1 needs 1 more, and then gives back 4";
+}
+
+TEST(IsSafe, WhatAParkedJobsGpuHasNotPassedComesBackByItself) {
+  Ledger ledger(10, 1);
+  Parked(&ledger, 1, 1, 8, {{0, 1}});
+  Parked(&ledger, 2, 1, 8, {{1, 1}});
+  Ok(ledger.OpenGate(1, {.claim = 7}));
+  Ok(ledger.Grant(1, {{2, 6}}));
+  Ok(ledger.Release(1, {{2, 6}}, 1));
+  Ok(ledger.ReachTrough(1, false));
+  Ok(ledger.OpenGate(2, {.claim = 8}));
+  EXPECT_TRUE(IsSafe(ledger));
+  Ok(ledger.OpenGate(1, {.claim = 7}));
+  EXPECT_TRUE(IsSafe(ledger)) << "job 1 needs nothing that it does not hold";
+  EXPECT_EQ(FindOrder(ledger).order, (std::vector<JobId>{1, 2}));
+}
+
 /// A job that gives nothing back takes its claim for good: those after it do not find it free any
 /// more.
 TEST(IsSafe, ClaimsOfKeepersAddUp) {

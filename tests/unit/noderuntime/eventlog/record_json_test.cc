@@ -27,6 +27,7 @@ Record Full() {
   record.request = 4;
   record.limit = 5;
   record.claim = 6;
+  record.waives = 2;
   record.piece = 7;
   record.gate = 8;
   record.iteration = 9;
@@ -53,6 +54,7 @@ TEST(RecordJson, EveryFieldComesBack) {
   EXPECT_EQ(read->request, 4u);
   EXPECT_EQ(read->limit, 5u);
   EXPECT_EQ(read->claim, 6u);
+  EXPECT_EQ(read->waives, 2u);
   EXPECT_EQ(read->piece, 7u);
   EXPECT_EQ(read->gate, 8u);
   EXPECT_EQ(read->iteration, 9u);
