@@ -279,10 +279,13 @@ uint64_t Machine::DeviceCopyNs(uint64_t bytes) const {
 
 GpuDemand Machine::Demand(std::string_view kernel, uint64_t ns) const {
   const auto row = bound.find(kernel);
-  const KernelBound b = row == bound.end() ? KernelBound{} : row->second;
-  double sm = std::min(static_cast<double>(ns) / static_cast<double>(fill_ns), 1.0);
-  if (sharing_variant == SharingVariant::kRoofline) sm = std::min(sm, b.flops);
-  return {std::max(sm, least_share), b.bandwidth};
+  return DemandOf(row == bound.end() ? KernelBound{} : row->second, static_cast<double>(ns));
+}
+
+GpuDemand Machine::DemandOf(const KernelBound& reached, double ns) const {
+  double sm = std::min(ns / static_cast<double>(fill_ns), 1.0);
+  if (sharing_variant == SharingVariant::kRoofline) sm = std::min(sm, reached.flops);
+  return {std::max(sm, least_share), reached.bandwidth};
 }
 
 Result<Machine> ParseMachine(std::string_view text, std::string_view origin) {

@@ -102,6 +102,8 @@ struct Machine {
   uint64_t DeviceCopyNs(uint64_t bytes) const;
   /// What a kernel that takes `ns` alone asks of the GPU.
   GpuDemand Demand(std::string_view kernel, uint64_t ns) const;
+  /// The same for a kernel that reaches such parts of the peaks.
+  GpuDemand DemandOf(const KernelBound& reached, double ns) const;
   /// Whether operations of several contexts, or of one, may be under way at the same time.
   bool overlaps() const {
     return sharing == Sharing::kMps || copy_engines > 0 || concurrent_kernels > 1;

@@ -65,7 +65,8 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   std::optional<scheduler::Profile> profile = job->profiler.Current();
   if (!profile.has_value() || !profile->timed) return;
   Published made;
-  made.plan = scheduler::PlanGates(*profile, options_.unit_bytes, protocol::kMaxGates);
+  made.plan =
+      scheduler::PlanGates(*profile, options_.unit_bytes, {.max_gates = protocol::kMaxGates});
   if (options_.credit_ns != 0) made.plan.credit_ns = options_.credit_ns;
   made.id = job->next_profile;
   made.launches_before = job->launches;

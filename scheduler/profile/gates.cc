@@ -8,9 +8,6 @@ namespace sluice::scheduler {
 
 namespace {
 
-constexpr uint64_t kGroupsPerPeak = 10;
-constexpr uint64_t kMarginPart =
-    32;  // blocks are placed first fit, not packed: a part of what is live, and one unit
 constexpr uint64_t kMaxCreditNs = 5'000'000;
 constexpr uint64_t kCreditsPerIteration = 8;
 
@@ -54,13 +51,13 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
 
 }  // namespace
 
-CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_gates) {
+CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptions& options) {
   CyclePlan plan;
   plan.credit_ns = kMaxCreditNs;
   if (profile.timed && profile.iteration_ns > 0) {
     plan.credit_ns = std::min(kMaxCreditNs, profile.iteration_ns / kCreditsPerIteration);
   }
-  if (profile.period == 0 || unit_bytes == 0 || max_gates == 0) return plan;
+  if (profile.period == 0 || unit_bytes == 0 || options.max_gates == 0) return plan;
   const std::vector<Stretch> stretches = Stretches(profile);
 
   struct Group {
@@ -71,7 +68,9 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_ga
   };
   std::vector<Group> groups;
   // Doubled until the gates fit: it ends at the latest when one group holds the whole cycle.
-  for (uint64_t size = std::max<uint64_t>(profile.peak_bytes / kGroupsPerPeak, 1);; size *= 2) {
+  for (uint64_t size =
+           std::max<uint64_t>(profile.peak_bytes / std::max(options.groups_per_peak, 1u), 1);
+       ; size *= 2) {
     groups.clear();
     for (uint32_t j = 0; j < profile.period; ++j) {
       const Stretch& stretch = stretches[j];
@@ -84,15 +83,19 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_ga
       groups.back().most_live = std::max(groups.back().most_live, stretch.most_live);
       groups.back().largest = std::max(groups.back().largest, stretch.largest);
     }
-    if (groups.size() <= max_gates) break;
+    if (groups.size() <= options.max_gates) break;
   }
 
   for (const Group& group : groups) {
     GatePlan gate;
     gate.launch = group.launch;
     gate.contiguous = RoundUp(group.largest, unit_bytes);
-    gate.need_units = std::max(
-        gate.contiguous, RoundUp(group.most_live + group.most_live / kMarginPart, unit_bytes) + 1);
+    gate.need_units = RoundUp(group.most_live, unit_bytes);
+    if (options.margin_part > 0) {
+      gate.need_units =
+          RoundUp(group.most_live + group.most_live / options.margin_part, unit_bytes) + 1;
+    }
+    gate.need_units = std::max(gate.contiguous, gate.need_units);
     plan.peak_units = std::max(plan.peak_units, gate.need_units);
     plan.piece_units = std::max(plan.piece_units, gate.contiguous);
     plan.gates.push_back(gate);

@@ -29,9 +29,17 @@ struct CyclePlan {
   uint64_t credit_ns = 0;       // GPU time that the CPU may run ahead
 };
 
-/// Cuts the cycle into groups of about a tenth of the peak, growing or falling; coarser when there
+struct GateOptions {
+  uint32_t max_gates = 128;
+  uint32_t groups_per_peak = 10;  // a group takes or gives about this part of the peak; 0 is as 1
+  /// A part of what is live, and one unit, on top: blocks are placed first fit, not packed. 0:
+  /// none.
+  uint32_t margin_part = 32;
+};
+
+/// Cuts the cycle into groups of about the same amount, growing or falling; coarser when there
 /// would be more than `max_gates`. `profile` is timed or not (then the credit is the largest). No
 /// gates when its period, `unit_bytes` or `max_gates` is 0.
-CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, uint32_t max_gates = 128);
+CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptions& options = {});
 
 }  // namespace sluice::scheduler

@@ -80,8 +80,8 @@ TEST(PlanGates, NothingIsAskedForLongBeforeAJump) {
 
 TEST(PlanGates, NoMoreThanTheTableHolds) {
   const Profile profile = TrainingProfile(0, 100, kMiB, false);
-  EXPECT_LE(PlanGates(profile, kMiB, 4).gates.size(), 4u);
-  EXPECT_EQ(PlanGates(profile, kMiB, 1).gates.size(), 1u);
+  EXPECT_LE(PlanGates(profile, kMiB, {.max_gates = 4}).gates.size(), 4u);
+  EXPECT_EQ(PlanGates(profile, kMiB, {.max_gates = 1}).gates.size(), 1u);
 }
 
 TEST(PlanGates, TheCreditIsAnEighthOfAShortIteration) {
