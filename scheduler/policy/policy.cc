@@ -37,7 +37,12 @@ Units WaivedAfter(const Job& job, const Request& request) {
 class Round {
  public:
   Round(const Ledger& ledger, const std::vector<Request>& requests, const Config& config)
-      : ledger_(ledger), requests_(requests), config_(config), policy_(FindPolicy(config.policy)) {
+      : ledger_(ledger),
+        requests_(requests),
+        config_(config),
+        policy_(FindPolicy(config.policy)),
+        sums_(ledger),
+        safe_in_sums_(sums_.safe()) {
     by_ticket_.resize(requests.size());
     std::iota(by_ticket_.begin(), by_ticket_.end(), size_t{0});
     std::sort(by_ticket_.begin(), by_ticket_.end(), [&requests](size_t a, size_t b) {
@@ -123,6 +128,7 @@ class Round {
   std::optional<Decision> TryGrant(size_t i, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
+    if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
     const Extents runs = Union(ledger_.map().FreeRuns(), spare);
     const Extents near = ledger_.map().Held(job.id, UnitState::kLeased);
@@ -134,6 +140,19 @@ class Round {
       }
     }
     return std::nullopt;
+  }
+
+  /// Whatever is placed where: not enough is there, or the grant would break I3 in numbers. With
+  /// its spare units counted as free, the best that can happen.
+  bool HopelessInSums(const Job& job, const Request& request) const {
+    if (request.units > uint64_t{ledger_.free()} + job.spare) return true;
+    const Rules& rules = ledger_.rules();
+    // While somebody is stuck already, others may go on (NoWorse), and only a trial tells.
+    if (!rules.check_safety || !rules.check_raise || !safe_in_sums_) return false;
+    const uint64_t held = HeldAfter(job, request);
+    const uint64_t ahead =
+        held > job.terms.claim ? held : job.terms.claim - WaivedAfter(job, request);
+    return !sums_.SafeWith(job.id, held, ahead, job.phase == Phase::kRunning && job.terms.returns);
   }
 
   std::optional<Decision> TryGrantAt(size_t i, const Job& job, const Extents& extents,
@@ -213,6 +232,11 @@ class Round {
       decision.terms.piece = std::max<Units>(1, request.piece);
       decision.terms.returns = request.returns;
       decision.terms.end = FreeLane(job.id);
+    }
+    if (ledger_.rules().check_safety &&
+        !sums_.SafeWith(job.id, HeldAfter(job, request), decision.terms.ahead(),
+                        decision.terms.returns)) {
+      return std::nullopt;
     }
     const Extents near = ledger_.map().Held(job.id);
     for (Extents& extents :
@@ -351,6 +375,8 @@ class Round {
   const Config& config_;
   const PolicyEntry* policy_;
   std::vector<size_t> by_ticket_;
+  Sums sums_;
+  bool safe_in_sums_ = true;
 };
 
 }  // namespace

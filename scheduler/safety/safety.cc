@@ -61,6 +61,68 @@ bool Reserve(const Party& party, Extents* available) {
 
 }  // namespace
 
+Sums::Sums(const Ledger& ledger) : free_(ledger.free()) {
+  lines_.reserve(ledger.jobs().size());
+  for (const Job& job : ledger.jobs()) {
+    // Comes back by itself, as in FindOrder.
+    if (job.phase == Phase::kDying) free_ += job.held();
+    if (job.phase == Phase::kParked) free_ += job.unfenced;
+    Line line;
+    line.job = job.id;
+    line.past_gate = job.past_gate();
+    line.returns = job.phase == Phase::kRunning && job.terms.returns;
+    line.held = job.held();
+    line.ahead = job.terms.ahead();
+    lines_.push_back(line);
+  }
+  for (const Span& span : ledger.map().spans()) {
+    if (span.holder == kNoJob) continue;
+    const Job* const holder = ledger.Find(span.holder);
+    Line& line = lines_[static_cast<size_t>(holder - ledger.jobs().data())];
+    for (const Extent& base : holder->base) {
+      const Units from = std::max(base.offset, span.offset);
+      const Units end = std::min(base.end(), span.end());
+      if (from < end) line.base += end - from;
+    }
+  }
+}
+
+bool Sums::SafeWith(JobId job, uint64_t held, uint64_t ahead, bool returns) const {
+  std::vector<Line> lines = lines_;
+  for (Line& line : lines) {
+    if (line.job != job) continue;
+    if (held > line.held + free_) return false;
+    const uint64_t free = line.held + free_ - held;
+    line.past_gate = true;
+    line.returns = returns;
+    line.held = held;
+    line.ahead = ahead;
+    return Safe(std::move(lines), free);
+  }
+  return false;
+}
+
+/// Greedy is exhaustive, see FindOrder.
+bool Sums::Safe(std::vector<Line> lines, uint64_t free) {
+  const auto need = [](const Line& line) { return line.ahead - std::min(line.ahead, line.held); };
+  for (bool found = true; found;) {
+    found = false;
+    for (Line& line : lines) {
+      if (!line.past_gate || !line.returns || need(line) > free) continue;
+      free += line.held - std::min(line.base, line.held);
+      line.past_gate = false;
+      found = true;
+    }
+  }
+  uint64_t kept = 0;
+  for (const Line& line : lines) {
+    if (!line.past_gate) continue;
+    if (line.returns) return false;
+    kept += need(line);
+  }
+  return kept <= free;
+}
+
 bool Fits(const Extents& runs, Units need, Units piece) {
   return need == 0 || RunsNeeded(Longest(runs), need, piece) > 0;
 }

@@ -25,6 +25,32 @@ enum class Measure : uint8_t { kExtents, kSums };
 /// for long.
 enum class Dying : uint8_t { kComesBack, kMayStay };
 
+/// I3 in numbers (Measure::kSums, Dying::kComesBack) as arithmetic on a few integers per job: what
+/// it refuses no placement can save, so it is asked before one is looked for.
+class Sums {
+ public:
+  explicit Sums(const Ledger& ledger);
+
+  bool safe() const { return Safe(lines_, free_); }
+  /// The same after `job`, past its gate from now on at the latest, holds `held` units, counts on
+  /// `ahead`, and has taken what it holds more from the free ones (or given them the rest).
+  bool SafeWith(JobId job, uint64_t held, uint64_t ahead, bool returns) const;
+
+ private:
+  struct Line {
+    JobId job = kNoJob;
+    bool past_gate = false;
+    bool returns = false;
+    uint64_t held = 0;
+    uint64_t ahead = 0;
+    uint64_t base = 0;  // of what it holds: not given back
+  };
+  static bool Safe(std::vector<Line> lines, uint64_t free);
+
+  std::vector<Line> lines_;
+  uint64_t free_ = 0;
+};
+
 /// True if from `runs` any sequence of requests of `need` units in total, each with a run of at
 /// most `piece`, can be served without moving anything. One run of `need` always suffices. k runs
 /// suffice when they have need + (k - 1) * (piece - 1) units: a request fails only if each of them

@@ -214,6 +214,7 @@ Ledger RandomLedger(std::mt19937* random) {
     const Units piece = pick(3) == 0 ? kWholeClaim : 1 + pick(3);
     (void)ledger.OpenGate(id, {.claim = claim, .piece = piece, .returns = id != keeper});
     take(id, pick(4));
+    if (pick(4) == 0) (void)ledger.Waive(id, pick(claim + 1));
     if (pick(8) == 0) (void)ledger.Die(id);
   }
   return ledger;
@@ -229,7 +230,8 @@ bool BruteForce(const Ledger& ledger, Measure measure) {
   }
   for (const Job& job : ledger.jobs()) {
     if (!job.past_gate()) continue;
-    audit::Party party{job.id, job.terms.claim - job.held(), job.terms.piece, job.terms.returns,
+    const Units need = job.terms.ahead() - std::min(job.terms.ahead(), job.held());
+    audit::Party party{job.id, need, job.terms.piece, job.terms.returns,
                        std::vector<bool>(ledger.pool_units(), false)};
     for (const Extent& extent : ledger.GivesBack(job.id)) {
       for (Units at = extent.offset; at < extent.end(); ++at) party.gives_back[at] = true;
@@ -237,6 +239,35 @@ bool BruteForce(const Ledger& ledger, Measure measure) {
     parties.push_back(std::move(party));
   }
   return audit::SomeOrderCompletes(available, parties, measure == Measure::kSums);
+}
+
+/// SafeWith tells what a trial would, for a grant and for a gate.
+TEST(Sums, TellsWhatATrialWould) {
+  std::mt19937 random(5);
+  int told[2] = {0, 0};
+  for (int round = 0; round < 20000; ++round) {
+    const Ledger ledger = RandomLedger(&random);
+    const Extents free = ledger.map().FreeRuns();
+    if (free.empty()) continue;
+    const Extent taken{free.front().offset, 1 + static_cast<Units>(random() % free.front().length)};
+    for (const Job& job : ledger.jobs()) {
+      Ledger trial = ledger;
+      GateTerms terms = job.terms;
+      if (job.phase == Phase::kParked) {
+        terms = {.claim = job.held() + taken.length, .piece = 1};
+        if (!trial.OpenGate(job.id, terms).ok()) continue;
+      }
+      if (!trial.Grant(job.id, {taken}).ok()) continue;
+      const bool safe = IsSafe(trial, Measure::kSums);
+      ASSERT_EQ(
+          Sums(ledger).SafeWith(job.id, job.held() + taken.length, terms.ahead(), terms.returns),
+          safe)
+          << "round " << round << " job " << job.id;
+      ++told[safe ? 1 : 0];
+    }
+  }
+  EXPECT_GT(told[0], 100);
+  EXPECT_GT(told[1], 100);
 }
 
 TEST(IsSafe, GreedyEqualsBruteForce) {
@@ -252,6 +283,7 @@ TEST(IsSafe, GreedyEqualsBruteForce) {
     ASSERT_EQ(extents, BruteForce(ledger, Measure::kExtents)) << "round " << round;
     ASSERT_EQ(sums, BruteForce(ledger, Measure::kSums)) << "round " << round;
     ASSERT_TRUE(sums || !extents) << "extents imply sums";
+    ASSERT_EQ(Sums(ledger).safe(), sums) << "round " << round;
     safe += extents ? 1 : 0;
     in_sums_only += sums && !extents ? 1 : 0;
   }

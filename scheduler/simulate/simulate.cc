@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/simulate/simulate.h"
+
+#include "scheduler/simulate/world.h"
+
+namespace sluice::scheduler::simulate {
+
+double Outcome::Throughput() const {
+  double sum = 0;
+  for (const JobOutcome& job : jobs) sum += job.progress;
+  return sum;
+}
+
+Result<Outcome> Simulate(const std::vector<JobRun>& runs, const Machine& machine,
+                         const Options& options) {
+  const auto invalid = [](const std::string& text) {
+    return Status(StatusCode::kInvalidArgument, text);
+  };
+  if (runs.empty()) return invalid("runs: allowed: at least one job");
+  for (const JobRun& run : runs) {
+    if (run.workload == nullptr || run.workload->kernels.empty())
+      return invalid("runs: every job needs a workload with kernels");
+  }
+  if (options.unit_bytes == 0) return invalid("unit_bytes: allowed: above 0");
+  if (!(options.setting.credit_parts > 0)) return invalid("credit_parts: allowed: above 0");
+  if (options.iterations == 0) return invalid("iterations: allowed: above 0");
+  if (options.managed && options.pool_units == 0) return invalid("pool: allowed: above 0");
+  if (options.managed && FindPolicy(options.setting.policy.policy) == nullptr)
+    return invalid("policy '" + options.setting.policy.policy + "' is not known");
+  return World(runs, machine, options).Play();
+}
+
+}  // namespace sluice::scheduler::simulate

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/machine.h"
+#include "common/status.h"
+#include "scheduler/policy/policy.h"
+#include "scheduler/record/record.h"
+#include "scheduler/simulate/workload.h"
+
+/// Jobs on one GPU as a discrete-event model: hosts that issue calls, streams that execute them, a
+/// pool, and the very code that decides on a live node (scheduler/policy on scheduler/ledger).
+/// Every figure that comes out of here is `simulated`. Pure and deterministic: equal inputs, equal
+/// results to the last bit on one machine.
+namespace sluice::scheduler::simulate {
+
+/// What others may count on in I3 while a job is in its iteration (I5).
+enum class Claims : uint8_t {
+  kContract,  // the peak, to the trough
+  kSteps,     // falls along the demand curve in `steps` equal parts of the peak
+  kCurve,     // falls at every gate
+};
+
+/// Whether a host waits for its GPU at the trough while others wait for memory. Who goes on keeps
+/// what its GPU has not passed yet, and that may be what the others wait for; who waits leaves the
+/// GPU idle where launches are what takes the time.
+enum class Drain : uint8_t { kWhenOthersWait, kNever };
+
+/// What is chosen anew when jobs come and go; `auto` finds it (tune.h).
+struct Setting {
+  Config policy;  // its name and lanes
+  Claims claims = Claims::kContract;
+  uint32_t steps = 4;
+  /// Less than the pool: the policy does as if the rest were not there. Where memory is tight jobs
+  /// fall into a phase in which they suit each other, and throughput is not monotone in the pool.
+  Units budget = 0;  // 0: the pool
+  Drain drain = Drain::kWhenOthersWait;
+  /// A host runs ahead of its GPU by at most this part of its iteration, in GPU time, and by at
+  /// most Options::most_credit_ns (Zico 6.1 bounds the number of kernels instead).
+  double credit_parts = 8;
+};
+
+struct Options {
+  uint64_t unit_bytes = uint64_t{8} << 20;
+  Units pool_units = 0;
+  /// False: nobody waits for memory and nothing is counted (`spatial`, and what unlimited memory
+  /// would give). `setting` means nothing then.
+  bool managed = true;
+  Setting setting;
+  double most_credit_ns = 5e6;
+  uint32_t warm_up = 2;     // iterations of each job before it is measured
+  uint32_t iterations = 6;  // at least so many of each job are measured
+  double most_ns = 1e13;    // of simulated time; beyond, the run is an error
+  bool record = false;      // Outcome::records
+};
+
+struct JobRun {
+  const Workload* workload = nullptr;  // outlives the call
+  double start_ns = 0;                 // when its first iteration begins
+};
+
+struct JobOutcome {
+  uint32_t iterations = 0;  // done in all
+  double iteration_ns = 0;  // mean over what was measured
+  double progress = 0;      // GPU time alone per iteration over iteration_ns
+  double waited_ns = 0;     // at gates, in all
+  double longest_wait_ns = 0;
+  double slowdown = 1;  // of its kernels while they ran, from what ran beside them
+  Units most_held = 0;
+  std::vector<double> ends_ns;  // of its iterations, on the GPU
+};
+
+struct Outcome {
+  std::vector<JobOutcome> jobs;  // in the order of the runs
+  double elapsed_ns = 0;
+  Units most_held = 0;  // by all at once
+  uint64_t decisions = 0;
+  std::vector<Record> records;  // as a live node's event log has them
+
+  /// Sum over the jobs of JobOutcome::progress: how much the GPU gets done, in iterations alone.
+  double Throughput() const;
+};
+
+/// kInvalidArgument: no jobs, an empty pool, a policy that is not known. kResourceExhausted: a job
+/// does not fit (which, and what would), or was refused memory. kInternal: nothing moves any more,
+/// which is a bug.
+Result<Outcome> Simulate(const std::vector<JobRun>& runs, const Machine& machine,
+                         const Options& options);
+
+}  // namespace sluice::scheduler::simulate

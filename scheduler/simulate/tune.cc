@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/simulate/tune.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::scheduler::simulate {
+
+namespace {
+
+/// All that was tried in one search, each setting once.
+class Search {
+ public:
+  Search(const std::vector<JobRun>& runs, const Machine& machine, const Options& options)
+      : runs_(runs), machine_(machine), options_(options) {}
+
+  /// What the setting gets done; 0 where it cannot run. A search goes on without it.
+  double Try(const Setting& setting) {
+    for (const Tried& earlier : tried_) {
+      if (Same(earlier.setting, setting)) return earlier.throughput;
+    }
+    Options options = options_;
+    options.setting = setting;
+    const Result<Outcome> outcome = Simulate(runs_, machine_, options);
+    tried_.push_back({setting, outcome.ok() ? outcome->Throughput() : 0});
+    return tried_.back().throughput;
+  }
+
+  /// The best of `setting` and its variants, of which `change` makes one per value.
+  template <typename Value, typename Change>
+  Setting Best(Setting setting, const std::vector<Value>& values, Change change) {
+    double most = Try(setting);
+    Setting best = setting;
+    for (const Value& value : values) {
+      Setting variant = setting;
+      change(&variant, value);
+      const double throughput = Try(variant);
+      if (throughput <= most) continue;
+      most = throughput;
+      best = variant;
+    }
+    return best;
+  }
+
+  std::vector<Tried> Ranked() const {
+    std::vector<Tried> ranked = tried_;
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const Tried& a, const Tried& b) { return a.throughput > b.throughput; });
+    return ranked;
+  }
+
+ private:
+  static bool Same(const Setting& a, const Setting& b) {
+    return a.policy.policy == b.policy.policy && a.policy.lanes == b.policy.lanes &&
+           a.claims == b.claims && a.steps == b.steps && a.budget == b.budget &&
+           a.drain == b.drain && a.credit_parts == b.credit_parts;
+  }
+
+  const std::vector<JobRun>& runs_;
+  const Machine& machine_;
+  const Options& options_;
+  std::vector<Tried> tried_;
+};
+
+/// From the least pool in which each job fits beside the bases of the others up to `pool`.
+std::vector<Units> Budgets(const std::vector<JobRun>& runs, Units pool, uint32_t count) {
+  Units bases = 0;
+  Units peak = 0;
+  for (const JobRun& run : runs) {
+    bases += run.workload->base_units;
+    peak = std::max(peak, run.workload->plan.peak_units - run.workload->base_units);
+  }
+  std::vector<Units> budgets;
+  const Units least = std::min(bases + peak, pool);
+  for (uint32_t i = 0; i < count; ++i) {
+    budgets.push_back(least + static_cast<Units>(uint64_t{pool - least} * i / count));
+  }
+  return budgets;
+}
+
+/// A finer look on both sides of a budget that was found good.
+std::vector<Units> Around(Units budget, Units pool, const std::vector<Units>& budgets) {
+  const Units at = budget == 0 ? pool : budget;
+  const Units step = budgets.size() > 1 ? std::max<Units>(1, (budgets[1] - budgets[0]) / 4) : 1;
+  std::vector<Units> around;
+  for (const int k : {-3, -2, -1, 1, 2, 3}) {
+    const int64_t value = int64_t{at} + int64_t{k} * step;
+    if (value >= budgets.front() && value <= pool) around.push_back(static_cast<Units>(value));
+  }
+  return around;
+}
+
+}  // namespace
+
+Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, const Options& options,
+                   const TuneOptions& tuning) {
+  Options turns = options;
+  turns.setting = Setting();
+  turns.setting.policy.policy = "temporal";
+  Result<Outcome> temporal = Simulate(runs, machine, turns);
+  if (!temporal.ok()) return temporal.status();
+  Tuned tuned;
+  tuned.setting = turns.setting;
+  tuned.temporal = temporal->Throughput();
+  tuned.outcome = std::move(*temporal);
+  if (runs.size() < 2) return tuned;
+
+  Search search(runs, machine, options);
+  const auto with_budget = [](Setting* setting, Units budget) { setting->budget = budget; };
+  const auto with_drain = [](Setting* setting, Drain drain) { setting->drain = drain; };
+  const auto with_credit = [](Setting* setting, double parts) { setting->credit_parts = parts; };
+  for (const Claims claims : {Claims::kContract, Claims::kSteps, Claims::kCurve}) {
+    if (claims > tuning.claims) break;
+    for (uint32_t lanes = 2; lanes <= runs.size(); ++lanes) {
+      Setting setting;
+      setting.policy.lanes = lanes;
+      setting.claims = claims;
+      search.Best(setting, std::vector<Drain>{Drain::kNever}, with_drain);
+    }
+  }
+  const std::vector<Units> budgets = Budgets(runs, options.pool_units, tuning.budgets);
+  std::vector<Tried> first = search.Ranked();
+  first.resize(std::min<size_t>(first.size(), tuning.refined));
+  for (const Tried& good : first) {
+    Setting setting = search.Best(good.setting, budgets, with_budget);
+    setting = search.Best(setting, std::vector<double>{4, 16, 32}, with_credit);
+    setting =
+        search.Best(setting, Around(setting.budget, options.pool_units, budgets), with_budget);
+    search.Best(setting, std::vector<Drain>{Drain::kWhenOthersWait, Drain::kNever}, with_drain);
+  }
+  tuned.tried = search.Ranked();
+  const Tried& best = tuned.tried.front();
+  if (best.throughput <= tuned.temporal * (1 + tuning.least_gain)) return tuned;
+  Options chosen = options;
+  chosen.setting = best.setting;
+  Result<Outcome> outcome = Simulate(runs, machine, chosen);
+  if (!outcome.ok()) return outcome.status();
+  tuned.setting = best.setting;
+  tuned.outcome = std::move(*outcome);
+  return tuned;
+}
+
+}  // namespace sluice::scheduler::simulate

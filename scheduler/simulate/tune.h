@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <vector>
+
+#include "common/status.h"
+#include "scheduler/simulate/simulate.h"
+
+/// The search behind `auto`: which way of sharing gets most done for these jobs in this pool. It
+/// runs the model, so its answer is a short list to be measured where jobs really run.
+namespace sluice::scheduler::simulate {
+
+struct TuneOptions {
+  /// What the jobs are insured for (I5): claims up to this kind are tried.
+  Claims claims = Claims::kCurve;
+  uint32_t budgets =
+      16;                // soft budgets tried between the smallest that holds the jobs and the pool
+  uint32_t refined = 3;  // settings that are looked at more closely
+  /// Sharing has to gain so much over `temporal` to be worth it.
+  double least_gain = 0.005;
+};
+
+struct Tried {
+  Setting setting;
+  double throughput = 0;  // Outcome::Throughput
+};
+
+struct Tuned {
+  Setting setting;
+  Outcome outcome;
+  double temporal = 0;       // Outcome::Throughput of taking turns in this pool
+  std::vector<Tried> tried;  // best first
+};
+
+/// The best setting for `runs` in `options.pool_units`; `options.setting` is ignored. Errors:
+/// Simulate's for `temporal`, the setting that needs the least memory.
+Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, const Options& options,
+                   const TuneOptions& tuning = {});
+
+}  // namespace sluice::scheduler::simulate

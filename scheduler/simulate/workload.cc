@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/simulate/workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "scheduler/trace/at_batch.h"
+
+namespace sluice::scheduler::simulate {
+
+namespace {
+
+using trace::BatchTrace;
+using trace::EventKind;
+using trace::Trace;
+
+Status Invalid(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+Status CheckInputs(const Trace& trace, const Machine& machine) {
+  if (trace.operators.empty()) return Invalid("the trace has no operators: nothing tells its time");
+  if (machine.flops_per_s <= 0 || machine.memory_bytes_per_s == 0) {
+    return Invalid("machine '" + machine.name +
+                   "': flops_per_s and memory_bytes_per_s have to be known");
+  }
+  return Status();
+}
+
+/// The two times whose larger one an operator takes.
+struct Bounds {
+  double compute_ns;
+  double memory_ns;
+};
+
+Bounds BoundsOf(const trace::OperatorCost& cost, const Machine& machine) {
+  return {static_cast<double>(cost.flops) / machine.flops_per_s * 1e9,
+          static_cast<double>(cost.bytes) / static_cast<double>(machine.memory_bytes_per_s) * 1e9};
+}
+
+double AloneNs(const Bounds& bounds, const Machine& machine) {
+  return std::max({bounds.compute_ns, bounds.memory_ns, machine.default_cost.base_ns, 1.0});
+}
+
+/// One pass over the events: what the profiler notes at each launch, and the host's calls between.
+struct Walk {
+  Profile profile;
+  std::vector<uint32_t> calls;  // before each launch, and behind the last
+};
+
+Walk WalkOver(const Trace& trace, const BatchTrace& at, const Machine& machine) {
+  const uint64_t base = at.persistent_bytes + at.input_bytes;
+  Walk walk;
+  Profile& profile = walk.profile;
+  profile.base_bytes = profile.peak_bytes = base;
+  walk.calls.push_back(0);
+  uint64_t before_first = base;  // most that lives before the first launch
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const trace::Event& event = trace.events[i];
+    const uint64_t live = base + at.load[i];
+    profile.peak_bytes = std::max(profile.peak_bytes, live);
+    if (event.kind == EventKind::kOperator) {
+      profile.live_before.push_back(live);
+      profile.max_live.push_back(live);
+      profile.largest_alloc.push_back(0);
+      const double ns = AloneNs(BoundsOf(at.costs[event.index], machine), machine);
+      profile.launch_ns.push_back(
+          static_cast<uint32_t>(std::min<double>(std::round(ns), UINT32_MAX)));
+      profile.iteration_ns += profile.launch_ns.back();
+      walk.calls.push_back(0);
+      continue;
+    }
+    ++walk.calls.back();
+    if (profile.max_live.empty()) {
+      before_first = std::max(before_first, live);
+      continue;
+    }
+    profile.max_live.back() = std::max(profile.max_live.back(), live);
+    if (event.kind == EventKind::kAlloc) {
+      profile.largest_alloc.back() =
+          std::max(profile.largest_alloc.back(), at.block_bytes[event.index]);
+    }
+  }
+  profile.live_before.front() = before_first;
+  profile.period = static_cast<uint32_t>(profile.live_before.size());
+  profile.repetitions = 1;
+  profile.timed = true;
+  return walk;
+}
+
+}  // namespace
+
+Result<Profile> ProfileOf(const Trace& trace, uint64_t batch, const Machine& machine) {
+  if (Status bad = CheckInputs(trace, machine); !bad.ok()) return bad;
+  const Result<BatchTrace> at = AtBatch(trace, batch);
+  if (!at.ok()) return at.status();
+  return WalkOver(trace, *at, machine).profile;
+}
+
+Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t batch,
+                              const Machine& machine, const WorkloadOptions& options) {
+  if (Status bad = CheckInputs(trace, machine); !bad.ok()) return bad;
+  const Result<BatchTrace> at = AtBatch(trace, batch);
+  if (!at.ok()) return at.status();
+  const Walk walk = WalkOver(trace, *at, machine);
+  Workload workload;
+  workload.name = std::move(name);
+  workload.gap_ns = options.gap_ns;
+  workload.kernels.reserve(at->costs.size());
+  for (size_t i = 0; i < at->costs.size(); ++i) {
+    const Bounds bounds = BoundsOf(at->costs[i], machine);
+    Kernel kernel;
+    kernel.alone_ns = AloneNs(bounds, machine);
+    kernel.calls = walk.calls[i];
+    kernel.demand = machine.DemandOf(
+        {bounds.compute_ns / kernel.alone_ns, bounds.memory_ns / kernel.alone_ns}, kernel.alone_ns);
+    workload.alone_ns += kernel.alone_ns;
+    workload.kernels.push_back(kernel);
+  }
+  workload.calls_after = walk.calls.back();
+  workload.plan = PlanGates(walk.profile, options.unit_bytes, options.gates);
+  workload.base_bytes = walk.profile.base_bytes;
+  workload.peak_bytes = walk.profile.peak_bytes;
+  workload.base_units =
+      static_cast<Units>((workload.base_bytes + options.unit_bytes - 1) / options.unit_bytes);
+  return workload;
+}
+
+}  // namespace sluice::scheduler::simulate

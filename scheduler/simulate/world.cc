@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/simulate/world.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace sluice::scheduler::simulate {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::vector<const Workload*> WorkloadsOf(const std::vector<JobRun>& runs) {
+  std::vector<const Workload*> workloads;
+  workloads.reserve(runs.size());
+  for (const JobRun& run : runs) workloads.push_back(run.workload);
+  return workloads;
+}
+
+}  // namespace
+
+World::World(const std::vector<JobRun>& runs, const Machine& machine, const Options& options)
+    : workloads_(WorkloadsOf(runs)),
+      machine_(machine),
+      options_(options),
+      gpu_(machine, workloads_),
+      pool_(options, workloads_),
+      hosts_(runs.size()) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    hosts_[i].ready_ns = runs[i].start_ns;
+    hosts_[i].credit_ns =
+        std::min(options.most_credit_ns, runs[i].workload->alone_ns / options.setting.credit_parts);
+  }
+  outcome_.jobs.resize(runs.size());
+}
+
+Result<Outcome> World::Play() {
+  if (options_.managed) {
+    if (Status begun = pool_.Begin(); !begun.ok()) return begun;
+  }
+  std::vector<size_t> ended;
+  while (!measured_) {
+    if (Status moved = MoveHosts(); !moved.ok()) return moved;
+    double next = gpu_.UntilNext();
+    for (const Host& host : hosts_) {
+      if (host.stage == Stage::kSleeps) next = std::min(next, host.ready_ns - now_ns_);
+    }
+    if (next == kNever) return Status(StatusCode::kInternal, "the model stands still");
+    now_ns_ += next;
+    if (now_ns_ > options_.most_ns) {
+      return Status(StatusCode::kResourceExhausted,
+                    "the run is longer than " + std::to_string(options_.most_ns / 1e9) + " s");
+    }
+    ended.clear();
+    gpu_.Advance(next, &ended);
+    for (const size_t job : ended) OnEnded(job);
+  }
+  return Finish();
+}
+
+Status World::MoveHosts() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t job = 0; job < hosts_.size(); ++job) {
+      if (hosts_[job].stage != Stage::kSleeps || hosts_[job].ready_ns > now_ns_) continue;
+      Step(job);
+      moved = true;
+    }
+    if (!options_.managed) continue;
+    auto answered = pool_.Answer(now_ns_);
+    if (!answered.ok()) return answered.status();
+    outcome_.most_held = std::max(outcome_.most_held, pool_.held());
+    for (const size_t job : *answered) {
+      const double waited = now_ns_ - hosts_[job].asked_ns;
+      JobOutcome& outcome = outcome_.jobs[job];
+      outcome.waited_ns += waited;
+      outcome.longest_wait_ns = std::max(outcome.longest_wait_ns, waited);
+      outcome.most_held = std::max(outcome.most_held, pool_.held(job));
+      PassGate(job);
+      moved = true;
+    }
+  }
+  return Status();
+}
+
+void World::Sleep(size_t job, double ns, Next next) {
+  Host& host = hosts_[job];
+  host.stage = Stage::kSleeps;
+  host.ready_ns = now_ns_ + ns;
+  host.next = next;
+}
+
+void World::Step(size_t job) {
+  switch (hosts_[job].next) {
+    case Next::kArrive:
+      return Arrive(job);
+    case Next::kLaunch:
+      return Launch(job);
+    case Next::kTrough:
+      return Trough(job);
+  }
+}
+
+void World::Arrive(size_t job) {
+  Host& host = hosts_[job];
+  const std::vector<GatePlan>& gates = workloads_[job]->plan.gates;
+  if (options_.managed && host.gate < gates.size() && gates[host.gate].launch == host.at) {
+    host.stage = Stage::kGate;
+    host.asked_ns = now_ns_;
+    pool_.Ask(job, host.gate, gpu_.launched(job));
+    return;
+  }
+  const Kernel& kernel = workloads_[job]->kernels[host.at];
+  Sleep(job,
+        kernel.calls * static_cast<double>(machine_.alloc_ns) +
+            static_cast<double>(machine_.launch_ns),
+        Next::kLaunch);
+}
+
+void World::PassGate(size_t job) {
+  ++hosts_[job].gate;
+  Arrive(job);  // there may be no second gate at this launch: its number is larger
+}
+
+void World::Launch(size_t job) {
+  Host& host = hosts_[job];
+  if (gpu_.queued(job) >= machine_.launch_queue) {
+    host.stage = Stage::kQueue;
+    return;
+  }
+  gpu_.Launch(job);
+  ++host.at;
+  if (Ahead(job)) {
+    host.stage = Stage::kCredit;
+    return;
+  }
+  GoOn(job);
+}
+
+/// Its host has issued more than it may before the GPU has come closer.
+bool World::Ahead(size_t job) const {
+  constexpr uint64_t kAlwaysQueued = 2;
+  return options_.managed && hosts_.size() > 1 && gpu_.queued(job) > kAlwaysQueued &&
+         gpu_.queued_ns(job) > hosts_[job].credit_ns;
+}
+
+void World::GoOn(size_t job) {
+  const Workload& workload = *workloads_[job];
+  if (hosts_[job].at < workload.kernels.size()) return Arrive(job);
+  Sleep(job, workload.calls_after * static_cast<double>(machine_.alloc_ns), Next::kTrough);
+}
+
+void World::Trough(size_t job) {
+  Host& host = hosts_[job];
+  const bool drained = gpu_.queued(job) == 0;
+  if (options_.managed) {
+    const Setting& setting = options_.setting;
+    const bool wanted = setting.drain == Drain::kWhenOthersWait && pool_.SomebodyElseAsks(job);
+    // Strict turns: the next one's first kernel comes after this one's last.
+    const bool strict = setting.policy.policy == "temporal" && hosts_.size() > 1;
+    if (!drained && (strict || wanted)) {
+      host.stage = Stage::kDrains;
+      return;
+    }
+    pool_.Trough(job, gpu_.launched(job), drained);
+  }
+  host.at = 0;
+  host.gate = 0;
+  Sleep(job, workloads_[job]->gap_ns, Next::kArrive);
+}
+
+void World::OnEnded(size_t job) {
+  Host& host = hosts_[job];
+  const uint64_t done = gpu_.done(job);
+  if (options_.managed) pool_.Done(job, done);
+  if (done % workloads_[job]->kernels.size() == 0) {
+    outcome_.jobs[job].ends_ns.push_back(now_ns_);
+    measured_ = Measured();
+  }
+  if (host.stage == Stage::kCredit && !Ahead(job)) GoOn(job);
+  if (host.stage == Stage::kQueue) Launch(job);
+  if (host.stage == Stage::kDrains && gpu_.queued(job) == 0) Trough(job);
+}
+
+double World::WarmUntil() const {
+  double warm = 0;
+  for (const JobOutcome& job : outcome_.jobs) {
+    if (job.ends_ns.size() <= options_.warm_up) return kNever;
+    warm = std::max(warm, job.ends_ns[options_.warm_up]);
+  }
+  return warm;
+}
+
+bool World::Measured() const {
+  const double warm = WarmUntil();
+  return std::all_of(outcome_.jobs.begin(), outcome_.jobs.end(), [&](const JobOutcome& job) {
+    const auto first = std::lower_bound(job.ends_ns.begin(), job.ends_ns.end(), warm);
+    return job.ends_ns.end() - first > static_cast<std::ptrdiff_t>(options_.iterations);
+  });
+}
+
+Outcome World::Finish() {
+  const double warm = WarmUntil();
+  for (size_t i = 0; i < outcome_.jobs.size(); ++i) {
+    JobOutcome& job = outcome_.jobs[i];
+    const auto first = std::lower_bound(job.ends_ns.begin(), job.ends_ns.end(), warm);
+    const auto count = static_cast<double>(job.ends_ns.end() - first - 1);
+    job.iterations = static_cast<uint32_t>(job.ends_ns.size());
+    job.iteration_ns = (job.ends_ns.back() - *first) / count;
+    job.progress = workloads_[i]->alone_ns / job.iteration_ns;
+    job.slowdown = gpu_.done_ns(i) > 0 ? gpu_.busy_ns(i) / gpu_.done_ns(i) : 1;
+  }
+  outcome_.elapsed_ns = now_ns_;
+  outcome_.decisions = pool_.decisions();
+  outcome_.records = pool_.TakeRecords();
+  return std::move(outcome_);
+}
+
+}  // namespace sluice::scheduler::simulate

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/simulate/simulate.h"
+
+#include "scheduler/audit/audit.h"
+#include "tests/unit/scheduler/simulate/models.h"
+
+namespace sluice::scheduler::simulate {
+namespace {
+
+/// Ten layers of four units; an iteration of 20 kernels of 100 ns, each of which fills the GPU.
+Layers Ten() { return {std::vector<uint64_t>(10, 32), std::vector<uint64_t>(10, 100), 8}; }
+
+Options InPool(Units pool, const std::string& policy = "flow") {
+  Options options;
+  options.unit_bytes = 8;
+  options.pool_units = pool;
+  options.setting.policy.policy = policy;
+  return options;
+}
+
+TEST(Simulate, AGpuBoundJobTakesItsGpuTime) {
+  const Workload job = WorkloadOf("a", Ten());
+  const Result<Outcome> outcome = Simulate({{&job}}, PlainMachine(), InPool(41));
+  ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+  EXPECT_NEAR(outcome->jobs[0].iteration_ns, 2000, 1);
+  EXPECT_NEAR(outcome->Throughput(), 1, 1e-3);
+  EXPECT_EQ(outcome->jobs[0].most_held, 41u);
+  EXPECT_EQ(outcome->most_held, 41u);
+}
+
+TEST(Simulate, ALaunchBoundJobTakesItsLaunches) {
+  Machine machine = PlainMachine();
+  machine.launch_ns = 300;
+  machine.alloc_ns = 5;
+  const Workload job = WorkloadOf("a", Ten(), machine);
+  const Result<Outcome> outcome = Simulate({{&job}}, machine, InPool(41));
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_NEAR(outcome->jobs[0].iteration_ns, 20 * 300 + 20 * 5, 1) << "ten allocations, ten frees";
+}
+
+TEST(Simulate, TurnsGetAsMuchDoneAsOneJobAlone) {
+  const Workload job = WorkloadOf("a", Ten());
+  const Result<Outcome> outcome =
+      Simulate({{&job}, {&job}}, PlainMachine(), InPool(42, "temporal"));
+  ASSERT_TRUE(outcome.ok());
+  // The first launch of each turn finds the GPU idle.
+  EXPECT_NEAR(outcome->jobs[0].iteration_ns, 2 * 2010, 1);
+  EXPECT_EQ(outcome->most_held, 42u) << "one peak and one base";
+  EXPECT_NEAR(outcome->jobs[0].longest_wait_ns, 2010, 15);
+}
+
+/// Kernels that leave half of the GPU: what memory allows is what is gained.
+TEST(Simulate, MoreClaimsAndMoreMemoryLendMore) {
+  Layers layers = Ten();
+  for (uint64_t& flops : layers.flops) flops = 50;
+  const Workload job = WorkloadOf("a", layers);
+  const auto throughput = [&](Units pool, Claims claims) {
+    Options options = InPool(pool);
+    options.setting.claims = claims;
+    const Result<Outcome> outcome = Simulate({{&job}, {&job}}, PlainMachine(), options);
+    EXPECT_TRUE(outcome.ok()) << outcome.status().message();
+    return outcome->Throughput();
+  };
+  const double contract = throughput(42, Claims::kContract);
+  const double steps = throughput(42, Claims::kSteps);
+  const double curve = throughput(42, Claims::kCurve);
+  EXPECT_NEAR(contract, 1, 0.05) << "one peak, one iteration at a time";
+  EXPECT_GT(steps, contract + 0.2);
+  EXPECT_GT(curve, steps);
+  EXPECT_GT(throughput(62, Claims::kContract), contract + 0.2);
+  EXPECT_NEAR(throughput(82, Claims::kContract), 2, 0.01) << "room for both: as if alone";
+  Options unlimited = InPool(0);
+  unlimited.managed = false;
+  EXPECT_NEAR(Simulate({{&job}, {&job}}, PlainMachine(), unlimited)->Throughput(), 2, 0.01);
+}
+
+TEST(Simulate, ABudgetIsASmallerPool) {
+  const Workload job = WorkloadOf("a", Ten());
+  Options options = InPool(82);
+  options.setting.budget = 42;
+  const Result<Outcome> outcome = Simulate({{&job}, {&job}}, PlainMachine(), options);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_LE(outcome->most_held, 42u);
+}
+
+TEST(Simulate, SaysWhatDoesNotFit) {
+  const Workload job = WorkloadOf("a", Ten());
+  const Status status = Simulate({{&job}, {&job}}, PlainMachine(), InPool(41)).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("'a' needs"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("allowed: from 336 B"), std::string::npos) << status.message();
+}
+
+TEST(Simulate, RefusesWhatMakesNoSense) {
+  const Workload job = WorkloadOf("a", Ten());
+  const auto says = [&](const std::vector<JobRun>& runs, const Options& options) {
+    const Status status = Simulate(runs, PlainMachine(), options).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return status.message();
+  };
+  EXPECT_EQ(says({}, InPool(9)), "runs: allowed: at least one job");
+  EXPECT_EQ(says({{&job}}, InPool(0)), "pool: allowed: above 0");
+  EXPECT_EQ(says({{&job}}, InPool(99, "best")), "policy 'best' is not known");
+  Options options = InPool(99);
+  options.setting.credit_parts = 0;
+  EXPECT_EQ(says({{&job}}, options), "credit_parts: allowed: above 0");
+}
+
+/// Every timeline is checked by code that shares nothing with the ledger: order, budget, I0 to I5.
+class Timelines : public testing::TestWithParam<std::tuple<const char*, Claims, size_t>> {};
+
+TEST_P(Timelines, KeepEveryPromise) {
+  const auto [policy, claims, jobs] = GetParam();
+  std::mt19937 random(static_cast<uint32_t>(jobs) * 7 + static_cast<uint32_t>(claims));
+  const auto pick = [&random](uint32_t bound) { return static_cast<uint32_t>(random()) % bound; };
+  uint64_t lent = 0;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Workload> workloads;
+    Units bases = 0;
+    Units peak = 0;
+    const bool alike = pick(2) == 0;
+    for (size_t i = 0; i < jobs; ++i) {
+      workloads.push_back(i > 0 && alike ? workloads.front()
+                                         : WorkloadOf("w", RandomLayers(&random)));
+      bases += workloads.back().base_units;
+      peak = std::max(peak, workloads.back().plan.peak_units - workloads.back().base_units);
+    }
+    Options options = InPool(bases + peak + pick(peak + 1), policy);
+    options.setting.claims = claims;
+    options.setting.policy.lanes = 2 + pick(3);
+    options.setting.drain = pick(2) == 0 ? Drain::kWhenOthersWait : Drain::kNever;
+    options.setting.credit_parts = 1 + pick(16);
+    options.iterations = 3;
+    options.record = true;
+    std::vector<JobRun> runs;
+    for (const Workload& workload : workloads)
+      runs.push_back({&workload, static_cast<double>(pick(999))});
+    const Result<Outcome> outcome = Simulate(runs, PlainMachine(), options);
+    ASSERT_TRUE(outcome.ok()) << "round " << round << ": " << outcome.status().message();
+    const AuditReport report = Audit(outcome->records);
+    ASSERT_TRUE(report.ok()) << "round " << round << ": "
+                             << (report.violations.empty()
+                                     ? "over budget or limit"
+                                     : report.violations[0].rule + " " + report.violations[0].text);
+    EXPECT_EQ(report.broken_promises, 0u);
+    EXPECT_EQ(report.unchecked_orders, 0u);
+    for (const auto& [id, job] : report.jobs) {
+      EXPECT_GE(job.iterations, options.iterations) << "job " << id << " does not starve";
+    }
+    lent += report.lent_bytes_within_iterations;
+    const Result<Outcome> again = Simulate(runs, PlainMachine(), options);
+    EXPECT_EQ(again->elapsed_ns, outcome->elapsed_ns) << "equal inputs, equal results";
+    EXPECT_EQ(again->records.size(), outcome->records.size());
+  }
+  EXPECT_EQ(lent > 0, std::string(policy) == "flow" && jobs > 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Timelines,
+                         testing::Combine(testing::Values("flow", "temporal"),
+                                          testing::Values(Claims::kContract, Claims::kSteps,
+                                                          Claims::kCurve),
+                                          testing::Values(1, 2, 3, 4)));
+
+}  // namespace
+}  // namespace sluice::scheduler::simulate

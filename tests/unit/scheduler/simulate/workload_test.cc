@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "scheduler/simulate/workload.h"
+
+#include "tests/unit/scheduler/simulate/models.h"
+
+namespace sluice::scheduler::simulate {
+namespace {
+
+TEST(Workload, IsWhatTheProfilerWouldMeasure) {
+  const Layers layers{{16, 24}, {100, 50}, 8};
+  const Result<Profile> profile = ProfileOf(TraceOf(layers), 1, PlainMachine());
+  ASSERT_TRUE(profile.ok());
+  EXPECT_EQ(profile->period, 4u);
+  EXPECT_EQ(profile->base_bytes, 8u);
+  EXPECT_EQ(profile->peak_bytes, 48u);
+  EXPECT_EQ(profile->live_before, (std::vector<uint64_t>{24, 48, 48, 24}));
+  EXPECT_EQ(profile->max_live, (std::vector<uint64_t>{48, 48, 48, 24}));
+  EXPECT_EQ(profile->largest_alloc, (std::vector<uint64_t>{24, 0, 0, 0}));
+  EXPECT_EQ(profile->launch_ns, (std::vector<uint32_t>{100, 50, 50, 100}));
+  EXPECT_EQ(profile->iteration_ns, 300u);
+
+  const Workload workload = WorkloadOf("two", layers);
+  EXPECT_EQ(workload.base_units, 1u);
+  EXPECT_EQ(workload.plan.peak_units, 6u);
+  EXPECT_EQ(workload.alone_ns, 300);
+  ASSERT_EQ(workload.kernels.size(), 4u);
+  EXPECT_EQ(workload.kernels[1].calls, 1u) << "one allocation";
+  EXPECT_EQ(workload.kernels[3].calls, 1u) << "one free";
+  EXPECT_EQ(workload.calls_after, 1u);
+  EXPECT_EQ(workload.kernels[0].demand.sm, 1) << "as long as it takes to fill the GPU";
+  EXPECT_EQ(workload.kernels[1].demand.sm, 0.5);
+}
+
+TEST(Workload, TakesTheLongerOfTheTwoTimesAndAtLeastTheLaunchFloor) {
+  trace::TraceBuilder builder;
+  for (const auto& [flops, bytes] : {std::pair<uint64_t, uint64_t>{100, 40}, {10, 200}, {0, 0}}) {
+    trace::Operator op;
+    op.name = "op";
+    op.flops = {flops, 0};
+    op.bytes = {bytes, 0};
+    ASSERT_TRUE(builder.AddOperator(op).ok());
+  }
+  const trace::Trace trace = builder.Finish().value();
+  Machine machine = PlainMachine();
+  machine.default_cost.base_ns = 5;
+  machine.sharing_variant = SharingVariant::kRoofline;
+  const Workload workload = MakeWorkload("w", trace, 1, machine, FineGates()).value();
+  EXPECT_EQ(workload.kernels[0].alone_ns, 100);
+  EXPECT_EQ(workload.kernels[1].alone_ns, 200);
+  EXPECT_EQ(workload.kernels[2].alone_ns, 5);
+  EXPECT_EQ(workload.kernels[0].demand.sm, 1);
+  EXPECT_DOUBLE_EQ(workload.kernels[0].demand.bandwidth, 0.4);
+  EXPECT_DOUBLE_EQ(workload.kernels[1].demand.sm, 0.1)
+      << "a twentieth of the FLOPs, at least a tenth";
+  EXPECT_EQ(workload.kernels[1].demand.bandwidth, 1);
+}
+
+TEST(Workload, NamesWhatIsMissing) {
+  const trace::Trace trace = TraceOf({{8}, {1}, 8});
+  EXPECT_NE(MakeWorkload("w", trace, 0, PlainMachine()).status().message().find("batch"),
+            std::string::npos);
+  Machine unknown = PlainMachine();
+  unknown.flops_per_s = 0;
+  EXPECT_NE(MakeWorkload("w", trace, 1, unknown).status().message().find("flops_per_s"),
+            std::string::npos);
+  EXPECT_NE(ProfileOf(trace::Trace(), 1, PlainMachine()).status().message().find("operators"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::scheduler::simulate
