@@ -60,9 +60,8 @@ class Solver {
   };
 
   /// What need not be undercut.
-  uint64_t Goal() const {
-    return request_.capacity.value_or(best_.lower_bound + best_.lower_bound / kCloseEnough);
-  }
+  uint64_t Goal() const { return request_.capacity.value_or(Low()); }
+  uint64_t Low() const { return best_.lower_bound + best_.lower_bound / kCloseEnough; }
   bool Reached() const { return has_best_ && best_.footprint <= Goal(); }
   /// Lower is no better where bytes leased count, as long as there is room; nor where it is proven
   /// that there never is.
@@ -105,7 +104,7 @@ class Solver {
     for (const FitHole hole : kFitHoles) {
       for (const FitOrder order : kFitOrders) {
         if (order == FitOrder::kTime || most_looks > left_.looks) continue;
-        if (request_.objective == PlaceObjective::kFootprint && Reached()) return;
+        if (request_.objective == PlaceObjective::kFootprint && best_.footprint <= Low()) return;
         std::vector<uint32_t> sequence = InOrder(buffers_, order);
         uint64_t looks = 0;
         Offsets offsets = PlaceInSequence(buffers_, sequence, hole, &looks);

@@ -46,10 +46,10 @@ struct PlaceAnswer {
 /// The best placement found: below the capacity if any of them is, and then the best by the
 /// objective; else the lowest. kInvalidArgument as CheckBuffers, and for a unit of 0.
 ///
-/// Tries all fits that the effort allows, the quick ones first; then, while the capacity (or,
-/// without one, the lower bound within 1/4096) is not reached, the exact search where it is quick,
-/// repairs of the best fits, and the exact search once more. Ends early when it is proven that
-/// nothing stays below the capacity (`lower_bound` is above it then).
+/// Tries all fits that the effort allows, the quick ones first, until one is within 1/4096 of the
+/// lower bound; then, while the capacity (without one, the same) is not reached, the exact search
+/// where it is quick, repairs of the best fits, and the exact search once more. Ends early when it
+/// is proven that nothing stays below the capacity (`lower_bound` is above it then).
 Result<PlaceAnswer> SolvePlacement(const PlaceRequest& request);
 
 }  // namespace sluice::scheduler
