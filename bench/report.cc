@@ -2,15 +2,12 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "bench/report.h"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <cmath>
-#include <ctime>
-#include <fstream>
 #include <iomanip>
 #include <sstream>
-#include <thread>
+
+#include "bench/machine.h"
 
 namespace sluice::bench {
 namespace {
@@ -100,15 +97,6 @@ std::string Unit(const Comparison& comparison) {
   }
 }
 
-std::string CpuModel() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
-  }
-  return "unknown";
-}
-
 nlohmann::json OrNull(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
@@ -193,30 +181,9 @@ std::optional<double> CollectingReporter::LeastNs(const std::string& benchmark) 
   return *std::min_element(run->second.begin(), run->second.end());
 }
 
-nlohmann::json DescribeMachine() {
-  utsname system{};
-  ::uname(&system);
-  char date[32] = "";
-  const time_t now = ::time(nullptr);
-  tm utc{};
-  ::gmtime_r(&now, &utc);
-  ::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return {{"date", date},
-          {"processor", CpuModel()},
-          {"cores", std::thread::hardware_concurrency()},
-          {"kernel", std::string(system.sysname) + ' ' + system.release},
-          {"compiler", "g++ " __VERSION__},
-          {"build", SLUICE_BUILD_TYPE},
-          {"gpu", "simulated"}};
-}
-
 std::string RatioTable(const CollectingReporter& reporter) {
   std::ostringstream text;
-  const nlohmann::json machine = DescribeMachine();
-  text << "\nMeasured on " << machine["cores"] << " x " << machine["processor"].get<std::string>()
-       << ", " << machine["kernel"].get<std::string>() << ", "
-       << machine["compiler"].get<std::string>() << ", " << machine["build"].get<std::string>()
-       << "\n\n"
+  text << "\nMeasured on " << MachineLine() << "\n\n"
        << std::left << std::setw(52) << "" << std::right << std::setw(13) << "measured ns"
        << std::setw(13) << "baseline ns" << std::setw(12) << "result" << std::setw(12) << "goal"
        << "\n";

@@ -65,9 +65,6 @@ class CollectingReporter : public benchmark::ConsoleReporter {
   std::map<std::string, std::string> errors_;
 };
 
-/// What the figures were measured on: processor, cores, kernel, compiler, build.
-nlohmann::json DescribeMachine();
-
 /// The table as text, and the same with every repetition as JSON.
 std::string RatioTable(const CollectingReporter& reporter);
 nlohmann::json RatioJson(const CollectingReporter& reporter);

@@ -9,6 +9,7 @@
 #include "noderuntime/cli/demo_console.h"
 #include "noderuntime/cli/doctor_command.h"
 #include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/offline/run.h"
 #include "noderuntime/cli/options.h"
 #include "noderuntime/cli/status_table.h"
 
@@ -40,6 +41,12 @@ int ShowStatus(const StatusOptions& options) {
   return 0;
 }
 
+int Print(const Output& output) {
+  std::fputs(output.out.c_str(), stdout);
+  std::fputs(output.err.c_str(), stderr);
+  return output.code;
+}
+
 int Main(const std::vector<std::string>& arguments) {
   const Result<Invocation> parsed = ParseCommandLine(arguments, Environment::Current());
   if (!parsed.ok()) return Complain(parsed.status().message(), kExitUsage);
@@ -49,12 +56,12 @@ int Main(const std::vector<std::string>& arguments) {
   }
   if (const auto* status = std::get_if<StatusOptions>(&*parsed)) return ShowStatus(*status);
   if (const auto* check = std::get_if<CheckLogOptions>(&*parsed)) {
-    std::string out;
-    std::string err;
-    const int code = CheckLog(check->file, out, err);
-    std::fputs(out.c_str(), stdout);
-    std::fputs(err.c_str(), stderr);
-    return code;
+    Output output;
+    output.code = CheckLog(check->file, output.out, output.err);
+    return Print(output);
+  }
+  if (const auto* offline = std::get_if<OfflineOptions>(&*parsed)) {
+    return Print(RunOffline(*offline));
   }
   const Result<Layout> layout = Layout::Find();
   if (!layout.ok()) return Complain(layout.status().message(), 1);

@@ -6,46 +6,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
+
+#include "noderuntime/cli/validators.h"
 
 namespace sluice::cli {
 namespace {
 
 constexpr char kVersionText[] = "sluice 0.1.0\n";
-constexpr char kCommands[] = "run, status, check-log, demo, doctor";
+const std::string kCommands =
+    std::string("run, status, check-log, demo, doctor, ") + kOfflineCommands;
 constexpr uint32_t kMaxGpu = 63;
-
-/// A check that answers in one form for every number: what was given and what is allowed.
-template <typename Number>
-CLI::Validator Between(Number low, Number high, const std::string& allowed) {
-  return CLI::Validator(
-      [=](std::string& text) -> std::string {
-        Number value{};
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool whole = error == std::errc() && end == text.data() + text.size();
-        if (whole && value >= low && value <= high) return "";
-        return "'" + text + "'; allowed: " + allowed;
-      },
-      allowed);
-}
-
-CLI::Validator Integer(uint64_t low, uint64_t high) {
-  return Between<uint64_t>(
-      low, high, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
-}
-
-CLI::Validator OneOf(std::vector<std::string> names) {
-  std::string allowed;
-  for (const std::string& name : names) allowed += (allowed.empty() ? "" : ", ") + name;
-  return CLI::Validator(
-      [=](std::string& text) -> std::string {
-        if (std::find(names.begin(), names.end(), text) != names.end()) return "";
-        return "'" + text + "'; allowed: " + allowed;
-      },
-      allowed);
-}
 
 /// "--json, --jobs": what an unknown option could have been.
 std::string OptionNames(const CLI::App& app) {
@@ -68,7 +40,7 @@ std::string Explain(const CLI::ParseError& error, const CLI::App& app) {
     return where == &app ? first + " is not a command; allowed: " + kCommands
                          : command + first + " is not understood; allowed: " + OptionNames(*where);
   }
-  if (where == &app) return std::string("a command is needed; allowed: ") + kCommands;
+  if (where == &app) return "a command is needed; allowed: " + kCommands;
   std::string text = error.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
   return command + text;
@@ -146,6 +118,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   demo_app->add_flag("--real-gpu", demo.real_gpu,
                      "Use this machine's driver, not the simulated one");
   demo_app->add_option("--pool", pool, "Fixed size of the pool")->excludes(fraction);
+  const OfflineCommands offline(app);
 
   try {
     std::reverse(own.begin(), own.end());  // CLI11 takes its vector from the back
@@ -205,6 +178,10 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
     return Invocation(std::move(doctor));
   }
   if (*check_app) return Invocation(std::move(check_log));
+  if (const auto other = offline.Chosen(); other.has_value()) {
+    if (!other->ok()) return other->status();
+    return Invocation(**other);
+  }
   if (Status s = bytes(pool, "--pool", demo.pool_bytes); !s.ok()) return s;
   if (demo.real_gpu && demo.pool_bytes == 0) {
     return Status(StatusCode::kInvalidArgument,

@@ -11,6 +11,7 @@
 #include "noderuntime/cli/demo_plan.h"
 #include "noderuntime/cli/doctor_command.h"
 #include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/offline/options.h"
 
 namespace sluice::cli {
 
@@ -27,8 +28,8 @@ struct PrintText {
   std::string text;  // --help, --version
 };
 
-using Invocation =
-    std::variant<RunOptions, StatusOptions, CheckLogOptions, DemoOptions, DoctorOptions, PrintText>;
+using Invocation = std::variant<RunOptions, StatusOptions, CheckLogOptions, DemoOptions,
+                                DoctorOptions, OfflineOptions, PrintText>;
 
 /// Reads the command line (without the program's own name). An error is one line that names the
 /// option and what is allowed.

@@ -4,11 +4,13 @@
 
 #include <string>
 
-#include "scheduler/trace/fault.h"
+#include "scheduler/text/fault.h"
 
 namespace sluice::scheduler::trace {
 
 namespace {
+
+using text::Fault;
 
 Status TooLarge(const std::string& what) {
   return Fault(what, "more than " + std::to_string(kMaxNumber));

@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/trace/fault.h"
+#include "scheduler/text/fault.h"
+#include "scheduler/text/lines.h"
 
 namespace sluice::scheduler::trace {
 
 namespace {
 
-std::string BlockText(uint64_t id) { return "block " + std::to_string(id); }
+using text::Fault;
+using text::IsPrintable;
 
-bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
+std::string BlockText(uint64_t id) { return "block " + std::to_string(id); }
 
 bool IsKeyCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

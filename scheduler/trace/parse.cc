@@ -5,13 +5,19 @@
 #include <array>
 #include <utility>
 
+#include "scheduler/text/fault.h"
+#include "scheduler/text/lines.h"
 #include "scheduler/trace/builder.h"
-#include "scheduler/trace/fault.h"
-#include "scheduler/trace/lines.h"
 
 namespace sluice::scheduler::trace {
 
 namespace {
+
+using text::Fault;
+using text::LineReader;
+using text::Quoted;
+using text::ReadNumber;
+using text::SplitFields;
 
 constexpr std::string_view kVersionPrefix = "# sluice-trace ";
 constexpr std::string_view kVersion = "1";

@@ -9,20 +9,20 @@
 #include <string_view>
 #include <vector>
 
+#include "scheduler/text/lines.h"
+
 /// Memory traces: every block that one training iteration allocates, uses and frees, operator by
 /// operator, for any batch size (the format: data/traces/README.md). All of scheduler/trace is
 /// pure: text and values in, values out; safe from any number of threads.
 namespace sluice::scheduler::trace {
 
 /// Every number of a trace, and every number and sum at one batch size (at_batch.h), is at most
-/// this: exact in a double too, and far from the end of 64 bits.
-inline constexpr uint64_t kMaxNumber = uint64_t{1} << 53;
+/// this.
+inline constexpr uint64_t kMaxNumber = text::kMaxNumber;
 inline constexpr uint64_t kMaxBatch = uint64_t{1} << 20;
 inline constexpr size_t kMaxBlocks = size_t{1} << 20;
 inline constexpr size_t kMaxOperators = size_t{1} << 20;
 inline constexpr size_t kMaxHeaderEntries = 256;
-/// Without the line feed. The longest of data/traces has 15 KiB.
-inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
 /// Place of a block in Trace::blocks.
 using BlockId = uint32_t;

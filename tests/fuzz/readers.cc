@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "scheduler/place/offline/fit.h"
+#include "scheduler/text/lines.h"
 #include "scheduler/trace/at_batch.h"
 #include "scheduler/trace/parse.h"
 #include "scheduler/trace/write.h"
@@ -37,17 +39,46 @@ size_t LinesOf(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> JudgeParse(std::string_view text, const Result<trace::Trace>& parsed) {
-  if (parsed.ok()) {
-    if (trace::WriteTrace(*parsed) != text) return "what was read is written differently";
-    return std::nullopt;
-  }
-  const std::string fault = parsed.status().message();
+namespace {
+
+/// What every fault of a text has to be.
+std::optional<std::string> JudgeFault(std::string_view text, const std::string& fault) {
   if (!IsOneLine(fault)) return "the fault is not one line: " + fault;
   const std::optional<size_t> line = NumberAfter("line ", fault);
   if (!line.has_value() || *line < 1 || *line > LinesOf(text)) {
     return "the fault names no line of the text: " + fault;
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> JudgeParse(std::string_view text, const Result<trace::Trace>& parsed) {
+  if (parsed.ok()) {
+    if (trace::WriteTrace(*parsed) != text) return "what was read is written differently";
+    return std::nullopt;
+  }
+  return JudgeFault(text, parsed.status().message());
+}
+
+std::optional<std::string> JudgeTable(std::string_view text,
+                                      const Result<scheduler::Instance>& read) {
+  if (!read.ok()) return JudgeFault(text, read.status().message());
+  if (read->ids.size() != read->buffers.size()) return "not as many names as buffers";
+  if (const Status status = scheduler::CheckBuffers(read->buffers); !status.ok()) {
+    return "what was read is wrong: " + status.message();
+  }
+  const scheduler::Offsets offsets =
+      scheduler::PlaceByFit(read->buffers, scheduler::FitOrder::kSize, scheduler::FitHole::kBest);
+  const uint64_t height = scheduler::Footprint(read->buffers, offsets);
+  const Status placed = scheduler::ValidatePlacement(read->buffers, offsets, height);
+  if (!placed.ok()) return "it is placed wrongly: " + placed.message();
+  const std::string written = scheduler::WriteInstance(*read, offsets);
+  const Result<scheduler::Instance> again = scheduler::ParseInstance(written);
+  // An offset above the largest number cannot be read again.
+  if (height > scheduler::text::kMaxNumber) return std::nullopt;
+  if (!again.ok()) return "what is written cannot be read: " + again.status().message();
+  if (scheduler::WriteInstance(*again, offsets) != written) return "the table comes back different";
   return std::nullopt;
 }
 
@@ -81,6 +112,10 @@ std::optional<std::string> PlayTrace(std::string_view text) {
     }
   }
   return JudgeParse(text, parsed);
+}
+
+std::optional<std::string> PlayTable(std::string_view text) {
+  return JudgeTable(text, scheduler::ParseInstance(text));
 }
 
 std::optional<std::string> PlaySnapshot(std::string_view bytes) {

@@ -52,12 +52,17 @@ TEST(Readers, OfTracesStandUpToTheCorpus) { PlayAll("trace", PlayTrace); }
 
 TEST(Readers, OfSnapshotsStandUpToTheCorpus) { PlayAll("snapshot", PlaySnapshot); }
 
+TEST(Readers, OfTablesStandUpToTheCorpus) { PlayAll("table", PlayTable); }
+
 TEST(Readers, ReadTheGoodInputsOfTheCorpus) {
   for (const char* name : {"records", "no-operators"}) {
     EXPECT_TRUE(scheduler::trace::ParseTrace(Corpus("trace")[name]).ok()) << name;
   }
   for (const char* name : {"iteration", "protocol-0", "protocol-2", "protocol-5"}) {
     EXPECT_TRUE(scheduler::trace::ImportSnapshot(Corpus("snapshot")[name]).ok()) << name;
+  }
+  for (const char* name : {"buffers", "offsets", "none", "large"}) {
+    EXPECT_TRUE(scheduler::ParseInstance(Corpus("table")[name]).ok()) << name;
   }
 }
 
@@ -73,6 +78,32 @@ TEST(Readers, AWrongParserIsFoundOut) {
   for (const char* message : {"", "line 3: id: wrong", "line 0: id: wrong", "line 2 id",
                               "id: wrong", "line 2: id: wrong\n", "line 2: \xff"}) {
     EXPECT_NE(JudgeParse(text, fault(message)), std::nullopt) << message;
+  }
+}
+
+TEST(Readers, AWrongTableIsFoundOut) {
+  const std::string text = "id,lower,upper,size\na,0,2,5\n";
+  const Result<scheduler::Instance> good = scheduler::ParseInstance(text);
+  EXPECT_EQ(JudgeTable(text, good), std::nullopt);
+  const auto wrong = [&](auto change) {
+    scheduler::Instance instance = *good;
+    change(instance);
+    return JudgeTable(text, Result<scheduler::Instance>(instance)).has_value();
+  };
+  EXPECT_TRUE(wrong([](scheduler::Instance& made) { made.ids.clear(); }));
+  EXPECT_TRUE(wrong([](scheduler::Instance& made) { made.buffers[0].upper = 0; }));
+  EXPECT_TRUE(wrong([](scheduler::Instance& made) { made.buffers[0].size = 0; }));
+  EXPECT_TRUE(wrong([](scheduler::Instance& made) { made.ids[0] = "a,b"; }));
+  EXPECT_TRUE(wrong([](scheduler::Instance& made) {
+    made.ids.push_back(made.ids[0]);
+    made.buffers.push_back(made.buffers[0]);
+  })) << "two of one name";
+  const auto fault = [](const char* message) {
+    return Result<scheduler::Instance>(Status(StatusCode::kInvalidArgument, message));
+  };
+  EXPECT_EQ(JudgeTable(text, fault("line 2: size: wrong")), std::nullopt);
+  for (const char* message : {"", "line 3: size: wrong", "size: wrong", "line 1: \n"}) {
+    EXPECT_NE(JudgeTable(text, fault(message)), std::nullopt) << message;
   }
 }
 

@@ -63,6 +63,7 @@ TEST_F(BadInput, IsAnsweredWithOneLineAndARunningJobDoesNotNotice) {
       {"no such GPU", {"run", "--runtime-dir", dir, "--gpu", "7", "--", program}, {"gpu", "0"}},
       {"no program", {"run", "--limit", "1MiB"}, {"program"}},
       {"no such program", {"run", "--", "/nonexistent/program"}, {"/nonexistent/program"}},
+      {"no such table", {"place", "/nonexistent/table"}, {"/nonexistent/table"}},
       {"no such log", {"check-log", "/nonexistent/log"}, {"/nonexistent/log"}},
   };
   for (const BadCommand& bad : commands) ExpectOneLine(bad, bed_.Sluice(bad.arguments));

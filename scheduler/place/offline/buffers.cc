@@ -7,30 +7,12 @@
 #include <map>
 #include <string>
 
+#include "scheduler/place/offline/changes.h"
+
 namespace sluice::scheduler {
 namespace {
 
 Status Wrong(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
-
-struct Change {
-  uint64_t time;
-  bool begins;
-  size_t buffer;
-};
-
-// In the order of time; what ends at a time before what begins there.
-std::vector<Change> Changes(std::span<const Buffer> buffers) {
-  std::vector<Change> changes;
-  changes.reserve(2 * buffers.size());
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    changes.push_back({buffers[i].lower, true, i});
-    changes.push_back({buffers[i].upper, false, i});
-  }
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return a.time != b.time ? a.time < b.time : a.begins < b.begins;
-  });
-  return changes;
-}
 
 }  // namespace
 
@@ -60,7 +42,7 @@ Status CheckBuffers(std::span<const Buffer> buffers) {
 uint64_t PeakLoad(std::span<const Buffer> buffers) {
   uint64_t load = 0;
   uint64_t peak = 0;
-  for (const Change& change : Changes(buffers)) {
+  for (const Change& change : ChangesOf(buffers)) {
     if (change.begins) {
       load += buffers[change.buffer].size;
       peak = std::max(peak, load);
@@ -89,7 +71,7 @@ Status ValidatePlacement(std::span<const Buffer> buffers, std::span<const uint64
     return Wrong("buffers " + std::to_string(std::min(a, b)) + " and " +
                  std::to_string(std::max(a, b)) + " overlap in time and space");
   };
-  for (const Change& change : Changes(buffers)) {
+  for (const Change& change : ChangesOf(buffers)) {
     const size_t i = change.buffer;
     if (!change.begins) {
       live.erase(offsets[i]);

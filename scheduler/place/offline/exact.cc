@@ -16,7 +16,6 @@ namespace {
 
 constexpr uint64_t kFirstPatience = 100'000;  // nodes
 constexpr uint64_t kPatienceGrowth = 10;
-constexpr uint64_t kNodesPerQuestion = 4096;
 
 // What decides between buffers that can be placed at the same height.
 enum class Key : uint8_t { kArea, kWidth, kLoad };  // the most first; load: of its fullest section

@@ -24,8 +24,10 @@ struct ExactResult {
 /// More buffers than this are not tried: memory and stack grow with their number.
 inline constexpr size_t kMostExactBuffers = 4096;
 
+inline constexpr uint64_t kNodesPerQuestion = 1024;
+
 /// A placement of checked buffers below `capacity`, or the proof that there is none. `go_on` is
-/// asked now and then (every few milliseconds); when it says no the search gives up.
+/// asked every kNodesPerQuestion nodes (milliseconds); when it says no the search gives up.
 ///
 /// A search in depth over the orders in which the buffers can be stacked from below. What it leaves
 /// out is in Moffitt, MiniMalloc (ASPLOS 2023): placements that are not tight, placements in which

@@ -3,6 +3,7 @@
 #include "scheduler/place/offline/fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -84,31 +85,96 @@ Offsets PlaceInTime(std::span<const Buffer> buffers, std::span<const uint32_t> o
   return offsets;
 }
 
+// Larger comes first. Roots are exact to the last bit everywhere, as powers are not.
+double Rank(const Buffer& buffer, FitOrder order) {
+  const auto size = static_cast<double>(buffer.size);
+  const auto life = static_cast<double>(buffer.upper - buffer.lower);
+  switch (order) {
+    case FitOrder::kSize:
+      return size;
+    case FitOrder::kQuarter:
+      return size * std::sqrt(std::sqrt(life));
+    case FitOrder::kHalf:
+      return size * std::sqrt(life);
+    case FitOrder::kArea:
+      return size * life;
+    case FitOrder::kWidth:
+      return life;
+    case FitOrder::kTime:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string_view Name(FitOrder order) {
+  switch (order) {
+    case FitOrder::kSize:
+      return "size";
+    case FitOrder::kQuarter:
+      return "size and life^1/4";
+    case FitOrder::kHalf:
+      return "size and life^1/2";
+    case FitOrder::kArea:
+      return "area";
+    case FitOrder::kWidth:
+      return "width";
+    case FitOrder::kTime:
+      return "time";
+  }
+  return "";
+}
+
+std::string_view Name(FitHole hole) { return hole == FitHole::kFirst ? "first fit" : "best fit"; }
+
+std::vector<uint32_t> InOrder(std::span<const Buffer> buffers, FitOrder order) {
+  std::vector<double> rank;
+  rank.reserve(buffers.size());
+  for (const Buffer& buffer : buffers) rank.push_back(Rank(buffer, order));
+  std::vector<uint32_t> sequence(buffers.size());
+  std::iota(sequence.begin(), sequence.end(), 0u);
+  std::sort(sequence.begin(), sequence.end(), [&](uint32_t a, uint32_t b) {
+    const Buffer& x = buffers[a];
+    const Buffer& y = buffers[b];
+    if (rank[a] != rank[b]) return rank[a] > rank[b];
+    if (order == FitOrder::kTime && x.lower != y.lower) return x.lower < y.lower;
+    if (order == FitOrder::kTime && x.upper != y.upper) return x.upper > y.upper;
+    if (x.size != y.size) return x.size > y.size;
+    if (x.lower != y.lower) return x.lower < y.lower;
+    return a < b;
+  });
+  return sequence;
+}
+
 // Those that are placed, from below: a walk over the ones that live at the same time finds the
 // holes between them.
-Offsets PlaceAnyOrder(std::span<const Buffer> buffers, std::span<const uint32_t> order,
-                      FitHole kind) {
+Offsets PlaceInSequence(std::span<const Buffer> buffers, std::span<const uint32_t> sequence,
+                        FitHole hole, uint64_t* looks) {
   struct Placed {
     uint64_t offset, end, lower, upper;
   };
   Offsets offsets(buffers.size());
   std::vector<Placed> placed;
   placed.reserve(buffers.size());
-  for (const uint32_t i : order) {
+  for (const uint32_t i : sequence) {
     const Buffer& buffer = buffers[i];
     uint64_t top = 0;
     uint64_t smallest = kNoEnd;
     std::optional<uint64_t> found;
-    for (const Placed& other : placed) {
+    size_t at = 0;
+    for (; at < placed.size(); ++at) {
+      const Placed& other = placed[at];
       if (other.lower >= buffer.upper || buffer.lower >= other.upper) continue;
       if (other.offset > top && other.offset - top >= buffer.size &&
           other.offset - top < smallest) {
         smallest = other.offset - top;
         found = top;
-        if (kind == FitHole::kFirst) break;
+        if (hole == FitHole::kFirst) break;
       }
       top = std::max(top, other.end);
     }
+    *looks += at;
     offsets[i] = found.value_or(top);
     const Placed entry{offsets[i], offsets[i] + buffer.size, buffer.lower, buffer.upper};
     placed.insert(
@@ -119,47 +185,11 @@ Offsets PlaceAnyOrder(std::span<const Buffer> buffers, std::span<const uint32_t>
   return offsets;
 }
 
-}  // namespace
-
-std::string_view Name(FitOrder order) {
-  switch (order) {
-    case FitOrder::kSize:
-      return "size";
-    case FitOrder::kWidth:
-      return "width";
-    case FitOrder::kArea:
-      return "area";
-    case FitOrder::kTime:
-      return "time";
-  }
-  return "";
-}
-
-std::string_view Name(FitHole hole) { return hole == FitHole::kFirst ? "first fit" : "best fit"; }
-
 Offsets PlaceByFit(std::span<const Buffer> buffers, FitOrder order, FitHole hole) {
-  std::vector<uint32_t> sequence(buffers.size());
-  std::iota(sequence.begin(), sequence.end(), 0u);
-  const auto before = [&](uint32_t a, uint32_t b) {
-    const Buffer& x = buffers[a];
-    const Buffer& y = buffers[b];
-    const uint64_t x_width = x.upper - x.lower;
-    const uint64_t y_width = y.upper - y.lower;
-    if (order == FitOrder::kWidth && x_width != y_width) return x_width > y_width;
-    if (order == FitOrder::kArea) {
-      const auto x_area = static_cast<long double>(x_width) * static_cast<long double>(x.size);
-      const auto y_area = static_cast<long double>(y_width) * static_cast<long double>(y.size);
-      if (x_area != y_area) return x_area > y_area;
-    }
-    if (order == FitOrder::kTime && x.lower != y.lower) return x.lower < y.lower;
-    if (order == FitOrder::kTime && x.upper != y.upper) return x.upper > y.upper;
-    if (x.size != y.size) return x.size > y.size;
-    if (x.lower != y.lower) return x.lower < y.lower;
-    return a < b;
-  };
-  std::sort(sequence.begin(), sequence.end(), before);
+  const std::vector<uint32_t> sequence = InOrder(buffers, order);
+  uint64_t looks = 0;
   return order == FitOrder::kTime ? PlaceInTime(buffers, sequence, hole)
-                                  : PlaceAnyOrder(buffers, sequence, hole);
+                                  : PlaceInSequence(buffers, sequence, hole, &looks);
 }
 
 }  // namespace sluice::scheduler

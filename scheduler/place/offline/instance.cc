@@ -7,14 +7,14 @@
 #include <optional>
 #include <unordered_set>
 
-#include "scheduler/trace/lines.h"
+#include "scheduler/text/lines.h"
 
 namespace sluice::scheduler {
 namespace {
 
-using trace::LineReader;
-using trace::Quoted;
-using trace::ReadNumber;
+using text::LineReader;
+using text::Quoted;
+using text::ReadNumber;
 
 constexpr std::array<std::string_view, 5> kColumns = {"id", "lower", "upper", "size", "offset"};
 constexpr size_t kOffset = 4;  // the only one that may be missing

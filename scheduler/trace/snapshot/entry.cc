@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 
-#include "scheduler/trace/fault.h"
+#include "scheduler/text/fault.h"
 #include "scheduler/trace/trace.h"
 
 namespace sluice::scheduler::trace {
 
 namespace {
+
+using text::Fault;
 
 /// Real ones have about ten. One large dict that is an entry many times over would cost its size
 /// each time.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/trace/fault.h"
+#include "scheduler/text/fault.h"
 #include "scheduler/trace/snapshot/entry.h"
 #include "scheduler/trace/snapshot/pickle.h"
 #include "scheduler/trace/snapshot/window.h"
@@ -15,6 +15,8 @@
 namespace sluice::scheduler::trace {
 
 namespace {
+
+using text::Fault;
 
 constexpr std::string_view kTraces = "device_traces";
 

@@ -5,13 +5,15 @@
 #include <bit>
 #include <utility>
 
-#include "scheduler/trace/fault.h"
+#include "scheduler/text/fault.h"
 #include "scheduler/trace/snapshot/opcodes.h"
 #include "scheduler/trace/snapshot/pickle_text.h"
 
 namespace sluice::scheduler::trace {
 
 namespace {
+
+using text::Fault;
 
 constexpr ValueId kNoValue = UINT32_MAX;
 constexpr uint64_t kHighestProtocol = 5;

@@ -4,10 +4,15 @@
 
 #include <string>
 
+#include "scheduler/text/fault.h"
 #include "scheduler/trace/builder.h"
-#include "scheduler/trace/fault.h"
 
 namespace sluice::scheduler::trace {
+namespace {
+
+using text::Fault;
+
+}  // namespace
 
 Status SnapshotWindow::Take(const SnapshotEntry& entry) {
   switch (entry.action) {

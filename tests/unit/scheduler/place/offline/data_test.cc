@@ -8,7 +8,11 @@
 
 #include "scheduler/place/offline/exact.h"
 #include "scheduler/place/offline/fit.h"
+#include "scheduler/place/offline/from_trace.h"
 #include "scheduler/place/offline/instance.h"
+#include "scheduler/place/offline/solve.h"
+#include "scheduler/trace/parse.h"
+#include "tests/unit/scheduler/trace/trace_files.h"
 
 namespace sluice::scheduler {
 namespace {
@@ -37,8 +41,8 @@ TEST_P(MiniMalloc, IsPlacedAtItsCapacityAndFarFromItByFits) {
   }
   constexpr uint64_t kNodes = 1'000'000;
   uint64_t asked = 0;
-  const ExactResult result =
-      PlaceExactly(instance.buffers, kCapacity, [&] { return ++asked * 4096 < kNodes; });
+  const ExactResult result = PlaceExactly(instance.buffers, kCapacity,
+                                          [&] { return ++asked * kNodesPerQuestion < kNodes; });
   ASSERT_EQ(result.outcome, ExactResult::Outcome::kPlaced) << result.nodes;
   EXPECT_EQ(ValidatePlacement(instance.buffers, result.offsets, kCapacity).message(), "");
 }
@@ -62,6 +66,44 @@ TEST(PlacementData, TheLargeOneIsPlacedWithinOnePerCentOfItsPeak) {
   EXPECT_EQ(ValidatePlacement(instance.buffers, offsets, height).message(), "");
   EXPECT_LE(height, peak + peak / 100);
 }
+
+struct TraceCase {
+  const char* model;
+  uint64_t large;  // the largest batch that a card of 28 GiB holds, by the peak and what stays
+};
+
+class Traces : public ::testing::TestWithParam<TraceCase> {};
+
+TEST_P(Traces, ArePlacedWithinHalfAPerCentOfTheirPeak) {
+  const auto read = trace::ParseTrace(trace::ReadTraceFile(GetParam().model));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  for (const uint64_t batch : {uint64_t{32}, GetParam().large}) {
+    const Result<Instance> instance = InstanceOf(*read, batch, 1);
+    ASSERT_TRUE(instance.ok()) << instance.status().message();
+    ASSERT_GT(instance->buffers.size(), 500u);
+    PlaceRequest request;
+    request.buffers = instance->buffers;
+    request.effort = kQuickEffort;
+    const Result<PlaceAnswer> answer = SolvePlacement(request);
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    const uint64_t peak = PeakLoad(instance->buffers);
+    const uint64_t allowed = peak + peak / 200;
+    EXPECT_EQ(ValidatePlacement(instance->buffers, answer->offsets, allowed).message(), "")
+        << "batch " << batch << ", " << answer->method;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, Traces,
+                         ::testing::Values(TraceCase{"resnet50", 344}, TraceCase{"resnet152", 165},
+                                           TraceCase{"inception_v3", 300},
+                                           TraceCase{"nasnetalarge", 28},
+                                           TraceCase{"bert-base", 175},
+                                           TraceCase{"tacotron2", 1521}),
+                         [](const auto& chosen) {
+                           std::string name = chosen.param.model;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace sluice::scheduler

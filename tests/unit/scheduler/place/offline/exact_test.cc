@@ -32,26 +32,13 @@ bool CanBePlaced(const std::vector<Buffer>& buffers, Offsets& offsets, uint64_t 
   return false;
 }
 
-// What is free at each time becomes one more buffer: then all of it has to lie in one piece, which
-// is often impossible.
-void FillUp(std::vector<Buffer>& buffers, uint64_t times, uint64_t capacity) {
-  const size_t count = buffers.size();
-  for (uint64_t time = 0; time < times; ++time) {
-    uint64_t free = capacity;
-    for (size_t i = 0; i < count; ++i) {
-      if (buffers[i].lower <= time && time < buffers[i].upper) free -= buffers[i].size;
-    }
-    if (free > 0) buffers.push_back({time, time + 1, free});
-  }
-}
-
 TEST(ExactTest, FindsAPlacementExactlyIfThereIsOne) {
   std::mt19937_64 random(1);
   int impossible = 0;
   for (int round = 0; round < 4000; ++round) {
     auto buffers = RandomBuffers(random, 5 + random() % 3, 6, 4);
     const uint64_t capacity = PeakLoad(buffers) + random() % 2;
-    FillUp(buffers, 6, capacity);
+    FillUp(6, capacity, buffers);
     Offsets brute;
     const bool possible = CanBePlaced(buffers, brute, capacity);
     const ExactResult result = PlaceExactly(buffers, capacity, Always);

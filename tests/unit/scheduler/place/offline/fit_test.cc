@@ -9,16 +9,12 @@
 namespace sluice::scheduler {
 namespace {
 
-constexpr FitOrder kOrders[] = {FitOrder::kSize, FitOrder::kWidth, FitOrder::kArea,
-                                FitOrder::kTime};
-constexpr FitHole kHoles[] = {FitHole::kFirst, FitHole::kBest};
-
 TEST(FitTest, EveryHeuristicPlacesEverything) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 300; ++round) {
     const auto buffers = RandomBuffers(random, random() % 80, 40, 1000);
-    for (const FitOrder order : kOrders) {
-      for (const FitHole hole : kHoles) {
+    for (const FitOrder order : kFitOrders) {
+      for (const FitHole hole : kFitHoles) {
         const Offsets offsets = PlaceByFit(buffers, order, hole);
         const uint64_t height = Footprint(buffers, offsets);
         EXPECT_EQ(ValidatePlacement(buffers, offsets, height).message(), "")
@@ -51,6 +47,32 @@ TEST(FitTest, LargestFirstIsByDecliningSize) {
   const std::vector<Buffer> buffers = {{0, 4, 1}, {0, 4, 3}, {3, 8, 2}, {5, 8, 3}};
   EXPECT_EQ(PlaceByFit(buffers, FitOrder::kSize, FitHole::kBest), (Offsets{5, 0, 3, 0}));
   EXPECT_EQ(PlaceByFit(buffers, FitOrder::kTime, FitHole::kBest), (Offsets{3, 0, 4, 0}));
+}
+
+TEST(FitTest, BetweenSizeAndAreaLifeCountsForLess) {
+  // Sizes 16, 4, 2 that live 1, 16, 256.
+  const std::vector<Buffer> buffers = {{0, 1, 16}, {0, 16, 4}, {0, 256, 2}};
+  using Sequence = std::vector<uint32_t>;
+  EXPECT_EQ(InOrder(buffers, FitOrder::kSize), (Sequence{0, 1, 2}));
+  EXPECT_EQ(InOrder(buffers, FitOrder::kQuarter), (Sequence{0, 1, 2}));
+  EXPECT_EQ(InOrder(buffers, FitOrder::kHalf), (Sequence{2, 0, 1}));
+  EXPECT_EQ(InOrder(buffers, FitOrder::kArea), (Sequence{2, 1, 0}));
+  EXPECT_EQ(InOrder(buffers, FitOrder::kWidth), (Sequence{2, 1, 0}));
+}
+
+TEST(FitTest, TimeIsAnOrderLikeAnyOther) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 50; ++round) {
+    const auto buffers = RandomBuffers(random, 60, 40, 100);
+    for (const FitHole hole : kFitHoles) {
+      uint64_t looks = 0;
+      const Offsets slow =
+          PlaceInSequence(buffers, InOrder(buffers, FitOrder::kTime), hole, &looks);
+      EXPECT_EQ(PlaceByFit(buffers, FitOrder::kTime, hole), slow);
+      EXPECT_GT(looks, 0u);
+      EXPECT_LE(looks, 60u * 59 / 2);
+    }
+  }
 }
 
 }  // namespace

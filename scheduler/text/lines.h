@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,8 +10,14 @@
 
 #include "common/status.h"
 
-/// The characters of a text of records: lines, fields, numbers. Views point into the text.
-namespace sluice::scheduler::trace {
+/// The characters of a text of records: lines, fields, numbers. Views point into the text. For all
+/// formats that are read from files.
+namespace sluice::scheduler::text {
+
+/// Without the line feed. The longest of data/traces has 15 KiB.
+inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
+/// Of every number: exact in a double too, and far from the end of 64 bits.
+inline constexpr uint64_t kMaxNumber = uint64_t{1} << 53;
 
 /// Hands out a text line by line. A line has at most kMaxLineBytes printable ASCII characters and
 /// ends in a line feed.
@@ -36,7 +43,10 @@ size_t SplitFields(std::string_view line, std::span<std::string_view> fields);
 /// A decimal number of at most kMaxNumber: digits only, no sign, no zeros in front.
 Result<uint64_t> ReadNumber(std::string_view field, std::string_view text);
 
+/// ASCII from the blank to the tilde.
+constexpr bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
+
 /// `text` in quotes for a message, cut where it is long.
 std::string Quoted(std::string_view text);
 
-}  // namespace sluice::scheduler::trace
+}  // namespace sluice::scheduler::text

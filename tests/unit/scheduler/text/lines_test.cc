@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "scheduler/trace/lines.h"
+#include "scheduler/text/lines.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "scheduler/trace/trace.h"
-
-namespace sluice::scheduler::trace {
+namespace sluice::scheduler::text {
 namespace {
 
 std::string FaultOf(std::string_view text) {
@@ -95,4 +93,4 @@ TEST(Quoted, IsCutWhereItIsLong) {
 }
 
 }  // namespace
-}  // namespace sluice::scheduler::trace
+}  // namespace sluice::scheduler::text

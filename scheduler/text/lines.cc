@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "scheduler/trace/lines.h"
+#include "scheduler/text/lines.h"
 
 #include <algorithm>
 
-#include "scheduler/trace/fault.h"
-#include "scheduler/trace/trace.h"
+#include "scheduler/text/fault.h"
 
-namespace sluice::scheduler::trace {
+namespace sluice::scheduler::text {
 
 namespace {
 
@@ -15,8 +14,6 @@ std::string HexByte(unsigned char byte) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   return std::string("0x") + kDigits[byte >> 4U] + kDigits[byte & 15U];
 }
-
-bool IsPrintable(char c) { return c >= ' ' && c <= '~'; }
 
 }  // namespace
 
@@ -77,4 +74,4 @@ std::string Quoted(std::string_view text) {
   return '"' + std::string(text.substr(0, kMost)) + (text.size() > kMost ? "...\"" : "\"");
 }
 
-}  // namespace sluice::scheduler::trace
+}  // namespace sluice::scheduler::text

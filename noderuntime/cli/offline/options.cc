@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/offline/options.h"
+
+#include <utility>
+
+namespace sluice::cli {
+namespace {
+
+template <typename Options>
+Result<OfflineOptions> Widened(Result<Options> options) {
+  if (!options.ok()) return options.status();
+  return OfflineOptions(*std::move(options));
+}
+
+}  // namespace
+
+std::optional<Result<OfflineOptions>> OfflineCommands::Chosen() const {
+  if (place_.chosen()) return Widened(place_.Options());
+  return std::nullopt;
+}
+
+}  // namespace sluice::cli

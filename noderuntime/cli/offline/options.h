@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "common/status.h"
+#include "noderuntime/cli/offline/place_options.h"
+
+/// Commands that need no daemon (README.md beside this): their part of the command line.
+namespace sluice::cli {
+
+using OfflineOptions = std::variant<PlaceOptions>;
+
+/// Their names, as in a list of what is allowed.
+inline constexpr char kOfflineCommands[] = "place";
+
+/// Adds the commands to a command line that is yet to be read.
+class OfflineCommands {
+ public:
+  explicit OfflineCommands(CLI::App& app) : place_(app) {}
+
+  /// After it was read: the one that was chosen, or what is wrong with it; nothing when it was none
+  /// of them.
+  std::optional<Result<OfflineOptions>> Chosen() const;
+
+ private:
+  PlaceFlags place_;
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <string>
+
+#include "common/status.h"
+#include "noderuntime/cli/offline/options.h"
+
+namespace sluice::cli {
+
+/// What a command leaves: the texts for the two streams, and its exit code.
+struct Output {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+/// "sluice: <message>" on stderr and kExitUsage.
+Output Refused(const Status& status);
+
+/// Runs the command that was chosen.
+Output RunOffline(const OfflineOptions& options);
+
+}  // namespace sluice::cli
