@@ -60,11 +60,11 @@ int Main(const std::vector<std::string>& arguments) {
     output.code = CheckLog(check->file, output.out, output.err);
     return Print(output);
   }
-  if (const auto* offline = std::get_if<OfflineOptions>(&*parsed)) {
-    return Print(RunOffline(*offline));
-  }
   const Result<Layout> layout = Layout::Find();
   if (!layout.ok()) return Complain(layout.status().message(), 1);
+  if (const auto* offline = std::get_if<OfflineOptions>(&*parsed)) {
+    return Print(RunOffline(*offline, layout->simgpu));
+  }
   if (const auto* doctor = std::get_if<DoctorOptions>(&*parsed)) {
     return RunDoctor(*doctor, *layout, Environment::Current());
   }

@@ -2,9 +2,23 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "scheduler/simulate/simulate.h"
 
+#include <algorithm>
+
 #include "scheduler/simulate/world.h"
 
 namespace sluice::scheduler::simulate {
+
+uint64_t LeastPool(const std::vector<JobRun>& runs) {
+  uint64_t bases = 0;
+  uint64_t transient = 0;
+  for (const JobRun& run : runs) {
+    const Workload& job = *run.workload;
+    const uint64_t base = std::min(job.base_units, job.plan.peak_units);
+    bases += job.base_units;
+    transient = std::max(transient, job.plan.peak_units - base);
+  }
+  return bases + transient;
+}
 
 double Outcome::Throughput() const {
   double sum = 0;

@@ -63,6 +63,9 @@ struct JobRun {
   double start_ns = 0;                 // when its first iteration begins
 };
 
+/// The smallest pool in which these jobs can take turns: the bases of all and the largest peak.
+uint64_t LeastPool(const std::vector<JobRun>& runs);
+
 struct JobOutcome {
   uint32_t iterations = 0;  // done in all
   double iteration_ns = 0;  // mean over what was measured

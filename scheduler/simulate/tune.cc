@@ -63,16 +63,10 @@ class Search {
   std::vector<Tried> tried_;
 };
 
-/// From the least pool in which each job fits beside the bases of the others up to `pool`.
+/// From the least pool up to `pool`.
 std::vector<Units> Budgets(const std::vector<JobRun>& runs, Units pool, uint32_t count) {
-  Units bases = 0;
-  Units peak = 0;
-  for (const JobRun& run : runs) {
-    bases += run.workload->base_units;
-    peak = std::max(peak, run.workload->plan.peak_units - run.workload->base_units);
-  }
   std::vector<Units> budgets;
-  const Units least = std::min(bases + peak, pool);
+  const auto least = static_cast<Units>(std::min<uint64_t>(LeastPool(runs), pool));
   for (uint32_t i = 0; i < count; ++i) {
     budgets.push_back(least + static_cast<Units>(uint64_t{pool - least} * i / count));
   }

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "common/bytes.h"
+#include "common/machine_file.h"
 #include "simgpu/ctl/lifecycle.h"
 #include "simgpu/ctl/stats.h"
 #include "simgpu/sharing/gpu_folders.h"
-#include "simgpu/sharing/machine_file.h"
 
 namespace {
 
@@ -183,7 +183,7 @@ std::string LibraryFolder() {
 sluice::Result<std::pair<std::string, sluice::Machine>> ReadMachine(const std::string& file,
                                                                     const std::string& more = "") {
   sluice::Result<std::string> text{std::string()};
-  if (!file.empty()) text = sluice::simgpu::ReadMachineText(file, LibraryFolder());
+  if (!file.empty()) text = sluice::ReadMachineText(file, LibraryFolder());
   if (!text.ok()) return text.status();
   if (!more.empty()) *text += "\n" + more;
   sluice::Result<sluice::Machine> machine = sluice::ParseMachine(*text, file);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "common/machine_file.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
-#include "simgpu/sharing/machine_file.h"
 #include "simgpu/sharing/state_page.h"
 
 namespace sluice::simgpu {

@@ -17,6 +17,8 @@ Result<OfflineOptions> Widened(Result<Options> options) {
 
 std::optional<Result<OfflineOptions>> OfflineCommands::Chosen() const {
   if (place_.chosen()) return Widened(place_.Options());
+  if (simulate_.chosen()) return Widened(simulate_.Options());
+  if (max_batch_.chosen()) return Widened(max_batch_.Options());
   return std::nullopt;
 }
 

@@ -8,20 +8,22 @@
 #include <variant>
 
 #include "common/status.h"
+#include "noderuntime/cli/offline/max_batch_options.h"
 #include "noderuntime/cli/offline/place_options.h"
+#include "noderuntime/cli/offline/simulate_options.h"
 
 /// Commands that need no daemon (README.md beside this): their part of the command line.
 namespace sluice::cli {
 
-using OfflineOptions = std::variant<PlaceOptions>;
+using OfflineOptions = std::variant<MaxBatchOptions, PlaceOptions, SimulateOptions>;
 
 /// Their names, as in a list of what is allowed.
-inline constexpr char kOfflineCommands[] = "place";
+inline constexpr char kOfflineCommands[] = "place, simulate, max-batch";
 
 /// Adds the commands to a command line that is yet to be read.
 class OfflineCommands {
  public:
-  explicit OfflineCommands(CLI::App& app) : place_(app) {}
+  explicit OfflineCommands(CLI::App& app) : place_(app), simulate_(app), max_batch_(app) {}
 
   /// After it was read: the one that was chosen, or what is wrong with it; nothing when it was none
   /// of them.
@@ -29,6 +31,8 @@ class OfflineCommands {
 
  private:
   PlaceFlags place_;
+  SimulateFlags simulate_;
+  MaxBatchFlags max_batch_;
 };
 
 }  // namespace sluice::cli

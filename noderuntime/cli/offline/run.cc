@@ -3,7 +3,9 @@
 #include "noderuntime/cli/offline/run.h"
 
 #include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/offline/max_batch.h"
 #include "noderuntime/cli/offline/place.h"
+#include "noderuntime/cli/offline/simulate.h"
 
 namespace sluice::cli {
 
@@ -11,8 +13,12 @@ Output Refused(const Status& status) {
   return {kExitUsage, "", "sluice: " + status.message() + "\n"};
 }
 
-Output RunOffline(const OfflineOptions& options) {
-  return RunPlace(std::get<PlaceOptions>(options));
+Output RunOffline(const OfflineOptions& options, const std::string& shipped) {
+  if (const auto* place = std::get_if<PlaceOptions>(&options)) return RunPlace(*place);
+  if (const auto* batch = std::get_if<MaxBatchOptions>(&options)) {
+    return RunMaxBatch(*batch, shipped);
+  }
+  return RunSimulate(std::get<SimulateOptions>(options), shipped);
 }
 
 }  // namespace sluice::cli

@@ -19,7 +19,8 @@ struct Output {
 /// "sluice: <message>" on stderr and kExitUsage.
 Output Refused(const Status& status);
 
-/// Runs the command that was chosen.
-Output RunOffline(const OfflineOptions& options);
+/// Runs the command that was chosen. `shipped`: the folder of the machine files that came with the
+/// program.
+Output RunOffline(const OfflineOptions& options, const std::string& shipped);
 
 }  // namespace sluice::cli

@@ -78,5 +78,67 @@ TEST(OfflineOptions, FaultsNameTheFlagAndWhatIsAllowed) {
   EXPECT_NE(Parse({"place"}).status().message().find("FILE"), std::string::npos);
 }
 
+TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
+  const auto parsed =
+      Parse({"simulate", "a:b.trace:64",      "c.trace:1", "--gpu",    "h200",  "--sharing",
+             "mps",      "--sharing-variant", "roofline",  "--pool",   "24GiB", "--unit",
+             "2MiB",     "--policy",          "flow",      "--claims", "steps", "--lanes",
+             "3",        "--credit",          "2.5ms",     "--gap",    "40us",  "--groups",
+             "20",       "--iterations",      "4",         "--json"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const auto& options = std::get<SimulateOptions>(std::get<OfflineOptions>(*parsed));
+  ASSERT_EQ(options.jobs.size(), 2u);
+  EXPECT_EQ(options.jobs[0].file, "a:b.trace");
+  EXPECT_EQ(options.jobs[0].batch, 64u);
+  EXPECT_TRUE(options.json);
+  const ScenarioOptions& scenario = options.scenario;
+  EXPECT_EQ(scenario.gpu, "h200");
+  EXPECT_EQ(scenario.sharing, Sharing::kMps);
+  EXPECT_EQ(scenario.sharing_variant, SharingVariant::kRoofline);
+  EXPECT_EQ(scenario.pool_bytes, uint64_t{24} << 30);
+  EXPECT_EQ(scenario.unit_bytes, 2u << 20);
+  EXPECT_EQ(scenario.policy, "flow");
+  EXPECT_EQ(scenario.setting.claims, scheduler::simulate::Claims::kSteps);
+  EXPECT_EQ(scenario.setting.policy.lanes, 3u);
+  EXPECT_EQ(scenario.most_credit_ns, 2.5e6);
+  EXPECT_EQ(scenario.gap_ns, 40e3);
+  EXPECT_EQ(scenario.groups_per_peak, 20u);
+  EXPECT_EQ(scenario.iterations, 4u);
+}
+
+TEST(OfflineOptions, MaxBatchTakesFilesAndAScenario) {
+  const auto parsed =
+      Parse({"max-batch", "a.trace", "b.trace", "--keep", "95", "--policy", "spatial"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const auto& options = std::get<MaxBatchOptions>(std::get<OfflineOptions>(*parsed));
+  EXPECT_EQ(options.files, (std::vector<std::string>{"a.trace", "b.trace"}));
+  EXPECT_EQ(options.keep_percent, 95u);
+  EXPECT_EQ(options.scenario.policy, "spatial");
+  EXPECT_EQ(options.scenario.sharing, std::nullopt);
+  EXPECT_EQ(options.scenario.setting.claims, scheduler::simulate::Claims::kCurve);
+}
+
+TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
+  const auto error = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"simulate", "a.trace:1"});
+    const auto parsed = Parse(arguments);
+    return parsed.ok() ? "accepted" : parsed.status().message();
+  };
+  EXPECT_NE(error({"--policy", "best"}).find("allowed: auto, spatial, flow, temporal"),
+            std::string::npos)
+      << error({"--policy", "best"});
+  EXPECT_NE(error({"--claims", "all"}).find("allowed: contract, steps, curve"), std::string::npos);
+  EXPECT_EQ(error({"--credit", "5"}),
+            "--credit: '5'; allowed: a number and ns, us, ms or s, as 5ms, at most 1000s");
+  EXPECT_NE(error({"--gap", "-1ms"}).find("--gap: "), std::string::npos);
+  EXPECT_NE(error({"--unit", "0"}).find("--unit"), std::string::npos);
+  EXPECT_NE(error({"--lanes", "0"}).find("from 1 to 64"), std::string::npos);
+  for (const char* job : {"a.trace", ":4", "a.trace:0", "a.trace:x", "a.trace:4x"}) {
+    const auto parsed = Parse({"simulate", job});
+    ASSERT_FALSE(parsed.ok()) << job;
+    EXPECT_NE(parsed.status().message().find("JOB: '"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "simgpu/sharing/machine_file.h"
+#include "common/machine_file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-namespace sluice::simgpu {
+namespace sluice {
 namespace {
 
 constexpr char kEnding[] = ".machine";
@@ -53,4 +53,4 @@ Result<Machine> ReadMachineFile(const std::string& path) {
   return ParseMachine(text, path);
 }
 
-}  // namespace sluice::simgpu
+}  // namespace sluice

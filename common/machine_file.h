@@ -6,11 +6,11 @@
 
 #include "common/machine.h"
 
-namespace sluice::simgpu {
+namespace sluice {
 
 /// A machine file by its path or, without a slash in it, by the name of one that came with this
 /// program (`v100-32`): DIR/v100-32.machine, DIR being `shipped`. Errors say which there are.
 Result<std::string> ReadMachineText(const std::string& name, const std::string& shipped);
 Result<Machine> ReadMachineFile(const std::string& path);
 
-}  // namespace sluice::simgpu
+}  // namespace sluice

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/offline/max_batch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "common/bytes.h"
+#include "noderuntime/cli/offline/scenario.h"
+#include "noderuntime/cli/offline/simulate.h"
+
+namespace sluice::cli {
+namespace {
+
+using scheduler::simulate::Workload;
+
+/// The largest number from 1 to `most` that holds; nullopt: not even 1. `holds` is true up to some
+/// number and false beyond.
+std::optional<uint64_t> Largest(uint64_t most, const std::function<bool(uint64_t)>& holds) {
+  uint64_t low = 0;
+  uint64_t high = most;
+  while (low < high) {
+    const uint64_t middle = low + (high - low + 1) / 2;
+    if (holds(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  if (low == 0) return std::nullopt;
+  return low;
+}
+
+struct Point {  // one choice of batches
+  std::vector<uint64_t> batches;
+  Scenario::Answer answer;
+};
+
+class Question {
+ public:
+  Question(const Scenario& scenario, const std::vector<NamedTrace>& traces)
+      : scenario_(scenario), traces_(traces) {}
+
+  /// The largest batch of each job with the whole pool for itself. An error names the one that has
+  /// none.
+  Status FindAlone() {
+    for (const NamedTrace& trace : traces_) {
+      const auto batch = Largest(scheduler::trace::kMaxBatch, [&](uint64_t samples) {
+        const Result<Workload> job = scenario_.Make(trace, samples);
+        return job.ok() && scenario_.Fits({*job});
+      });
+      if (!batch) {
+        const Result<Workload> job = scenario_.Make(trace, 1);
+        if (!job.ok()) return job.status();
+        return Status(StatusCode::kResourceExhausted,
+                      trace.name + " needs " + FormatBytes(job->peak_bytes) +
+                          " with a batch of one sample, the pool has " +
+                          FormatBytes(scenario_.PoolBytes(1)));
+      }
+      alone_.push_back(*batch);
+    }
+    return Status();
+  }
+
+  /// Each job at this part of its largest batch alone: that of the first one is `first`.
+  std::vector<uint64_t> BatchesAt(uint64_t first) const {
+    std::vector<uint64_t> batches;
+    for (const uint64_t alone : alone_) {
+      const double part = static_cast<double>(first) / static_cast<double>(alone_.front());
+      batches.push_back(std::max<uint64_t>(
+          1, static_cast<uint64_t>(std::floor(part * static_cast<double>(alone) + 1e-9))));
+    }
+    return batches;
+  }
+
+  std::vector<Workload> JobsAt(uint64_t first) const {
+    std::vector<Workload> jobs;
+    const std::vector<uint64_t> batches = BatchesAt(first);
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      jobs.push_back(
+          scenario_.Make(traces_[i], batches[i]).value());  // up to alone_, it can be made
+    }
+    return jobs;
+  }
+
+  std::optional<uint64_t> LargestThatFits() const {
+    return Largest(alone_.front(), [&](uint64_t first) { return scenario_.Fits(JobsAt(first)); });
+  }
+
+  /// From `most` down in equal steps: with less memory in use there may be less throughput, because
+  /// jobs that never wait never fall into a phase in which they suit each other.
+  std::optional<uint64_t> LargestThatKeeps(uint64_t most, double part) const {
+    constexpr uint64_t kSteps = 48;
+    const uint64_t step = std::max<uint64_t>(1, most / kSteps);
+    for (uint64_t first = most; first > 0; first -= std::min(step, first)) {
+      const Result<Scenario::Answer> answer = scenario_.Share(JobsAt(first));
+      if (answer.ok() && answer->outcome.Throughput() >= part * answer->unlimited) return first;
+    }
+    return std::nullopt;
+  }
+
+  Result<Point> At(uint64_t first) const {
+    Result<Scenario::Answer> answer = scenario_.Share(JobsAt(first));
+    if (!answer.ok()) return answer.status();
+    return Point{BatchesAt(first), *std::move(answer)};
+  }
+
+  const std::vector<uint64_t>& alone() const { return alone_; }
+
+ private:
+  const Scenario& scenario_;
+  const std::vector<NamedTrace>& traces_;
+  std::vector<uint64_t> alone_;
+};
+
+nlohmann::json JsonOf(const Point& point, const std::vector<NamedTrace>& traces,
+                      const std::vector<uint64_t>& alone, uint64_t unit_bytes) {
+  nlohmann::json json = {{"throughput", point.answer.outcome.Throughput()},
+                         {"throughput_temporal", point.answer.temporal},
+                         {"throughput_unlimited_memory", point.answer.unlimited},
+                         {"shared_by", Describe(point.answer.setting, unit_bytes)}};
+  for (size_t i = 0; i < traces.size(); ++i) {
+    json["jobs"].push_back(
+        {{"name", traces[i].name},
+         {"batch", point.batches[i]},
+         {"batch_alone", alone[i]},
+         {"ratio", static_cast<double>(point.batches[i]) / static_cast<double>(alone[i])}});
+  }
+  return json;
+}
+
+std::string TextOf(const std::string& title, const Point& point,
+                   const std::vector<NamedTrace>& traces, const std::vector<uint64_t>& alone,
+                   uint64_t unit_bytes) {
+  std::string text = title + "\n";
+  char line[256];
+  for (size_t i = 0; i < traces.size(); ++i) {
+    std::snprintf(line, sizeof line, "  %-16s %7lu samples, %.2f of the %lu it could have alone\n",
+                  traces[i].name.c_str(), point.batches[i],
+                  static_cast<double>(point.batches[i]) / static_cast<double>(alone[i]), alone[i]);
+    text += line;
+  }
+  const double throughput = point.answer.outcome.Throughput();
+  std::snprintf(
+      line, sizeof line,
+      "  throughput       %.3f; %.3f times that of taking turns; %.3f of unlimited memory\n",
+      throughput, point.answer.temporal > 0 ? throughput / point.answer.temporal : 0,
+      throughput / point.answer.unlimited);
+  return text + line + "  shared by        " + Describe(point.answer.setting, unit_bytes) + "\n";
+}
+
+}  // namespace
+
+Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
+  const Result<Scenario> scenario = Scenario::Load(options.scenario, shipped);
+  if (!scenario.ok()) return Refused(scenario.status());
+  std::vector<NamedTrace> traces;
+  for (const std::string& file : options.files) {
+    Result<NamedTrace> trace = ReadTrace(file);
+    if (!trace.ok()) return Refused(trace.status());
+    traces.push_back(*std::move(trace));
+  }
+  const auto too_large = [](const std::string& why) {
+    return Output{1, "", "sluice: they do not fit: " + why + "\n"};
+  };
+  Question question(*scenario, traces);
+  if (Status status = question.FindAlone(); !status.ok()) {
+    return status.code() == StatusCode::kResourceExhausted ? too_large(status.message())
+                                                           : Refused(status);
+  }
+  const std::optional<uint64_t> most = question.LargestThatFits();
+  if (!most) return too_large("not even with a batch of one sample each");
+  const Result<Point> fits = question.At(*most);
+  if (!fits.ok()) return Refused(fits.status());
+  std::optional<Point> keeps;
+  if (options.keep_percent > 0) {
+    if (const auto kept = question.LargestThatKeeps(*most, options.keep_percent / 100.0)) {
+      Result<Point> point = question.At(*kept);
+      if (!point.ok()) return Refused(point.status());
+      keeps = *std::move(point);
+    }
+  }
+  const uint64_t unit = options.scenario.unit_bytes;
+  const std::string keep_title =
+      "keeps " + std::to_string(options.keep_percent) + " % of unlimited memory's throughput";
+  if (options.json) {
+    nlohmann::json json = {{"simulated", true},
+                           {"machine", scenario->machine().name},
+                           {"pool_bytes", scenario->PoolBytes(traces.size())},
+                           {"fits", JsonOf(*fits, traces, question.alone(), unit)},
+                           {"keeps", nullptr}};
+    if (keeps) json["keeps"] = JsonOf(*keeps, traces, question.alone(), unit);
+    // A file's name need not be UTF-8.
+    return {0, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", ""};
+  }
+  std::string text = "simulated on " + scenario->machine().name + ", pool " +
+                     FormatBytes(scenario->PoolBytes(traces.size())) + "\n" +
+                     TextOf("largest batches that fit", *fits, traces, question.alone(), unit);
+  if (keeps) {
+    text += TextOf("largest that " + keep_title, *keeps, traces, question.alone(), unit);
+  } else if (options.keep_percent > 0) {
+    text += "no batch " + keep_title + "\n";
+  }
+  return {0, text, ""};
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/offline/scenario.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "common/bytes.h"
+#include "common/machine_file.h"
+#include "noderuntime/cli/offline/files.h"
+#include "scheduler/trace/parse.h"
+
+namespace sluice::cli {
+namespace {
+
+using scheduler::Units;
+using scheduler::simulate::JobRun;
+using scheduler::simulate::Outcome;
+using scheduler::simulate::Workload;
+
+std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs) {
+  std::vector<JobRun> runs;
+  runs.reserve(jobs.size());
+  for (const Workload& job : jobs) runs.push_back({&job, 0});
+  return runs;
+}
+
+}  // namespace
+
+Result<NamedTrace> ReadTrace(const std::string& file) {
+  const Result<std::string> text = ReadWholeFile(file);
+  if (!text.ok()) return text.status();
+  Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
+  if (!trace.ok()) return trace.status().Annotate(file);
+  return NamedTrace{std::filesystem::path(file).stem().string(), *std::move(trace)};
+}
+
+Result<Scenario> Scenario::Load(const ScenarioOptions& options, const std::string& shipped) {
+  const Result<std::string> text = ReadMachineText(options.gpu, shipped);
+  if (!text.ok()) return text.status().Annotate("--gpu");
+  Result<Machine> machine = ParseMachine(*text, options.gpu);
+  if (!machine.ok()) return machine.status().Annotate("--gpu");
+  Scenario scenario;
+  scenario.asked_ = options;
+  scenario.machine_ = *std::move(machine);
+  if (options.sharing) scenario.machine_.sharing = *options.sharing;
+  if (options.sharing_variant) scenario.machine_.sharing_variant = *options.sharing_variant;
+  if (!options.pool_bytes && scenario.machine_.memory == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--pool: needed, for " + options.gpu + " does not say how much memory it has");
+  }
+  return scenario;
+}
+
+uint64_t Scenario::PoolBytes(size_t jobs) const {
+  if (asked_.pool_bytes) return *asked_.pool_bytes;
+  return machine_.memory - std::min(machine_.memory, jobs * machine_.context_bytes);
+}
+
+Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch) const {
+  scheduler::simulate::WorkloadOptions options;
+  options.unit_bytes = asked_.unit_bytes;
+  options.gates.groups_per_peak = asked_.groups_per_peak;
+  options.gap_ns = asked_.gap_ns;
+  Result<Workload> workload =
+      scheduler::simulate::MakeWorkload(trace.name, trace.trace, batch, machine_, options);
+  return workload.ok() ? std::move(workload) : workload.status().Annotate(trace.name);
+}
+
+scheduler::simulate::Options Scenario::Options(size_t jobs) const {
+  scheduler::simulate::Options options;
+  options.unit_bytes = asked_.unit_bytes;
+  options.pool_units =
+      static_cast<Units>(std::min<uint64_t>(PoolBytes(jobs) / asked_.unit_bytes, UINT32_MAX));
+  options.setting = asked_.setting;
+  options.setting.policy.policy = asked_.policy;
+  options.most_credit_ns = asked_.most_credit_ns;
+  options.iterations = asked_.iterations;
+  return options;
+}
+
+bool Scenario::Fits(const std::vector<Workload>& jobs) const {
+  uint64_t units = 0;
+  for (const Workload& job : jobs) units += job.plan.peak_units;
+  if (asked_.policy != "spatial") units = scheduler::simulate::LeastPool(RunsOf(jobs));
+  return units <= PoolBytes(jobs.size()) / asked_.unit_bytes;
+}
+
+double Scenario::Unlimited(const std::vector<Workload>& jobs) const {
+  scheduler::simulate::Options options = Options(jobs.size());
+  options.managed = false;
+  double longest = 0;
+  for (const Workload& job : jobs) longest = std::max(longest, job.alone_ns);
+  double most = 0;
+  for (const double offset : {0.1, 0.25, 0.5}) {
+    std::vector<JobRun> runs = RunsOf(jobs);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      runs[i].start_ns = offset * longest * static_cast<double>(i);
+    }
+    const Result<Outcome> outcome = Simulate(runs, machine_, options);
+    if (outcome.ok()) most = std::max(most, outcome->Throughput());
+  }
+  return most;
+}
+
+Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs) const {
+  Answer answer;
+  const std::vector<JobRun> runs = RunsOf(jobs);
+  scheduler::simulate::Options options = Options(jobs.size());
+  answer.unlimited = Unlimited(jobs);
+  if (asked_.policy == "auto") {
+    scheduler::simulate::TuneOptions tuning;
+    tuning.claims = asked_.setting.claims;
+    Result<scheduler::simulate::Tuned> tuned = Tune(runs, machine_, options, tuning);
+    if (!tuned.ok()) return tuned.status();
+    answer.setting = tuned->setting;
+    answer.temporal = tuned->temporal;
+    answer.outcome = std::move(tuned->outcome);
+    return answer;
+  }
+  answer.setting = options.setting;
+  if (asked_.policy == "spatial") {
+    if (!Fits(jobs)) {
+      return Status(StatusCode::kResourceExhausted,
+                    "spatial: the peaks of all jobs together are more than the pool, " +
+                        FormatBytes(PoolBytes(jobs.size())));
+    }
+    options.managed = false;
+  }
+  Result<Outcome> outcome = Simulate(runs, machine_, options);
+  if (!outcome.ok()) return outcome.status();
+  answer.outcome = *std::move(outcome);
+  options.managed = true;
+  options.setting.policy.policy = "temporal";
+  const Result<Outcome> temporal = Simulate(runs, machine_, options);
+  if (temporal.ok()) answer.temporal = temporal->Throughput();
+  return answer;
+}
+
+}  // namespace sluice::cli

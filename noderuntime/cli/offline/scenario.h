@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/machine.h"
+#include "common/status.h"
+#include "noderuntime/cli/offline/scenario_options.h"
+#include "scheduler/simulate/tune.h"
+#include "scheduler/trace/trace.h"
+
+namespace sluice::cli {
+
+/// A memory trace as it was read.
+struct NamedTrace {
+  std::string name;  // of its file, without folder and ending
+  scheduler::trace::Trace trace;
+};
+
+/// An error names the file, and the line.
+Result<NamedTrace> ReadTrace(const std::string& file);
+
+/// What ScenarioOptions ask for, with the machine at hand.
+class Scenario {
+ public:
+  /// `shipped`: the folder of the machine files that came with the program.
+  static Result<Scenario> Load(const ScenarioOptions& options, const std::string& shipped);
+
+  const Machine& machine() const { return machine_; }
+  uint64_t PoolBytes(size_t jobs) const;
+  Result<scheduler::simulate::Workload> Make(const NamedTrace& trace, uint64_t batch) const;
+
+  /// How a pool is shared by these jobs.
+  struct Answer {
+    scheduler::simulate::Setting setting;  // found, or as asked for
+    scheduler::simulate::Outcome outcome;
+    double temporal = 0;   // Outcome::Throughput of taking turns; 0: does not fit
+    double unlimited = 0;  // the same with memory for everybody, at the best of three offsets
+  };
+  /// kResourceExhausted: they do not fit.
+  Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs) const;
+  /// Whether they fit at all under the policy.
+  bool Fits(const std::vector<scheduler::simulate::Workload>& jobs) const;
+  double Unlimited(const std::vector<scheduler::simulate::Workload>& jobs) const;
+
+ private:
+  scheduler::simulate::Options Options(size_t jobs) const;
+
+  ScenarioOptions asked_;
+  Machine machine_;
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/machine.h"
+#include "common/status.h"
+#include "scheduler/simulate/tune.h"
+
+namespace sluice::cli {
+
+/// The GPU, its pool and how it is shared: what the commands that simulate have in common.
+struct ScenarioOptions {
+  std::string gpu = "v100-32";     // a machine file, or the name of one that came with the program
+  std::optional<Sharing> sharing;  // else the machine's
+  std::optional<SharingVariant> sharing_variant;  // else the machine's
+  std::optional<uint64_t> pool_bytes;  // else the GPU's memory less a context for each job
+  uint64_t unit_bytes = uint64_t{8} << 20;
+  double gap_ns = 0;
+  uint32_t groups_per_peak = 10;
+  /// "auto", "spatial", or a name of scheduler/policy.
+  std::string policy = "auto";
+  scheduler::simulate::Setting setting;  // but for its policy's name
+  double most_credit_ns = 5e6;
+  uint32_t iterations = 6;
+};
+
+/// The words of the command line on their way to ScenarioOptions.
+class ScenarioFlags {
+ public:
+  explicit ScenarioFlags(CLI::App* app);
+  ScenarioFlags(const ScenarioFlags&) = delete;  // the command line writes into it
+  ScenarioFlags& operator=(const ScenarioFlags&) = delete;
+
+  /// After the command line was read.
+  Result<ScenarioOptions> Options() const;
+
+ private:
+  CLI::App* app_;
+  ScenarioOptions options_;
+  std::string sharing_;
+  std::string variant_;
+  std::string pool_;
+  std::string unit_;
+  std::string claims_;
+  std::string credit_;
+  std::string gap_;
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/offline/simulate.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common/bytes.h"
+#include "noderuntime/cli/offline/scenario.h"
+
+namespace sluice::cli {
+namespace {
+
+using scheduler::simulate::Claims;
+using scheduler::simulate::Drain;
+using scheduler::simulate::JobOutcome;
+using scheduler::simulate::Setting;
+using scheduler::simulate::Workload;
+
+std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
+std::string Format(const char* format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string_view NameOf(Claims claims) {
+  switch (claims) {
+    case Claims::kContract:
+      return "contract";
+    case Claims::kSteps:
+      return "steps";
+    case Claims::kCurve:
+      return "curve";
+  }
+  return "";
+}
+
+/// Memory counts for nothing under it.
+bool Unmanaged(const Setting& setting) { return setting.policy.policy == "spatial"; }
+
+nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
+  nlohmann::json json = {{"policy", setting.policy.policy}};
+  if (Unmanaged(setting) || setting.policy.policy == "temporal") return json;
+  json["lanes"] = setting.policy.lanes;
+  json["claims"] = NameOf(setting.claims);
+  json["drain"] = setting.drain == Drain::kNever ? "never" : "when others wait";
+  json["credit_part_of_iteration"] = 1 / setting.credit_parts;
+  json["budget_bytes"] = nullptr;
+  if (setting.budget != 0) json["budget_bytes"] = setting.budget * unit_bytes;
+  return json;
+}
+
+struct Shown {
+  const SimulateOptions& options;
+  const Scenario& scenario;
+  const std::vector<Workload>& jobs;
+  const Scenario::Answer& answer;
+};
+
+std::string Json(const Shown& shown) {
+  const uint64_t unit = shown.options.scenario.unit_bytes;
+  const Scenario::Answer& answer = shown.answer;
+  nlohmann::json json = {{"simulated", true},
+                         {"machine", shown.scenario.machine().name},
+                         {"pool_bytes", shown.scenario.PoolBytes(shown.jobs.size())},
+                         {"unit_bytes", unit},
+                         {"setting", JsonOf(answer.setting, unit)},
+                         {"throughput", answer.outcome.Throughput()},
+                         {"throughput_temporal", answer.temporal},
+                         {"throughput_unlimited_memory", answer.unlimited},
+                         {"most_held_bytes", nullptr}};
+  if (!Unmanaged(answer.setting)) json["most_held_bytes"] = answer.outcome.most_held * unit;
+  for (size_t i = 0; i < shown.jobs.size(); ++i) {
+    const Workload& job = shown.jobs[i];
+    const JobOutcome& outcome = answer.outcome.jobs[i];
+    json["jobs"].push_back(
+        {{"name", job.name},
+         {"batch", shown.options.jobs[i].batch},
+         {"base_bytes", job.base_bytes},
+         {"peak_bytes", job.peak_bytes},
+         {"gpu_ms_alone", job.alone_ns / 1e6},
+         {"iteration_ms", outcome.iteration_ns / 1e6},
+         {"samples_per_s",
+          static_cast<double>(shown.options.jobs[i].batch) / outcome.iteration_ns * 1e9},
+         {"progress", outcome.progress},
+         {"waited_ms_per_iteration", outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u)}});
+  }
+  // A file's name need not be UTF-8.
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string Text(const Shown& shown) {
+  const Scenario::Answer& answer = shown.answer;
+  const double throughput = answer.outcome.Throughput();
+  std::string text = "simulated on " + shown.scenario.machine().name + ", pool " +
+                     FormatBytes(shown.scenario.PoolBytes(shown.jobs.size())) + "\n";
+  text += Format("  %-16s %7s %10s %10s %12s %12s %10s %10s\n", "job", "batch", "base", "peak",
+                 "alone", "together", "waits", "samples/s");
+  for (size_t i = 0; i < shown.jobs.size(); ++i) {
+    const Workload& job = shown.jobs[i];
+    const JobOutcome& outcome = answer.outcome.jobs[i];
+    const auto batch = static_cast<double>(shown.options.jobs[i].batch);
+    text += Format("  %-16s %7.0f %10s %10s %9.1f ms %9.1f ms %7.1f ms %10.1f\n", job.name.c_str(),
+                   batch, FormatBytes(job.base_bytes).c_str(), FormatBytes(job.peak_bytes).c_str(),
+                   job.alone_ns / 1e6, outcome.iteration_ns / 1e6,
+                   outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u),
+                   batch / outcome.iteration_ns * 1e9);
+  }
+  text +=
+      "  shared by        " + Describe(answer.setting, shown.options.scenario.unit_bytes) + "\n";
+  text += Format("  throughput       %.3f of one job alone", throughput);
+  if (answer.temporal > 0) {
+    text += Format("; %.3f times that of taking turns (%.3f)", throughput / answer.temporal,
+                   answer.temporal);
+  }
+  text += Format("; with unlimited memory %.3f\n", answer.unlimited);
+  if (!Unmanaged(answer.setting)) {
+    text += "  held at most     " +
+            FormatBytes(answer.outcome.most_held * shown.options.scenario.unit_bytes) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Describe(const Setting& setting, uint64_t unit_bytes) {
+  if (Unmanaged(setting)) return "spatial: nobody waits for memory";
+  if (setting.policy.policy == "temporal") return "temporal: one iteration at a time";
+  std::string text = setting.policy.policy + ", " + std::to_string(setting.policy.lanes) +
+                     " lanes, claims by " + std::string(NameOf(setting.claims));
+  if (setting.budget != 0) {
+    text += ", a budget of " + FormatBytes(setting.budget * unit_bytes);
+  }
+  text += Format(", credit 1/%.0f of an iteration", setting.credit_parts);
+  if (setting.drain == Drain::kNever) text += ", no draining";
+  return text;
+}
+
+Output RunSimulate(const SimulateOptions& options, const std::string& shipped) {
+  const Result<Scenario> scenario = Scenario::Load(options.scenario, shipped);
+  if (!scenario.ok()) return Refused(scenario.status());
+  std::vector<Workload> jobs;
+  for (const TracedJob& traced : options.jobs) {
+    const Result<NamedTrace> trace = ReadTrace(traced.file);
+    if (!trace.ok()) return Refused(trace.status());
+    Result<Workload> job = scenario->Make(*trace, traced.batch);
+    if (!job.ok()) return Refused(job.status());
+    jobs.push_back(*std::move(job));
+  }
+  const Result<Scenario::Answer> answer = scenario->Share(jobs);
+  if (!answer.ok()) {
+    if (answer.status().code() != StatusCode::kResourceExhausted) return Refused(answer.status());
+    return {1, "", "sluice: they do not fit: " + answer.status().message() + "\n"};
+  }
+  const Shown shown{options, *scenario, jobs, *answer};
+  return {0, options.json ? Json(shown) : Text(shown), ""};
+}
+
+}  // namespace sluice::cli

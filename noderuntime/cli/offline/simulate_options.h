@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "noderuntime/cli/offline/scenario_options.h"
+
+namespace sluice::cli {
+
+/// A memory trace at a batch size.
+struct TracedJob {
+  std::string file;
+  uint64_t batch = 0;
+};
+
+/// sluice simulate FILE:BATCH...
+struct SimulateOptions {
+  std::vector<TracedJob> jobs;
+  ScenarioOptions scenario;
+  bool json = false;
+};
+
+/// The words of the command line on their way to SimulateOptions.
+class SimulateFlags {
+ public:
+  explicit SimulateFlags(CLI::App& app);
+
+  bool chosen() const { return app_->parsed(); }
+  /// After the command line was read.
+  Result<SimulateOptions> Options() const;
+
+ private:
+  CLI::App* app_;
+  std::vector<std::string> jobs_;
+  bool json_ = false;
+  ScenarioFlags scenario_;
+};
+
+}  // namespace sluice::cli

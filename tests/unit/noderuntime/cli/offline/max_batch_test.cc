@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/offline/max_batch.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace sluice::cli {
+namespace {
+
+using nlohmann::json;
+
+class MaxBatchTest : public testing::Test {
+ protected:
+  MaxBatchTest() {
+    options_.scenario.policy = "temporal";
+    options_.scenario.groups_per_peak = 100;
+    options_.json = true;
+  }
+  void Add(const std::string& model) {
+    options_.files.push_back(std::string(SLUICE_TRACES) + "/" + model + ".trace");
+  }
+  Output Find() const { return RunMaxBatch(options_, SLUICE_MACHINES); }
+  json Answer() const {
+    const Output output = Find();
+    EXPECT_EQ(output.code, 0) << output.err;
+    return json::parse(output.out, nullptr, false);
+  }
+
+  MaxBatchOptions options_;
+};
+
+/// By hand: both bases and one peak in 31 GiB, one job in 31.5.
+TEST_F(MaxBatchTest, OnePeakFitsBesideTheBases) {
+  Add("bert-base");
+  Add("bert-base");
+  const json fits = Answer()["fits"];
+  EXPECT_EQ(fits["jobs"][0]["batch"], 187);
+  EXPECT_EQ(fits["jobs"][0]["batch_alone"], 198);
+  EXPECT_NEAR(fits["throughput"].get<double>(), 1, 0.01);
+}
+
+TEST_F(MaxBatchTest, SideBySideEveryPeakHasToFit) {
+  options_.scenario.policy = "spatial";
+  Add("resnet50");
+  Add("resnet50");
+  const json job = Answer()["fits"]["jobs"][0];
+  EXPECT_NEAR(job["ratio"].get<double>(), 0.49, 0.01);
+}
+
+TEST_F(MaxBatchTest, DifferentJobsGrowTogether) {
+  Add("resnet50");
+  Add("bert-base");
+  const json jobs = Answer()["fits"]["jobs"];
+  EXPECT_NEAR(jobs[0]["ratio"].get<double>(), jobs[1]["ratio"].get<double>(), 0.01);
+  EXPECT_GT(jobs[0]["ratio"].get<double>(), 0.9);
+}
+
+TEST_F(MaxBatchTest, WhatKeepsTheThroughputIsSmaller) {
+  Add("resnet50");
+  Add("resnet50");
+  options_.scenario.policy = "flow";
+  options_.scenario.setting.claims = scheduler::simulate::Claims::kCurve;
+  options_.scenario.sharing = Sharing::kMps;
+  options_.scenario.sharing_variant = SharingVariant::kRoofline;
+  options_.keep_percent = 95;
+  const json answer = Answer();
+  EXPECT_EQ(answer["fits"]["jobs"][0]["batch"], 376);
+  EXPECT_LT(answer["keeps"]["jobs"][0]["batch"], 330);
+  EXPECT_GE(answer["keeps"]["throughput"].get<double>(),
+            0.95 * answer["keeps"]["throughput_unlimited_memory"].get<double>());
+  options_.json = false;
+  const std::string text = Find().out;
+  EXPECT_NE(text.find("376 samples, 0.97 of the 387 it could have alone"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("largest that keeps 95 %"), std::string::npos);
+}
+
+TEST_F(MaxBatchTest, SaysWhenNoBatchFits) {
+  Add("bert-base");
+  options_.scenario.pool_bytes = uint64_t{1} << 30;
+  const Output output = Find();
+  EXPECT_EQ(output.code, 1);
+  EXPECT_NE(output.err.find("bert-base needs 2.1 GiB"), std::string::npos) << output.err;
+}
+
+}  // namespace
+}  // namespace sluice::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/offline/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "noderuntime/cli/offline/files.h"
+#include "noderuntime/cli/work_dir.h"
+
+namespace sluice::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Resnet50 as recorded (data/traces), on the machines that come with the program.
+class SimulateTest : public testing::Test {
+ protected:
+  SimulateTest() { options_.scenario.setting.claims = scheduler::simulate::Claims::kCurve; }
+
+  void Add(uint64_t batch, const std::string& model = "resnet50") {
+    options_.jobs.push_back({std::string(SLUICE_TRACES) + "/" + model + ".trace", batch});
+  }
+  Output Simulate() const { return RunSimulate(options_, SLUICE_MACHINES); }
+  json Answer() {
+    options_.json = true;
+    const Output output = Simulate();
+    EXPECT_EQ(output.code, 0) << output.err;
+    return json::parse(output.out, nullptr, false);
+  }
+
+  SimulateOptions options_;
+};
+
+TEST_F(SimulateTest, TellsHowFastTheyAreAndWhoWaits) {
+  options_.scenario.sharing = Sharing::kMps;
+  options_.scenario.sharing_variant = SharingVariant::kRoofline;
+  Add(344);
+  Add(344);
+  const json answer = Answer();
+  EXPECT_EQ(answer["simulated"], true);
+  EXPECT_EQ(answer["pool_bytes"], uint64_t{31} << 30) << "32 GiB, less two contexts of 512 MiB";
+  EXPECT_NEAR(answer["jobs"][0]["gpu_ms_alone"].get<double>(), 749, 1);
+  EXPECT_EQ(answer["setting"]["policy"], "flow");
+  EXPECT_NEAR(answer["throughput_temporal"].get<double>(), 1, 0.01);
+  EXPECT_GT(answer["throughput"].get<double>(), 1.05);
+  EXPECT_LE(answer["throughput"].get<double>(),
+            answer["throughput_unlimited_memory"].get<double>());
+  EXPECT_LE(answer["most_held_bytes"].get<uint64_t>(), uint64_t{31} << 30);
+  options_.json = false;
+  const Output text = Simulate();
+  EXPECT_EQ(text.out.substr(0, 51), "simulated on Tesla V100 32GB (simulated), pool 31.0");
+  EXPECT_NE(text.out.find("shared by        flow, 2 lanes"), std::string::npos) << text.out;
+}
+
+TEST_F(SimulateTest, EveryPolicyAnswers) {
+  Add(32);
+  Add(32);
+  for (const char* policy : {"temporal", "flow", "spatial", "auto"}) {
+    options_.scenario.policy = policy;
+    const json answer = Answer();
+    EXPECT_GT(answer["throughput"].get<double>(), 0.9) << policy;
+    EXPECT_EQ(answer["most_held_bytes"].is_null(), std::string(policy) == "spatial");
+  }
+}
+
+TEST_F(SimulateTest, SaysWhatDoesNotFit) {
+  Add(344);
+  Add(344);
+  options_.scenario.pool_bytes = uint64_t{28} << 30;
+  for (const char* policy : {"temporal", "auto", "spatial"}) {
+    options_.scenario.policy = policy;
+    const Output output = Simulate();
+    EXPECT_EQ(output.code, 1);
+    EXPECT_EQ(output.out, "");
+    EXPECT_NE(output.err.find("they do not fit: "), std::string::npos) << output.err;
+  }
+}
+
+TEST_F(SimulateTest, FaultsNameTheFileAndTheFlag) {
+  const auto fault = [&] {
+    const Output output = Simulate();
+    EXPECT_EQ(output.code, 2);
+    return output.err;
+  };
+  Add(1, "no-such-model");
+  EXPECT_NE(fault().find("no-such-model.trace"), std::string::npos);
+  options_.jobs.clear();
+  Add(1);
+  options_.scenario.gpu = "v101";
+  EXPECT_NE(fault().find("--gpu: "), std::string::npos);
+  EXPECT_NE(fault().find("v100-32"), std::string::npos) << "what there is";
+  options_.scenario.gpu = "demo";
+  EXPECT_NE(fault().find("--pool: needed"), std::string::npos);
+  options_.scenario.gpu = "v100-32";
+  Result<WorkDir> work = WorkDir::Create("");
+  ASSERT_TRUE(work.ok());
+  options_.jobs.front().file = work->File("broken.trace");
+  ASSERT_TRUE(WriteWholeFile(options_.jobs.front().file, "# sluice-trace 1\nblock 0 x 1 1\n").ok());
+  EXPECT_NE(fault().find("broken.trace: line 2: "), std::string::npos) << fault();
+}
+
+}  // namespace
+}  // namespace sluice::cli
