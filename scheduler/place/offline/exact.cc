@@ -14,7 +14,7 @@
 namespace sluice::scheduler {
 namespace {
 
-constexpr uint64_t kFirstPatience = 100'000;  // nodes
+constexpr uint64_t kFirstPatience = 20'000;  // nodes
 constexpr uint64_t kPatienceGrowth = 10;
 
 // What decides between buffers that can be placed at the same height.
@@ -153,11 +153,14 @@ class Search {
         return false;
       }
     }
+    // All that is left lies as high as the next one or higher, in each section.
+    const Height highest =
+        capacity_ - *std::max_element(rest_.begin() + from, rest_.begin() + reach);
     size_t next = unused;
     for (size_t k = begin; k < end; ++k) {
       const uint32_t i = items_[k];
       const Height offset = offsets_[i];
-      if (offset < last.offset || offset >= ceiling) continue;
+      if (offset < last.offset || offset >= ceiling || offset > highest) continue;
       if (offset == last.offset && i < last.item) continue;
       items_[next++] = i;
     }
@@ -167,7 +170,6 @@ class Search {
               });
     for (size_t candidate = unused; candidate < next; ++candidate) {
       const uint32_t i = items_[candidate];
-      if (!RestFitsAbove(i)) continue;
       const size_t before = undo_.size();
       Place(i);
       if (end - begin == 1) return true;
@@ -180,13 +182,6 @@ class Search {
       if (stopped_) return false;
     }
     return false;
-  }
-
-  bool RestFitsAbove(uint32_t i) const {
-    for (uint32_t s = ranges_[i].first; s < ranges_[i].last; ++s) {
-      if (offsets_[i] + rest_[s] > capacity_) return false;
-    }
-    return true;
   }
 
   void Place(uint32_t i) {

@@ -32,9 +32,10 @@ inline constexpr uint64_t kNodesPerQuestion = 1024;
 /// A search in depth over the orders in which the buffers can be stacked from below. What it leaves
 /// out is in Moffitt, MiniMalloc (ASPLOS 2023): placements that are not tight, placements in which
 /// one that is still to come fits under the next one, and those in which the rest does not fit
-/// above what is there at some time; and what falls apart into groups that do not meet any more is
-/// searched group by group. The order in which equals are tried decides between milliseconds and
-/// for ever, so several are tried in turn, with ten times the patience in each round.
+/// above what is there at some time, nor above the next one's offset at any time; and what falls
+/// apart into groups that do not meet any more is searched group by group. The order in which
+/// equals are tried decides between milliseconds and for ever, so several are tried in turn, with
+/// ten times the patience in each round.
 ExactResult PlaceExactly(std::span<const Buffer> buffers, uint64_t capacity,
                          const std::function<bool()>& go_on);
 

@@ -26,7 +26,7 @@ struct PlaceEffort {
 /// and as long as the hardest of data/placement takes with its capacity.
 inline constexpr PlaceEffort kQuickEffort = {100'000'000, 0};
 inline constexpr PlaceEffort kUsualEffort = {600'000'000, 1'000'000};
-inline constexpr PlaceEffort kThoroughEffort = {5'000'000'000, 100'000'000};
+inline constexpr PlaceEffort kThoroughEffort = {5'000'000'000, 20'000'000};
 
 struct PlaceRequest {
   std::span<const Buffer> buffers;

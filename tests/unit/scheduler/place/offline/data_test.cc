@@ -31,7 +31,6 @@ constexpr uint64_t kCapacity = 1'048'576;
 
 class MiniMalloc : public ::testing::TestWithParam<const char*> {};
 
-// E takes 60 times as much as the others together, and is left to the benchmark.
 TEST_P(MiniMalloc, IsPlacedAtItsCapacityAndFarFromItByFits) {
   const Instance instance = Read(std::string("minimalloc/") + GetParam() + ".csv");
   ASSERT_GT(instance.buffers.size(), 100u);
@@ -39,7 +38,7 @@ TEST_P(MiniMalloc, IsPlacedAtItsCapacityAndFarFromItByFits) {
     const Offsets offsets = PlaceByFit(instance.buffers, FitOrder::kSize, hole);
     EXPECT_GT(Footprint(instance.buffers, offsets), kCapacity);
   }
-  constexpr uint64_t kNodes = 1'000'000;
+  constexpr uint64_t kNodes = 5'000'000;  // E takes half of it, the others a tenth of that
   uint64_t asked = 0;
   const ExactResult result = PlaceExactly(instance.buffers, kCapacity,
                                           [&] { return ++asked * kNodesPerQuestion < kNodes; });
@@ -47,14 +46,8 @@ TEST_P(MiniMalloc, IsPlacedAtItsCapacityAndFarFromItByFits) {
   EXPECT_EQ(ValidatePlacement(instance.buffers, result.offsets, kCapacity).message(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Data, MiniMalloc, ::testing::Values("A", "B", "C", "D", "F"),
+INSTANTIATE_TEST_SUITE_P(Data, MiniMalloc, ::testing::Values("A", "B", "C", "D", "E", "F"),
                          [](const auto& name) { return std::string(name.param); });
-
-TEST(PlacementData, TheHardOnesAreAllThere) {
-  const Instance instance = Read("minimalloc/E.csv");
-  EXPECT_EQ(instance.buffers.size(), 215u);
-  EXPECT_EQ(PeakLoad(instance.buffers), kCapacity);
-}
 
 TEST(PlacementData, TheLargeOneIsPlacedWithinOnePerCentOfItsPeak) {
   const Instance instance = Read("idealloc/S_1.csv");
