@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/frontier_report.h"
+#include "noderuntime/cli/offline/files.h"
+
+namespace sluice::bench {
+namespace {
+
+/// The mixes of one regime, as many at a time as there are processors.
+RegimeRows Measure(const Regime& regime, size_t most_jobs) {
+  std::vector<const Mix*> mixes;
+  for (const Mix& mix : Mixes()) {
+    if (mix.models.size() <= most_jobs) mixes.push_back(&mix);
+  }
+  RegimeRows measured;
+  measured.regime = regime.name;
+  measured.rows.resize(mixes.size());
+  std::atomic<size_t> next = 0;
+  std::vector<std::jthread> workers;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    workers.emplace_back([&] {
+      for (size_t at = next++; at < mixes.size(); at = next++) {
+        measured.rows[at] = MeasureFrontier(regime, *mixes[at]);
+        std::fprintf(stderr, "%c: %s\n", regime.name, mixes[at]->name.c_str());
+      }
+    });
+  }
+  workers.clear();  // joins
+  return measured;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("What lending memory is worth, by the size of the pool (simulated)");
+  std::vector<std::string> names = {"A", "B", "C", "Z", "Y"};
+  size_t most_jobs = 4;
+  std::string json;
+  app.add_option("--regime", names, "Which of the five")
+      ->check(CLI::IsMember({"A", "B", "C", "Z", "Y"}));
+  app.add_option("--most-jobs", most_jobs, "Leave out mixes of more jobs")->check(CLI::Range(2, 4));
+  app.add_option("--json", json, "Keep the figures in this file");
+  CLI11_PARSE(app, argc, argv);
+  std::vector<RegimeRows> all;
+  bool met = true;
+  for (const std::string& name : names) {
+    const Result<Regime> regime = MakeRegime(name.front());
+    if (!regime.ok()) {
+      std::fprintf(stderr, "sluice_frontier_bench: %s\n", regime.status().message().c_str());
+      return 2;
+    }
+    all.push_back(Measure(*regime, most_jobs));
+    std::fputs(FrontierTable(all.back()).c_str(), stdout);
+    for (const std::string& missed : Missed(all.back())) {
+      std::printf("  missed: %s\n", missed.c_str());
+      met = false;
+    }
+    std::fflush(stdout);
+  }
+  if (!json.empty()) {
+    const Status status = cli::WriteWholeFile(json, FrontierJson(all).dump(2) + "\n");
+    if (!status.ok()) {
+      std::fprintf(stderr, "sluice_frontier_bench: %s\n", status.message().c_str());
+      return 2;
+    }
+  }
+  return met ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) { return sluice::bench::Main(argc, argv); }
