@@ -93,9 +93,9 @@ def _event_text(recording: Recording, place: int) -> str:
         return "the end"
     event: Event = recording.sequence.events[place]
     if isinstance(event, Alloc):
-        return f"alloc of {recording.sizes[event.block]} bytes"
+        return f"alloc of block {event.block} ({recording.sizes[event.block]} bytes)"
     if isinstance(event, Free):
-        return f"free of {recording.sizes[event.block]} bytes"
+        return f"free of block {event.block} ({recording.sizes[event.block]} bytes)"
     return f"operator {event.name} ({event.phase})"
 
 

@@ -19,6 +19,7 @@ from .fake_gpu import backward_without_gpu
 from .observer import Observer, measure_lone_counts
 from .phases import Phases
 from .recording import Alloc, Event, Free, Op, Recording, Sequence
+from .replaced import replaced
 from .stand_ins import stand_ins
 
 # (step, inputs) of a batch size: an iteration is step(*inputs).
@@ -58,7 +59,7 @@ class Iterations:
     def record(self, batch: int) -> Recording:
         """Raises RecordError when the step does not leave the memory as it found it, or cannot run."""
         observer = Observer(self._phases, self._lone_counts, self._device)
-        with self._mode, observer, advice():
+        with self._mode, observer, _ordered_autocast(observer), advice():
             step, inputs = self._make(batch)
             for _ in range(self._warm_up):
                 step(*inputs)
@@ -105,6 +106,19 @@ def advice() -> Iterator[None]:
             f"{error.func} does not say its output's shape: register it with torch.library.register_fake, or leave the "
             "operator out while recording"
         ) from error
+
+
+@contextlib.contextmanager
+def _ordered_autocast(observer: Observer) -> Iterator[None]:
+    """The end of torch.autocast drops its copies of the weights in the order of a hash table of addresses."""
+    clear = torch.clear_autocast_cache
+
+    def in_order() -> None:
+        with observer.sorted_frees():
+            clear()
+
+    with replaced(torch, "clear_autocast_cache", in_order):
+        yield
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from .errors import RecordError
 from .replaced import replaced
 
 ATTENTION = "memory-efficient attention"
+FLASH = "flash attention"
 RECURRENT = "recurrent layers step by step (cuDNN off)"
 
 
@@ -29,6 +30,9 @@ def stand_ins(used: set[str]) -> Iterator[None]:
     """Notes in `used` which of those that a reader of the trace should know of were called."""
     with contextlib.ExitStack() as stack:
         _optimizers(stack)
+        # Autocast turns itself off where there is no GPU, with a warning: another step would be recorded.
+        stack.enter_context(replaced(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False))
+        stack.enter_context(replaced(torch.cuda, "is_bf16_supported", lambda *_, **__: True))
         stack.enter_context(replaced(functional, "scaled_dot_product_attention", functools.partial(_attention, used)))
         for layer in (nn.LSTM, nn.GRU, nn.RNN):
             stack.enter_context(replaced(layer, "forward", _without_cudnn(layer.forward, used)))
@@ -58,18 +62,34 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """The kernel for float32 on a GPU. Without one PyTorch falls back to plain matrix products."""
+    """What PyTorch chooses on a GPU; without one it falls back to plain matrix products.
+
+    Flash attention takes half precision without a mask, the memory-efficient kernel all else.
+    """
     if enable_gqa:
         raise RecordError(
             "scaled_dot_product_attention with enable_gqa: which kernel a GPU takes is not known without one. Repeat "
             "keys and values in the model, or choose its plain attention (transformers: attn_implementation=eager)"
         )
+    if torch.is_autocast_enabled("cuda"):
+        # The operator that this stands for is one that autocast gives its low precision.
+        low = torch.get_autocast_dtype("cuda")
+        query, key, value = (t.to(low) if t.dtype == torch.float32 else t for t in (query, key, value))
+    # The flash kernel takes heads whose width is a multiple of 8; PyTorch pads others.
+    if query.dtype in (torch.float16, torch.bfloat16) and attn_mask is None and query.shape[-1] % 8 == 0:
+        used.add(FLASH)
+        return torch.ops.aten._scaled_dot_product_flash_attention(
+            query, key, value, dropout_p, is_causal, False, scale=scale
+        )[0]
     used.add(ATTENTION)
     if attn_mask is not None and attn_mask.dtype == torch.bool:
         forbidden = attn_mask.logical_not()
         attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(forbidden, float("-inf"))
+    elif attn_mask is not None:
+        attn_mask = attn_mask.to(query.dtype)
+    keeps = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
     return torch.ops.aten._scaled_dot_product_efficient_attention(
-        query, key, value, attn_mask, query.requires_grad, dropout_p, is_causal, scale=scale
+        query, key, value, attn_mask, keeps, dropout_p, is_causal, scale=scale
     )[0]
 
 

@@ -42,7 +42,9 @@ class Fit(unittest.TestCase):
             fit(recording(8), recording(16, name="bmm"), {})
         short = recording(16)
         short = dataclasses.replace(short, sequence=Sequence(short.sequence.kinds, short.sequence.events[:2]))
-        with self.assertRaisesRegex(RecordError, "free of 512 bytes at batch 8, the end at batch 16, after operator 0"):
+        with self.assertRaisesRegex(
+            RecordError, "free of block 1 .512 bytes. at batch 8, the end at batch 16, after operator 0"
+        ):
             fit(recording(8), short, {})
         with self.assertRaisesRegex(RecordError, "0 persistent and 1 input blocks at batch 8, 1 and 0 at batch 16"):
             fit(recording(8), recording(16, kinds=("persistent", "transient")), {})
