@@ -113,18 +113,23 @@ def _summary(name: str, trace: Trace, batch: int) -> str:
     )
 
 
+def _write(text: str, output: str) -> None:
+    if output == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(output).write_text(text, encoding="ascii", newline="\n")
+    except OSError as error:
+        raise RecordError(f"{output} cannot be written: {error.strerror}") from None
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 1: the step cannot be recorded, stderr says why. 2: an argument is wrong."""
     arguments = _parser().parse_args(argv)
     try:
         name, trace = _record(arguments)
-        text = trace_text(trace)
-        if arguments.output == "-":
-            sys.stdout.write(text)
-        else:
-            output = Path(arguments.output or f"{name}.trace")
-            output.write_text(text, encoding="ascii", newline="\n")
-    except (RecordError, OSError) as error:
+        _write(trace_text(trace), arguments.output or f"{name}.trace")
+    except RecordError as error:
         print(f"sluice-record: {error}", file=sys.stderr)
         return 1
     print(_summary(name, trace, arguments.verify[-1]), file=sys.stderr)

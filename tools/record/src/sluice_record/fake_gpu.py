@@ -55,7 +55,9 @@ def backward_without_gpu() -> Iterator[None]:
     try:
         for address in addresses:
             _write_code(address, code)
-        yield
+        # An engine that has run before has looked for devices, and would wait for the thread of one.
+        with torch.autograd.set_multithreading_enabled(False):
+            yield
     finally:
         for address, old in zip(addresses, before, strict=True):
             _write_code(address, old)

@@ -24,7 +24,7 @@ OPTIMIZERS: dict[str, tuple[str, Callable[..., torch.optim.Optimizer]]] = {
     "adam": ("Adam", lambda parameters: torch.optim.Adam(parameters, lr=1e-3)),
     "adamw": ("AdamW", lambda parameters: torch.optim.AdamW(parameters, lr=1e-3)),
 }
-CLASSES = 1000  # labels are zeros, so that any number of classes will do
+TOKENS = 128
 
 
 @dataclasses.dataclass
@@ -33,7 +33,7 @@ class Options:
 
     optimizer: str | None = None
     side: int | None = None  # pixels of an image
-    tokens: int = 128  # per sample
+    tokens: int | None = None  # per sample
     config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # transformers: values in JSON, or text
 
 
@@ -104,9 +104,9 @@ class LanguageModel(Workload):
         super().__init__(library, options.optimizer or "adam")
         self._config = {key: _value(text) for key, text in options.config.items()}
         self._kind = kind
-        self._tokens = options.tokens
+        self._tokens = options.tokens or TOKENS
         self._library = library
-        self.notes["input_shape"] = f"{options.tokens} tokens"
+        self.notes["input_shape"] = f"{self._tokens} tokens"
         if options.config:
             self.notes["config"] = " ".join(f"{key}={text}" for key, text in options.config.items())
 
@@ -143,8 +143,12 @@ def workload(library: str, model: str, options: Options) -> Workload:
         if error.name != library:
             raise
         raise RecordError(f"{library} is not installed; `pip install {library}`") from None
-    if options.config and library != "transformers":
-        raise RecordError(f"config: only models of transformers have one, not those of {library}")
+    unfit = (
+        {"side": options.side} if library == "transformers" else {"tokens": options.tokens, "config": options.config}
+    )
+    for name, value in unfit.items():
+        if value:
+            raise RecordError(f"--{name}: models of {library} have none")
     if library == "transformers":
         _require_known(model, sorted(module.models.auto.configuration_auto.CONFIG_MAPPING.keys()), library)
         return LanguageModel(module, model, options)

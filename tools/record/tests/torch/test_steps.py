@@ -2,6 +2,10 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """A step of a user's own: what is recorded of it, and what it is told when it cannot be."""
 
+import pathlib
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -213,6 +217,21 @@ def test_an_error_of_the_step_itself_passes_through():
 
     with pytest.raises(KeyError, match="mine"):
         trace_of(broken)
+
+
+def test_a_process_that_has_trained_before_records_the_same():
+    # Real iterations set the autograd engine up for good, so this takes a process of its own.
+    program = """
+import sys, torch
+torch.nn.Linear(2, 2)(torch.ones(1, 2)).sum().backward()
+from small import making
+from sluice_record import record, trace_text
+sys.stdout.write(trace_text(record(making(), name="small", batches=(8, 16), check=(32, 13))))
+"""
+    here = pathlib.Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", program], cwd=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == trace_text(trace_of())
 
 
 def test_nothing_stays_replaced():
