@@ -87,6 +87,12 @@ count_results() {
   echo "$passed $failed $skipped"
 }
 
+# "passed failed skipped" of a result file of pytest.
+count_pytest() {
+  sed -nE 's/.*<testsuite [^>]*errors="([0-9]+)" failures="([0-9]+)" skipped="([0-9]+)" tests="([0-9]+)".*/\1 \2 \3 \4/p' "$1" |
+    awk '{ print $4 - $1 - $2 - $3, $1 + $2, $3 }'
+}
+
 # The closing line of a script. Inside .ci/run, which prints one line for all, the numbers go to a file.
 closing_line() {
   local passed=$1 failed=$2 skipped=$3
