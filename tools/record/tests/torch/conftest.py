@@ -28,13 +28,19 @@ def traces():
 
 @pytest.fixture
 def read():
-    """Gives a file to the project's own reader."""
+    """Gives a file to the project's own reader, and to the simulator when it is named too."""
     reader = shlex.split(os.environ.get("SLUICE_TRACE_READER", ""))
     if not reader:
         pytest.skip("SLUICE_TRACE_READER does not say which program reads traces")
 
+    simulator = shlex.split(os.environ.get("SLUICE_SIMULATOR", ""))
+
     def check(path):
-        done = subprocess.run([*reader, path], capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
+        commands = [[*reader, path]]
+        if simulator:
+            commands.append([*simulator, f"{path}:2"])
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 0, done.stderr
 
     return check
