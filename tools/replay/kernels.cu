@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 
-// The one kernel of sluice-replay: an operator of a trace. It lasts about as long as it is told, checks
-// the blocks that the operator reads and fills those that it writes.
+// What an operator of a trace does in sluice-replay: it lasts about as long as it is told, checks the
+// blocks that the operator reads and fills those that it writes. Each name of an operator gets a kernel of
+// that name behind this text (plan.h): a program's iteration is known by the order of its kernels.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -34,9 +35,10 @@ static __device__ __forceinline__ u32 Word(u32 seed, u64 place) {
 }
 
 #ifdef SIMGPU_DURATION_ARGUMENT
-SIMGPU_DURATION_ARGUMENT(replay_op, 0);
+#define REPLAY_DURATION(kernel) SIMGPU_DURATION_ARGUMENT(kernel, 0);
 static __device__ __forceinline__ void Last(u64 ns) {}
 #else
+#define REPLAY_DURATION(kernel)
 static __device__ __forceinline__ void Last(u64 ns) {
   u64 begin, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
@@ -48,8 +50,8 @@ static __device__ __forceinline__ void Last(u64 ns) {
 
 // Row 0 of the grid passes the time, in one thread; row i + 1 works on blocks[i], of which one word in
 // `stride` is looked at, and the last one.
-extern "C" __global__ void replay_op(u64 ns, const BlockWork* blocks, Counts* counts, u64 operation,
-                                     u64 stride) {
+static __device__ __noinline__ void Operate(u64 ns, const BlockWork* blocks, Counts* counts,
+                                            u64 operation, u64 stride) {
   if (blockIdx.y == 0) {
     if (blockIdx.x == 0 && threadIdx.x == 0) Last(ns);
     return;
@@ -77,3 +79,10 @@ extern "C" __global__ void replay_op(u64 ns, const BlockWork* blocks, Counts* co
   atomicAdd(&counts->wrong, wrong);
   if (atomicCAS(&counts->first_operation, 0ull, operation) == 0) counts->first_block = work.block;
 }
+
+#define REPLAY_KERNEL(kernel)                                                              \
+  extern "C" __global__ void kernel(u64 ns, const BlockWork* blocks, Counts* counts, \
+                                    u64 operation, u64 stride) {                           \
+    Operate(ns, blocks, counts, operation, stride);                                        \
+  }                                                                                        \
+  REPLAY_DURATION(kernel)

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <string>
 
 #include "scheduler/trace/at_batch.h"
@@ -26,6 +28,33 @@ double LaunchNs(const trace::OperatorCost& cost, const Scaling& scaling) {
   const double memory = static_cast<double>(cost.bytes) / scaling.bytes_per_s * 1e9;
   return std::max({compute, memory, scaling.floor_ns}) * scaling.time;
 }
+
+/// Gives each name a kernel, and different names different ones.
+class KernelNames {
+ public:
+  explicit KernelNames(std::vector<std::string>* kernels) : kernels_(kernels) {}
+
+  uint32_t Of(const std::string& name) {
+    const auto known = places_.find(name);
+    if (known != places_.end()) return known->second;
+    const auto place = static_cast<uint32_t>(kernels_->size());
+    std::string kernel = "replay_" + name.substr(0, kLongest);
+    for (char& c : kernel) {
+      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+      if (!plain) c = '_';
+    }
+    while (!taken_.insert(kernel).second) kernel += "_" + std::to_string(place);
+    kernels_->push_back(kernel);
+    places_.emplace(name, place);
+    return place;
+  }
+
+ private:
+  static constexpr size_t kLongest = 200;
+  std::vector<std::string>* kernels_;
+  std::map<std::string, uint32_t> places_;
+  std::set<std::string> taken_;
+};
 
 std::vector<Use> UsesOf(const trace::Operator& op) {
   std::vector<Use> uses;
@@ -66,12 +95,14 @@ Result<Plan> MakePlan(const trace::Trace& trace, uint64_t batch, const Scaling& 
     plan.kept_bytes += plan.block_bytes.back();
     ++plan.kept_blocks;
   }
+  KernelNames kernels(&plan.kernels);
   for (size_t index = 0; index < trace.operators.size(); ++index) {
+    const trace::Operator& op = trace.operators[index];
     const double ns = LaunchNs(numbers->costs[index], scaling);
     const std::string name = "operator " + std::to_string(index);
     if (!(ns <= static_cast<double>(kLongestNs))) return Bad(name + ": lasts more than an hour");
     plan.launches.push_back(
-        {static_cast<uint64_t>(std::llround(ns)), UsesOf(trace.operators[index])});
+        {kernels.Of(op.name), static_cast<uint64_t>(std::llround(ns)), UsesOf(op)});
     const size_t uses = plan.launches.back().uses.size();
     if (uses > kMaxUses) {
       return Bad(name + ": uses " + std::to_string(uses) + " blocks; allowed: at most " +

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/status.h"
@@ -39,6 +40,7 @@ struct Use {
 
 /// An operator: one launch.
 struct Launch {
+  uint32_t kernel = 0;    // place in Plan::kernels
   uint64_t ns = 0;        // of GPU time, alone
   std::vector<Use> uses;  // each block once: what is read in the trace's order, then what is not
   bool operator==(const Launch&) const = default;
@@ -48,6 +50,8 @@ struct Launch {
 struct Plan {
   std::vector<uint64_t> block_bytes;
   size_t kept_blocks = 0;  // the first ones: persistent and input, allocated once
+  /// One for each name of an operator, which it begins with "replay_" and resembles.
+  std::vector<std::string> kernels;
   std::vector<Launch> launches;
   std::vector<scheduler::trace::Event> events;  // in program order
   size_t uses = 0;                              // of all launches

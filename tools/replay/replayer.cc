@@ -27,6 +27,13 @@ double NowMs() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
+/// CUDA C with all kernels of the plan.
+std::string KernelSource(const Plan& plan) {
+  std::string source = kKernelSource;
+  for (const std::string& kernel : plan.kernels) source += "REPLAY_KERNEL(" + kernel + ")\n";
+  return source;
+}
+
 uint64_t WordsOf(const Plan& plan, BlockId block) { return plan.block_bytes[block] / kWordBytes; }
 
 }  // namespace
@@ -38,7 +45,10 @@ Replayer::Replayer(cuda::ClientDevice& device, const Plan& plan, const RunOption
       stride_(options.pattern == Pattern::kSparse ? kSparseStride : 1),
       addresses_(plan.block_bytes.size(), 0),
       writers_(plan.block_bytes.size()) {
-  device_.LoadKernels(cuda::CompileKernels(kKernelSource, "replay.cu", device_.arch()));
+  if (!plan_.kernels.empty()) {
+    const std::string source = KernelSource(plan_);
+    device_.LoadKernels(cuda::CompileKernels(source.c_str(), "replay.cu", device_.arch()));
+  }
   for (const Launch& launch : plan_.launches) {
     uint64_t most = 1;
     for (const Use& use : launch.uses) {
@@ -86,6 +96,7 @@ Report Replayer::Run() {
     const uint64_t launches = plan_.launches.size();
     report_.first = Mismatch{operation / launches, operation % launches, counts->first_block};
   }
+  report_.kernel_ms = static_cast<double>(plan_.kernel_ns) / 1e6;
   report_.peak_live_bytes = plan_.peak_bytes;
   report_.driver_peak_bytes = device_.PeakBytes();
   for (size_t block = 0; block < plan_.kept_blocks; ++block) device_.Free(addresses_[block]);
@@ -124,7 +135,7 @@ void Replayer::Issue(uint64_t iteration, uint32_t index) {
   uint64_t operation = 1 + iteration * plan_.launches.size() + index;
   uint64_t stride = stride_;
   void* params[] = {&ns, &rows, &counts_, &operation, &stride};
-  device_.Launch("replay_op", grid, kThreads, params);
+  device_.Launch(plan_.kernels[launch.kernel].c_str(), grid, kThreads, params);
   ++report_.launches;
   if (options_.corrupt) Spoil(index);
 }

@@ -17,6 +17,7 @@ nlohmann::ordered_json Numbers(const Report& report) {
           {"iteration_ms_mean", ms.empty() ? 0.0 : sum / static_cast<double>(ms.size())},
           {"iteration_ms_p50", Percentile(ms, 0.5)},
           {"iteration_ms_p90", Percentile(ms, 0.9)},
+          {"kernel_ms", report.kernel_ms},
           {"wall_ms", report.wall_ms},
           {"launches", report.launches},
           {"blocks_checked", report.blocks_checked},

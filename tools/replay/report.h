@@ -19,6 +19,7 @@ struct Mismatch {
 /// What a replay measured and found.
 struct Report {
   std::vector<double> iteration_ms;  // GPU time from the end of one to the end of the next
+  double kernel_ms = 0;              // of one iteration's launches as planned, one after the other
   double wall_ms = 0;                // of all iterations, by the host's clock
   uint64_t launches = 0;
   uint64_t blocks_checked = 0;      // a block counts once for each launch that reads it
