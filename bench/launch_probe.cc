@@ -8,7 +8,7 @@
 #include <exception>
 #include <vector>
 
-#include "examples/train/driver.h"
+#include "common/cuda/client_driver.h"
 
 /// Times single launches as a program would issue them, never with a full queue, and prints the
 /// median in nanoseconds. What Sluice's hook costs is this figure with it minus this figure
@@ -31,7 +31,7 @@ int64_t NowNs() {
 }
 
 int64_t MedianLaunchNs() {
-  const train::Driver driver = train::Driver::Load();
+  const auto driver = sluice::cuda::ClientDriver::Load();
   const auto check = [&driver](CUresult result, const char* call) { driver.Check(result, call); };
   check(driver.cuInit(0), "cuInit");
   CUdevice device = 0;
@@ -42,7 +42,7 @@ int64_t MedianLaunchNs() {
   int major = 0;
   check(driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
         "cuDeviceGetAttribute");
-  const std::string image = train::CompileKernels(kSource, "probe.cu", major * 10);
+  const std::string image = sluice::cuda::CompileKernels(kSource, "probe.cu", major * 10);
   CUmodule module = nullptr;
   check(driver.cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
   CUfunction first = nullptr;

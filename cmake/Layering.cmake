@@ -18,6 +18,7 @@ set(SLUICE_LAYERS
   "noderuntime : noderuntime scheduler common intercept/protocol"
   "simgpu : simgpu common"
   "examples : examples common/cuda"
+  "tools/replay : tools/replay scheduler common"
   "bench : *"
   "tests : * tests")
 
@@ -26,13 +27,13 @@ set(SLUICE_LAYERS
 set(SLUICE_HEADER_HOMES
   "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config simgpu/ctl examples tests bench"
   "spdlog/ : noderuntime tests"
-  "nlohmann/ : noderuntime simgpu/ctl bench tests"
+  "nlohmann/ : noderuntime simgpu/ctl tools bench tests"
   "gtest/ : tests"
   "gmock/ : tests"
   "benchmark/ : bench"
   "mimalloc : bench"
   "cuda.h : tests/gpu"
-  "common/cuda/driver_api.h : common intercept noderuntime/gpu simgpu examples tests bench")
+  "common/cuda/driver_api.h : common intercept noderuntime/gpu simgpu examples tools/replay tests bench")
 
 # The scheduling library is pure: no clock, thread, lock or file (a header prefix each).
 set(SLUICE_IMPURE_HEADERS
@@ -41,7 +42,7 @@ set(SLUICE_IMPURE_HEADERS
   dlfcn.h sys/ linux/)
 
 set(SLUICE_FOLDERS
-  common scheduler intercept noderuntime simgpu examples bench tests)
+  common scheduler intercept noderuntime simgpu examples tools bench tests)
 
 # Does `path` lie in one of the folders of a rule? Compares whole path components.
 function(_sluice_in_folders path folders out)
@@ -64,7 +65,7 @@ function(_sluice_allowed_folders path out)
       string(REPLACE " " ";" allowed "${allowed}")
       if("*" IN_LIST allowed)
         list(REMOVE_ITEM allowed "*")
-        list(APPEND allowed common scheduler intercept noderuntime simgpu examples bench)
+        list(APPEND allowed common scheduler intercept noderuntime simgpu examples tools bench)
       endif()
       set(${out} "${allowed}" PARENT_SCOPE)
       return()

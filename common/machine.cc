@@ -14,6 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kMaxNs = 3'600'000'000'000;  // an hour: more is a slip of the pen
+constexpr double kLongestKernelNs = 1e15;
 constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kLargestMemory = uint64_t{1} << 44;
 
@@ -263,9 +264,14 @@ std::string Real(double value) {
 uint64_t Machine::KernelNs(std::string_view kernel, double threads) const {
   const auto row = cost.find(kernel);
   const KernelCost& c = row == cost.end() ? default_cost : row->second;
-  const auto extra = delay.find(kernel);
   const double ns = c.base_ns + c.per_thread_ns * threads;
-  return static_cast<uint64_t>(std::min(ns, 1e15)) + (extra == delay.end() ? 0 : extra->second);
+  return DeclaredNs(kernel, static_cast<uint64_t>(std::min(ns, kLongestKernelNs)));
+}
+
+uint64_t Machine::DeclaredNs(std::string_view kernel, uint64_t ns) const {
+  const auto extra = delay.find(kernel);
+  return std::min(ns, static_cast<uint64_t>(kLongestKernelNs)) +
+         (extra == delay.end() ? 0 : extra->second);
 }
 
 uint64_t Machine::CopyNs(uint64_t bytes) const { return TimeFor(bytes, copy_bytes_per_s); }

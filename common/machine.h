@@ -93,6 +93,8 @@ struct Machine {
 
   /// Declared duration of one launch, injected delay included.
   uint64_t KernelNs(std::string_view kernel, double threads) const;
+  /// The same of a launch that says itself how long it lasts.
+  uint64_t DeclaredNs(std::string_view kernel, uint64_t ns) const;
   uint64_t CopyNs(uint64_t bytes) const;
   /// From one GPU to another.
   uint64_t PeerCopyNs(uint64_t bytes) const;

@@ -5,22 +5,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <utility>
+
+#include "common/cuda/client_driver.h"
 
 namespace train {
 
 /// An address in the device's memory.
 using DevicePtr = unsigned long long;
 
-/// Thrown when the device has no memory left.
-struct OutOfMemory : std::runtime_error {
-  using std::runtime_error::runtime_error;
-  explicit OutOfMemory(size_t bytes)
-      : std::runtime_error("out of memory: could not allocate " + std::to_string(bytes) +
-                           " bytes") {}
-};
+using sluice::cuda::OutOfMemory;
 
 /// What the network needs of a GPU: memory and launches in the order of one stream.
 class Device {

@@ -34,9 +34,9 @@ bool ReadDigits(const train::Options& options, train::Digits* digits) {
 }
 
 void Run(const train::Options& options, const train::Digits& digits) {
-  const train::Driver driver = train::Driver::Load();
+  const auto driver = sluice::cuda::ClientDriver::Load();
   train::DriverDevice device(driver, options.device);
-  device.LoadKernels(train::CompileKernels(train::kKernelSource, "train.cu", device.arch()));
+  device.LoadKernels(sluice::cuda::CompileKernels(train::kKernelSource, "train.cu", device.arch()));
   train::Train(device, options, digits, [](int iteration, float loss) {
     std::printf("loss %d %a\n", iteration, static_cast<double>(loss));
     std::fflush(stdout);

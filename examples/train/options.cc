@@ -2,37 +2,15 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "examples/train/options.h"
 
-#include <charconv>
-#include <cstdio>
-#include <functional>
-#include <system_error>
+#include "common/cuda/client_options.h"
 
 namespace train {
 namespace {
 
-struct Option {
-  std::string name;
-  std::string value;  // how the help shows it
-  std::string text;
-  std::string allowed;
-  std::function<bool(const std::string&)> set;
-};
-
-template <class T>
-bool ParseNumber(const std::string& text, T least, T most, T* number) {
-  T parsed{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, parsed);
-  if (error != std::errc() || stop != end || !(parsed >= least && parsed <= most)) return false;
-  *number = parsed;
-  return true;
-}
-
-Option Integer(std::string name, std::string text, int least, int most, int* number) {
-  return {std::move(name), "N", std::move(text),
-          "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-          [=](const std::string& value) { return ParseNumber(value, least, most, number); }};
-}
+using sluice::cuda::Integer;
+using sluice::cuda::Option;
+using sluice::cuda::ParseNumber;
+using sluice::cuda::Real;
 
 /// The kernels compute a channel's number with a mask.
 Option PowerOfTwo(std::string name, std::string text, int least, int most, int* number) {
@@ -46,13 +24,6 @@ Option PowerOfTwo(std::string name, std::string text, int least, int most, int* 
             *number = parsed;
             return true;
           }};
-}
-
-Option Real(std::string name, std::string text, double least, double most, double* number) {
-  char range[64];
-  std::snprintf(range, sizeof range, "a number from %g to %g", least, most);
-  return {std::move(name), "X", std::move(text), range,
-          [=](const std::string& value) { return ParseNumber(value, least, most, number); }};
 }
 
 std::vector<Option> Table(Options* o) {
@@ -100,55 +71,18 @@ std::vector<Option> Table(Options* o) {
 }  // namespace
 
 bool ParseOptions(const std::vector<std::string>& arguments, Options* options, std::string* error) {
-  const std::vector<Option> table = Table(options);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    std::string name = arguments[i];
-    if (name == "--help" || name == "-h") {
-      options->help = true;
-      continue;
-    }
-    const size_t equals = name.find('=');
-    const bool joined = equals != std::string::npos;
-    std::string value = joined ? name.substr(equals + 1) : "";
-    name = name.substr(0, equals);
-    const Option* found = nullptr;
-    for (const Option& option : table) {
-      if (option.name == name) found = &option;
-    }
-    if (found == nullptr) {
-      *error = "unknown option '" + name + "'; allowed are --help";
-      for (const Option& option : table) *error += " " + option.name;
-      return false;
-    }
-    if (!joined) {
-      if (i + 1 == arguments.size()) {
-        *error = name + " needs a value: " + found->allowed;
-        return false;
-      }
-      value = arguments[++i];
-    }
-    if (!found->set(value)) {
-      *error = name + " must be " + found->allowed + ", not '" + value + "'";
-      return false;
-    }
-  }
-  return true;
+  return sluice::cuda::ParseOptions(Table(options), arguments, nullptr, &options->help, error);
 }
 
 std::string HelpText() {
   Options defaults;
-  std::string text =
+  const std::string text =
       "usage: train [options]\n"
       "Trains a small convolutional network on handwritten digits, on a GPU, and prints each loss "
       "as\n"
       "`loss ITERATION HEX-FLOAT`, at the end `done iterations=N peak_bytes=B base_bytes=B`.\n"
       "Ends with 2 after a bad option and with 3 when the GPU is out of memory.\n\n";
-  for (const Option& option : Table(&defaults)) {
-    std::string left = "  " + option.name + " " + option.value;
-    left.resize(left.size() < 22 ? 22 : left.size() + 1, ' ');
-    text += left + option.text + " (" + option.allowed + ")\n";
-  }
-  return text;
+  return text + sluice::cuda::DescribeOptions(Table(&defaults));
 }
 
 }  // namespace train

@@ -78,6 +78,15 @@ const Function* Modules::Find(uint64_t module, const std::string& name, uint64_t
     function.offsets.push_back(offset);
     function.arg_bytes = offset + kernel->param_sizes[i];
   }
+  if (const void* place = dlsym(found->second.handle, (SIMGPU_DURATION_PREFIX + name).c_str())) {
+    function.duration = *static_cast<const uint32_t*>(place);
+    if (*function.duration >= kernel->param_count ||
+        kernel->param_sizes[*function.duration] != sizeof(uint64_t)) {
+      *why = "the duration of kernel '" + name + "' must be a parameter of 8 bytes, not number " +
+             std::to_string(*function.duration);
+      return nullptr;
+    }
+  }
   *id = functions_.size();
   functions_.push_back(std::move(function));
   by_name_[{module, name}] = *id;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Function {
   const SimgpuKernel* kernel = nullptr;
   std::vector<uint32_t> offsets;  // of each parameter in the packed arguments
   uint32_t arg_bytes = 0;
+  std::optional<uint32_t> duration;  // place of the parameter that says how long a launch lasts
 };
 
 /// The loaded kernel objects of a context.

@@ -15,6 +15,19 @@ unsigned char* Runner::Staged(uint64_t offset, uint64_t bytes) {
   return channel_->staging + offset;
 }
 
+namespace {
+
+/// What the launch says itself, else what the machine file says of the kernel.
+uint64_t KernelNs(const Machine& machine, const Function& function, const void* const* params,
+                  double threads) {
+  if (!function.duration) return machine.KernelNs(function.name, threads);
+  uint64_t ns = 0;
+  memcpy(&ns, params[*function.duration], sizeof ns);
+  return machine.DeclaredNs(function.name, ns);
+}
+
+}  // namespace
+
 CUresult Runner::RunKernel(const Command& command) {
   const auto& k = command.kernel;
   const Function* function = modules_->Get(k.function);
@@ -42,7 +55,7 @@ CUresult Runner::RunKernel(const Command& command) {
          {k.block[0], k.block[1], k.block[2]},
          k.shared_bytes};
   mappings_->ApplyOracle();
-  const uint64_t ns = gpu_->machine().KernelNs(function->name, threads);
+  const uint64_t ns = KernelNs(gpu_->machine(), *function, params, threads);
   Begin(command, ns, gpu_->machine().Demand(function->name, ns));
   const CUresult result = RunGuarded(
       function->name.c_str(),

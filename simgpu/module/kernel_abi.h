@@ -40,3 +40,9 @@ struct SimgpuKernel {
 #define SIMGPU_MODULE_MAGIC "// simgpu-module 1\n"
 #define SIMGPU_KERNEL_ABI 1u
 #define SIMGPU_KERNEL_PREFIX "simgpu_kernel_"
+
+/// A kernel whose launches say how long they last exports this data symbol too, a `uint32_t`: the
+/// place, from 0, of the parameter that holds the duration in simulated nanoseconds (8 bytes,
+/// unsigned). Other kernels last as long as the machine file says. In CUDA C it is written as
+/// `SIMGPU_DURATION_ARGUMENT(NAME, PLACE);`, a macro that no real compiler defines.
+#define SIMGPU_DURATION_PREFIX "simgpu_duration_"

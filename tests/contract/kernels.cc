@@ -73,6 +73,8 @@ void CountUp(const void* const* params, const unsigned*, const unsigned*, unsign
 }
 constexpr uint32_t kCountUpSizes[] = {8, 8, 8};
 
+constexpr uint32_t kLastsSizes[] = {4, 8};
+
 /// trap(): an instruction that faults
 void Trap(const void* const*, const unsigned*, const unsigned*, unsigned) { __builtin_trap(); }
 
@@ -81,7 +83,10 @@ void Trap(const void* const*, const unsigned*, const unsigned*, unsigned) { __bu
 extern "C" {
 extern const SimgpuKernel simgpu_kernel_fill, simgpu_kernel_append, simgpu_kernel_wait_flag,
     simgpu_kernel_big, simgpu_kernel_shape, simgpu_kernel_nothing, simgpu_kernel_slow,
-    simgpu_kernel_trap, simgpu_kernel_count_up, simgpu_kernel_other_abi;
+    simgpu_kernel_trap, simgpu_kernel_count_up, simgpu_kernel_lasts, simgpu_kernel_lasts_narrow,
+    simgpu_kernel_lasts_beyond, simgpu_kernel_other_abi;
+extern const uint32_t simgpu_duration_lasts, simgpu_duration_lasts_narrow,
+    simgpu_duration_lasts_beyond;
 const SimgpuKernel simgpu_kernel_fill = {SIMGPU_KERNEL_ABI, 3, kFillSizes, Fill};
 const SimgpuKernel simgpu_kernel_append = {SIMGPU_KERNEL_ABI, 2, kAppendSizes, Append};
 const SimgpuKernel simgpu_kernel_wait_flag = {SIMGPU_KERNEL_ABI, 1, kWaitFlagSizes, WaitFlag};
@@ -91,5 +96,11 @@ const SimgpuKernel simgpu_kernel_nothing = {SIMGPU_KERNEL_ABI, 0, nullptr, Nothi
 const SimgpuKernel simgpu_kernel_slow = {SIMGPU_KERNEL_ABI, 0, nullptr, Nothing};
 const SimgpuKernel simgpu_kernel_trap = {SIMGPU_KERNEL_ABI, 0, nullptr, Trap};
 const SimgpuKernel simgpu_kernel_count_up = {SIMGPU_KERNEL_ABI, 3, kCountUpSizes, CountUp};
+// lasts(uint32_t unused, uint64_t ns): and two that name a parameter of 4 bytes, or none
+const SimgpuKernel simgpu_kernel_lasts = {SIMGPU_KERNEL_ABI, 2, kLastsSizes, Nothing};
+const SimgpuKernel simgpu_kernel_lasts_narrow = {SIMGPU_KERNEL_ABI, 2, kLastsSizes, Nothing};
+const SimgpuKernel simgpu_kernel_lasts_beyond = {SIMGPU_KERNEL_ABI, 2, kLastsSizes, Nothing};
+const uint32_t simgpu_duration_lasts = 1, simgpu_duration_lasts_narrow = 0,
+               simgpu_duration_lasts_beyond = 2;
 const SimgpuKernel simgpu_kernel_other_abi = {SIMGPU_KERNEL_ABI + 1, 0, nullptr, Nothing};
 }

@@ -76,3 +76,17 @@ extern "C" __global__ void count_up(u64* counter, const u64* stop, u64 limit) {
 #endif
   }
 }
+
+/// As long as its second argument says: on the simulated GPU by a declaration.
+extern "C" __global__ void lasts(u32 unused, u64 ns) {
+#ifdef REAL_GPU
+  u64 begin, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  do {
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (now - begin < ns);
+#endif
+}
+#ifndef REAL_GPU
+SIMGPU_DURATION_ARGUMENT(lasts, 1);
+#endif

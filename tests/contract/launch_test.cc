@@ -148,7 +148,9 @@ TEST_F(Launch, NamesWhatIsWrongWithAModule) {
   EXPECT_EQ(cuModuleLoadData(&module, "// simgpu-module 1\nAAAA"), CUDA_ERROR_INVALID_IMAGE);
   CUfunction function = nullptr;
   EXPECT_EQ(cuModuleGetFunction(&function, module_, "absent"), CUDA_ERROR_NOT_FOUND);
-  EXPECT_EQ(cuModuleGetFunction(&function, module_, "other_abi"), CUDA_ERROR_NOT_FOUND);
+  for (const char* name : {"other_abi", "lasts_narrow", "lasts_beyond"}) {
+    EXPECT_EQ(cuModuleGetFunction(&function, module_, name), CUDA_ERROR_NOT_FOUND) << name;
+  }
 }
 
 TEST_F(Launch, AStrayPointerEndsTheContextOnly) {

@@ -74,6 +74,27 @@ TEST_F(VirtualTime, StreamsEventsAndCopiesTakeTheTimesComputedByHand) {
   EXPECT_EQ(TimesOf("streams"), expected);
 }
 
+int Declared() {
+  TimedProgram p;
+  Times times;
+  uint32_t unused = 0;
+  for (uint64_t ns : {uint64_t{12'345}, uint64_t{0}, uint64_t{7'000'000}}) {
+    const CUevent begin = p.Record(p.a);
+    p.Launch("lasts", {&unused, &ns}, p.a);
+    const CUevent end = p.Record(p.a);
+    p.Must(cuStreamSynchronize(p.a), "synchronise");
+    times.push_back(p.Between(begin, end));
+  }
+  return Send(times);
+}
+const bool kDeclared = AddRole("declared", Declared);
+
+TEST_F(VirtualTime, ALaunchLastsAsLongAsItsArgumentSays) {
+  // From the first record to the launch, and then the kernel; the second record is issued 2
+  // launches after the first, and no sooner than that.
+  EXPECT_EQ(TimesOf("declared"), (Times{kLaunch + 12'345, 2 * kLaunch, kLaunch + 7'000'000}));
+}
+
 int Polling() {
   TimedProgram p;
   const uint64_t start = p.Clock();

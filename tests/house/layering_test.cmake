@@ -21,6 +21,8 @@ set(good
   [[simgpu/ctl/stats.cc | <nlohmann/json.hpp>]]
   [[simgpu/driver/launch.cc | "common/cuda/abi.h"]]
   [[examples/train/main.cc | <CLI/CLI.hpp>]]
+  [[tools/replay/plan.h | "scheduler/trace/trace.h"]]
+  [[tools/replay/report.cc | <nlohmann/json.hpp>]]
   [[bench/blocks_bench.cc | "intercept/blocks/blocks.h"]]
   [[tests/unit/intercept/blocks_test.cc | "intercept/blocks/blocks.h"]]
   [[tests/contract/memory_test.cc | "tests/support/environment.h"]]
@@ -46,6 +48,8 @@ set(bad
   [[simgpu/driver/launch.cc | <nlohmann/json.hpp>]]
   [[examples/train/main.cc | "common/bytes.h"]]
   [[examples/train/main.cc | "intercept/protocol/wire.h"]]
+  [[tools/replay/main.cc | "examples/train/device.h"]]
+  [[tools/replay/main.cc | "simgpu/driver/launch.h"]]
   [[noderuntime/daemon/main.cc | "tests/support/environment.h"]]
   [[bench/blocks_bench.cc | "tests/support/environment.h"]]
   [[common/bytes.h | <gtest/gtest.h>]])

@@ -44,6 +44,10 @@ static constexpr int warpSize = 32;
 // What `extern __shared__ T name[]` names; as large as on the largest real device.
 alignas(128) static unsigned char simgpu_dynamic_shared[227 << 10];
 
+// See simgpu/module/kernel_abi.h.
+#define SIMGPU_DURATION_ARGUMENT(kernel, place) \
+  __attribute__((visibility("default"))) unsigned simgpu_duration_##kernel = place
+
 #include "simgpu/cuda_atomics.h"
 #include "simgpu/cuda_math.h"
 #include "simgpu/fibers.h"

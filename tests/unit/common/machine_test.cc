@@ -41,6 +41,8 @@ TEST(MachineFile, ReadsEveryKindOfKey) {
   EXPECT_EQ(machine->context_bytes, 0u);
   EXPECT_EQ(machine->KernelNs("conv", 10), 1000u + 25u + 7u);
   EXPECT_EQ(machine->KernelNs("other", 1e6), 100u);
+  EXPECT_EQ(machine->DeclaredNs("conv", 40), 47u);
+  EXPECT_EQ(machine->DeclaredNs("other", UINT64_MAX), 1'000'000'000'000'000u);
 }
 
 TEST(MachineFile, NamesTheLineAndWhatIsAllowed) {

@@ -47,6 +47,20 @@ TEST(NvrtcKernelsTest, EntrySaysTheSizesOfItsParameters) {
   module.Run("none", {1, 1, 1}, {1, 1, 1});
 }
 
+TEST(NvrtcKernelsTest, EntrySaysWhichArgumentIsTheDuration) {
+  const NvrtcModule module(R"(
+    extern "C" __global__ void lasts(int* seen, unsigned long long ns) { *seen = 1; }
+    extern "C" __global__ void plain(int* seen) {}
+    #ifdef SIMGPU_DURATION_ARGUMENT
+    SIMGPU_DURATION_ARGUMENT(lasts, 1);
+    #endif
+    )");
+  const auto* place = static_cast<const uint32_t*>(module.Variable(SIMGPU_DURATION_PREFIX "lasts"));
+  ASSERT_NE(place, nullptr);
+  EXPECT_EQ(*place, 1u);
+  EXPECT_EQ(module.Variable(SIMGPU_DURATION_PREFIX "plain"), nullptr);
+}
+
 TEST(NvrtcKernelsTest, ArgumentsMayStandAtAnyAddress) {
   const NvrtcModule module(
       "extern \"C\" __global__ void k(float4 v, double d, float* out) { *out = v.w + (float)d; }");

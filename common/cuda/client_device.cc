@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "examples/train/driver_device.h"
+#include "common/cuda/client_device.h"
 
 #include <cstdint>
 #include <stdexcept>
 
-namespace train {
+namespace sluice::cuda {
 
-DriverDevice::DriverDevice(const Driver& driver, int ordinal) : driver_(driver) {
+ClientDevice::ClientDevice(const ClientDriver& driver, int ordinal) : driver_(driver) {
   driver_.Check(driver_.cuInit(0), "cuInit");
   int count = 0;
   driver_.Check(driver_.cuDeviceGetCount(&count), "cuDeviceGetCount");
@@ -34,40 +34,40 @@ DriverDevice::DriverDevice(const Driver& driver, int ordinal) : driver_(driver) 
                 "cuMemPoolSetAttribute");
 }
 
-DriverDevice::~DriverDevice() {
+ClientDevice::~ClientDevice() {
   // After a failure the calls fail too; there is nobody left to tell.
   driver_.cuStreamSynchronize(stream_);
   for (CUevent event : events_) driver_.cuEventDestroy(event);
   for (void* block : host_blocks_) driver_.cuMemFreeHost(block);
-  for (DevicePtr block : persistent_) driver_.cuMemFree(block);
+  for (CUdeviceptr block : persistent_) driver_.cuMemFree(block);
   if (module_ != nullptr) driver_.cuModuleUnload(module_);
   driver_.cuStreamDestroy(stream_);
   driver_.cuDevicePrimaryCtxRelease(device_);
 }
 
-void DriverDevice::LoadKernels(const std::string& image) {
+void ClientDevice::LoadKernels(const std::string& image) {
   driver_.Check(driver_.cuModuleLoadData(&module_, image.data()), "cuModuleLoadData");
 }
 
-DevicePtr DriverDevice::Allocate(size_t bytes) {
-  DevicePtr block = 0;
+CUdeviceptr ClientDevice::Allocate(size_t bytes) {
+  CUdeviceptr block = 0;
   const CUresult result = driver_.cuMemAllocAsync(&block, bytes, stream_);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemory(bytes);
   driver_.Check(result, "cuMemAllocAsync");
   return block;
 }
 
-void DriverDevice::Free(DevicePtr block) {
+void ClientDevice::Free(CUdeviceptr block) {
   // Called by destructors, so it must not throw. A failed free shows at the next call.
   driver_.cuMemFreeAsync(block, stream_);
 }
 
-void DriverDevice::Fill(DevicePtr block, unsigned value, size_t words) {
+void ClientDevice::Fill(CUdeviceptr block, unsigned value, size_t words) {
   driver_.Check(driver_.cuMemsetD32Async(block, value, words, stream_), "cuMemsetD32Async");
 }
 
-DevicePtr DriverDevice::AllocatePersistent(size_t bytes) {
-  DevicePtr block = 0;
+CUdeviceptr ClientDevice::AllocatePersistent(size_t bytes) {
+  CUdeviceptr block = 0;
   const CUresult result = driver_.cuMemAlloc(&block, bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemory(bytes);
   driver_.Check(result, "cuMemAlloc");
@@ -76,59 +76,64 @@ DevicePtr DriverDevice::AllocatePersistent(size_t bytes) {
   return block;
 }
 
-size_t DriverDevice::PeakBytes() const {
+size_t ClientDevice::PeakBytes() const {
   cuuint64_t used = 0;
   driver_.Check(driver_.cuMemPoolGetAttribute(pool_, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &used),
                 "cuMemPoolGetAttribute");
   return used + persistent_bytes_;
 }
 
-void* DriverDevice::AllocateHost(size_t bytes) {
+void* ClientDevice::AllocateHost(size_t bytes) {
   void* block = nullptr;
   driver_.Check(driver_.cuMemHostAlloc(&block, bytes, 0), "cuMemHostAlloc");
   host_blocks_.push_back(block);
   return block;
 }
 
-void DriverDevice::CopyIn(DevicePtr to, const void* from, size_t bytes) {
+void ClientDevice::CopyIn(CUdeviceptr to, const void* from, size_t bytes) {
   driver_.Check(driver_.cuMemcpyHtoDAsync(to, from, bytes, stream_), "cuMemcpyHtoDAsync");
 }
 
-void DriverDevice::CopyOut(void* to, DevicePtr from, size_t bytes) {
+void ClientDevice::CopyOut(void* to, CUdeviceptr from, size_t bytes) {
   driver_.Check(driver_.cuMemcpyDtoHAsync(to, from, bytes, stream_), "cuMemcpyDtoHAsync");
 }
 
-CUevent DriverDevice::NewEvent() {
+CUevent ClientDevice::NewEvent(unsigned flags) {
   CUevent event = nullptr;
-  driver_.Check(driver_.cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING),
-                "cuEventCreate");
+  driver_.Check(driver_.cuEventCreate(&event, flags), "cuEventCreate");
   events_.push_back(event);
   return event;
 }
 
-void DriverDevice::Record(CUevent event) {
+void ClientDevice::Record(CUevent event) {
   driver_.Check(driver_.cuEventRecord(event, stream_), "cuEventRecord");
 }
 
-void DriverDevice::Wait(CUevent event) {
+void ClientDevice::Wait(CUevent event) {
   driver_.Check(driver_.cuEventSynchronize(event), "cuEventSynchronize");
 }
 
-void DriverDevice::WaitForAll() {
+double ClientDevice::ElapsedMs(CUevent from, CUevent to) const {
+  float ms = 0;
+  driver_.Check(driver_.cuEventElapsedTime(&ms, from, to), "cuEventElapsedTime");
+  return static_cast<double>(ms);
+}
+
+void ClientDevice::WaitForAll() {
   driver_.Check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
 }
 
-void DriverDevice::LaunchBlocks(const char* kernel, unsigned blocks, unsigned threads,
-                                void** params) {
+void ClientDevice::Launch(const char* kernel, const unsigned (&grid)[2], unsigned threads,
+                          void** params) {
   auto found = functions_.find(std::string_view(kernel));
   if (found == functions_.end()) {
     CUfunction function = nullptr;
     driver_.Check(driver_.cuModuleGetFunction(&function, module_, kernel), kernel);
     found = functions_.emplace(kernel, function).first;
   }
-  driver_.Check(driver_.cuLaunchKernel(found->second, blocks, 1, 1, threads, 1, 1, 0, stream_,
-                                       params, nullptr),
+  driver_.Check(driver_.cuLaunchKernel(found->second, grid[0], grid[1], 1, threads, 1, 1, 0,
+                                       stream_, params, nullptr),
                 kernel);
 }
 
-}  // namespace train
+}  // namespace sluice::cuda

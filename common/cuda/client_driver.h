@@ -2,16 +2,28 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <cstddef>
+#include <stdexcept>
 #include <string>
 
 #include "common/cuda/driver_api.h"
 #include "common/cuda/nvrtc_api.h"
 
-namespace train {
+/// What programs that use the driver share: its functions, found as programs find them, and one
+/// GPU. Errors are exceptions here.
+namespace sluice::cuda {
 
-/// The entry points that the program uses: member, exported symbol that gives its type. Found by
+/// Thrown when the device has no memory left.
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+  explicit OutOfMemory(size_t bytes)
+      : std::runtime_error("out of memory: could not allocate " + std::to_string(bytes) +
+                           " bytes") {}
+};
+
+/// The entry points that such programs use: member, exported symbol that gives its type. Found by
 /// the base name through cuGetProcAddress, as NVIDIA's own runtime does it.
-#define TRAIN_DRIVER_FUNCTIONS(ROW)                            \
+#define SLUICE_CLIENT_FUNCTIONS(ROW)                           \
   ROW(cuInit, cuInit)                                          \
   ROW(cuGetErrorName, cuGetErrorName)                          \
   ROW(cuDeviceGet, cuDeviceGet)                                \
@@ -42,16 +54,17 @@ namespace train {
   ROW(cuEventCreate, cuEventCreate)                            \
   ROW(cuEventDestroy, cuEventDestroy_v2)                       \
   ROW(cuEventRecord, cuEventRecord)                            \
-  ROW(cuEventSynchronize, cuEventSynchronize)
+  ROW(cuEventSynchronize, cuEventSynchronize)                  \
+  ROW(cuEventElapsedTime, cuEventElapsedTime)
 
 /// The driver's functions, by their names.
-struct Driver {
-#define TRAIN_MEMBER(member, symbol) PFN_##symbol member = nullptr;
-  TRAIN_DRIVER_FUNCTIONS(TRAIN_MEMBER)
-#undef TRAIN_MEMBER
+struct ClientDriver {
+#define SLUICE_CLIENT_MEMBER(member, symbol) PFN_##symbol member = nullptr;
+  SLUICE_CLIENT_FUNCTIONS(SLUICE_CLIENT_MEMBER)
+#undef SLUICE_CLIENT_MEMBER
 
   /// Opens libcuda.so.1; throws std::runtime_error that says what is missing.
-  static Driver Load();
+  static ClientDriver Load();
 
   /// Throws OutOfMemory, or std::runtime_error with the error's name, unless `result` is
   /// CUDA_SUCCESS.
@@ -62,4 +75,4 @@ struct Driver {
 /// Throws std::runtime_error with the compiler's log.
 std::string CompileKernels(const char* source, const char* name, int arch);
 
-}  // namespace train
+}  // namespace sluice::cuda

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "examples/train/driver.h"
+#include "common/cuda/client_driver.h"
 
 #include <dlfcn.h>
 
 #include <stdexcept>
 
-#include "examples/train/device.h"
-
-namespace train {
+namespace sluice::cuda {
 namespace {
 
 constexpr int kCudaVersion = 12000;
@@ -30,15 +28,15 @@ void Find(void* library, const char* name, F* function) {
 
 /// The functions of NVRTC, by their names.
 struct Nvrtc {
-#define TRAIN_MEMBER(result, name, params) PFN_##name name = nullptr;
-  SLUICE_NVRTC_FUNCTIONS(TRAIN_MEMBER)
-#undef TRAIN_MEMBER
+#define SLUICE_CLIENT_MEMBER(result, name, params) PFN_##name name = nullptr;
+  SLUICE_NVRTC_FUNCTIONS(SLUICE_CLIENT_MEMBER)
+#undef SLUICE_CLIENT_MEMBER
 
   Nvrtc() {
     void* library = OpenFirst({"libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"});
-#define TRAIN_FIND(result, function, params) Find(library, #function, &this->function);
-    SLUICE_NVRTC_FUNCTIONS(TRAIN_FIND)
-#undef TRAIN_FIND
+#define SLUICE_CLIENT_FIND(result, function, params) Find(library, #function, &this->function);
+    SLUICE_NVRTC_FUNCTIONS(SLUICE_CLIENT_FIND)
+#undef SLUICE_CLIENT_FIND
   }
   void Check(nvrtcResult result, const char* call) const {
     if (result == NVRTC_SUCCESS) return;
@@ -48,11 +46,11 @@ struct Nvrtc {
 
 }  // namespace
 
-Driver Driver::Load() {
+ClientDriver ClientDriver::Load() {
   void* library = OpenFirst({"libcuda.so.1"});
   PFN_cuGetProcAddress_v2 get = nullptr;
   Find(library, "cuGetProcAddress_v2", &get);
-  Driver driver;
+  ClientDriver driver;
   const auto find = [&](const char* name) {
     void* function = nullptr;
     CUdriverProcAddressQueryResult status{};
@@ -63,13 +61,14 @@ Driver Driver::Load() {
     }
     return function;
   };
-#define TRAIN_FIND(member, symbol) driver.member = reinterpret_cast<PFN_##symbol>(find(#member));
-  TRAIN_DRIVER_FUNCTIONS(TRAIN_FIND)
-#undef TRAIN_FIND
+#define SLUICE_CLIENT_FIND(member, symbol) \
+  driver.member = reinterpret_cast<PFN_##symbol>(find(#member));
+  SLUICE_CLIENT_FUNCTIONS(SLUICE_CLIENT_FIND)
+#undef SLUICE_CLIENT_FIND
   return driver;
 }
 
-void Driver::Check(CUresult result, const char* call) const {
+void ClientDriver::Check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return;
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     throw OutOfMemory(std::string("out of memory in ") + call);
@@ -105,4 +104,4 @@ std::string CompileKernels(const char* source, const char* name, int arch) {
   return image;
 }
 
-}  // namespace train
+}  // namespace sluice::cuda
