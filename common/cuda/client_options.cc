@@ -52,7 +52,8 @@ bool ParseOptions(const std::vector<Option>& table, const std::vector<std::strin
       value = arguments[++i];
     }
     if ((!takes_value && joined) || !found->set(value)) {
-      *error = name + " must be " + found->allowed + ", not '" + value + "'";
+      *error = name + " must be " + found->allowed;
+      *error += ", not '" + value + "'";
       return false;
     }
   }

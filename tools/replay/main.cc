@@ -87,4 +87,10 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace sluice::replay
 
-int main(int argc, char** argv) { return sluice::replay::Main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  try {
+    return sluice::replay::Main({argv + 1, argv + argc});
+  } catch (...) {  // no memory to read the files
+    return 1;
+  }
+}
