@@ -22,4 +22,16 @@ std::vector<double> MaxMin(std::span<const double> demands, double capacity);
 /// shared max-min, then the bandwidth that the operations want at the speed which that allows.
 std::vector<double> SharedRates(std::span<const GpuDemand> demands);
 
+/// The same for whoever asks at every kernel: it keeps its memory from one answer to the next.
+class RateSharer {
+ public:
+  /// Valid until the next call.
+  const std::vector<double>& Rates(std::span<const GpuDemand> demands);
+
+ private:
+  std::vector<double> wanted_;
+  std::vector<double> parts_;
+  std::vector<double> rates_;
+};
+
 }  // namespace sluice

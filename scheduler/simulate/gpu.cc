@@ -45,7 +45,7 @@ void Gpu::Share() {
     only->rate = 1;
     return;
   }
-  const std::vector<double> rates = SharedRates(demands_);
+  const std::vector<double>& rates = sharer_.Rates(demands_);
   size_t next = 0;
   for (Stream& stream : streams_) {
     if (stream.waiting()) stream.rate = rates[next++];
