@@ -3,14 +3,15 @@
 #include "bench/frontier_report.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <optional>
 
 #include "bench/machine.h"
+#include "noderuntime/cli/offline/format.h"
 
 namespace sluice::bench {
 namespace {
+
+using cli::Format;
 
 constexpr const char* kLineNames[] = {"contract", "steps", "auto"};
 constexpr double kWorthCounting = 1.03;
@@ -42,16 +43,6 @@ std::optional<double> Retained(const RegimeRows& measured, size_t line, size_t p
   }
   if (count == 0) return std::nullopt;
   return worst ? least : sum / static_cast<double>(count);
-}
-
-std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
-std::string Format(const char* format, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ class Gpu {
   std::vector<Stream> streams_;
   std::vector<GpuDemand> demands_;  // scratch
   RateSharer sharer_;
-  size_t turn_ = 0;                 // kTimeSlice: who has the GPU
+  size_t turn_ = 0;  // kTimeSlice: who has the GPU
   bool taken_ = false;
   double slice_left_ns_ = 0;
   double switch_left_ns_ = 0;

@@ -19,6 +19,7 @@ std::optional<Result<OfflineOptions>> OfflineCommands::Chosen() const {
   if (place_.chosen()) return Widened(place_.Options());
   if (simulate_.chosen()) return Widened(simulate_.Options());
   if (max_batch_.chosen()) return Widened(max_batch_.Options());
+  if (profile_.chosen()) return Widened(profile_.Options());
   return std::nullopt;
 }
 

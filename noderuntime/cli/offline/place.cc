@@ -3,12 +3,11 @@
 #include "noderuntime/cli/offline/place.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "common/bytes.h"
 #include "noderuntime/cli/offline/files.h"
+#include "noderuntime/cli/offline/format.h"
 #include "scheduler/place/offline/from_trace.h"
 #include "scheduler/place/offline/leased.h"
 #include "scheduler/trace/parse.h"
@@ -98,16 +97,8 @@ std::string Json(const PlaceOptions& options, const Report& report) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string Line(const char* what, const char* format, ...) __attribute__((format(printf, 2, 3)));
-std::string Line(const char* what, const char* format, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  char line[320];
-  std::snprintf(line, sizeof line, "  %-12s %s\n", what, text);
-  return line;
+std::string Line(const char* what, const std::string& text) {
+  return Format("  %-12s %s\n", what, text.c_str());
 }
 
 std::string BytesOf(uint64_t bytes) {
@@ -119,21 +110,21 @@ double Ratio(double value, double least) { return least > 0 ? value / least : 1;
 std::string Text(const PlaceOptions& options, const Report& report) {
   const PlaceAnswer& answer = report.answer;
   std::string text = options.file + ": " + std::to_string(report.buffers) + " buffers\n";
-  text +=
-      Line("footprint", "%s, %.4f of the lower bound", BytesOf(answer.footprint).c_str(),
-           Ratio(static_cast<double>(answer.footprint), static_cast<double>(answer.lower_bound)));
-  text += Line("lower bound", "%s", BytesOf(answer.lower_bound).c_str());
-  text += Line("method", "%s", answer.method.c_str());
-  text += Line("leased", "%s in the mean, in units of %s; %.4f of the least",
-               FormatBytes(static_cast<uint64_t>(report.mean_leased)).c_str(),
-               FormatBytes(options.unit_bytes).c_str(),
-               Ratio(report.mean_leased, report.least_mean_leased));
+  text += Line("footprint", Format("%s, %.4f of the lower bound", BytesOf(answer.footprint).c_str(),
+                                   Ratio(static_cast<double>(answer.footprint),
+                                         static_cast<double>(answer.lower_bound))));
+  text += Line("lower bound", BytesOf(answer.lower_bound));
+  text += Line("method", answer.method);
+  text += Line("leased", Format("%s in the mean, in units of %s; %.4f of the least",
+                                FormatBytes(static_cast<uint64_t>(report.mean_leased)).c_str(),
+                                FormatBytes(options.unit_bytes).c_str(),
+                                Ratio(report.mean_leased, report.least_mean_leased)));
   if (!options.capacity_bytes.has_value()) return text;
   const uint64_t capacity = *options.capacity_bytes;
   const char* verdict = report.fits                     ? "it fits"
                         : answer.lower_bound > capacity ? "no placement fits"
                                                         : "none found that fits";
-  return text + Line("capacity", "%s: %s", BytesOf(capacity).c_str(), verdict);
+  return text + Line("capacity", Format("%s: %s", BytesOf(capacity).c_str(), verdict));
 }
 
 }  // namespace

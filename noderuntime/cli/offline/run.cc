@@ -5,6 +5,7 @@
 #include "noderuntime/cli/launcher.h"
 #include "noderuntime/cli/offline/max_batch.h"
 #include "noderuntime/cli/offline/place.h"
+#include "noderuntime/cli/offline/profile.h"
 #include "noderuntime/cli/offline/simulate.h"
 
 namespace sluice::cli {
@@ -17,6 +18,9 @@ Output RunOffline(const OfflineOptions& options, const std::string& shipped) {
   if (const auto* place = std::get_if<PlaceOptions>(&options)) return RunPlace(*place);
   if (const auto* batch = std::get_if<MaxBatchOptions>(&options)) {
     return RunMaxBatch(*batch, shipped);
+  }
+  if (const auto* profile = std::get_if<ProfileOptions>(&options)) {
+    return RunProfile(*profile, shipped);
   }
   return RunSimulate(std::get<SimulateOptions>(options), shipped);
 }

@@ -2,11 +2,10 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/simulate.h"
 
-#include <cstdarg>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "common/bytes.h"
+#include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/offline/scenario.h"
 
 namespace sluice::cli {
@@ -17,16 +16,6 @@ using scheduler::simulate::Drain;
 using scheduler::simulate::JobOutcome;
 using scheduler::simulate::Setting;
 using scheduler::simulate::Workload;
-
-std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
-std::string Format(const char* format, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
-}
 
 std::string_view NameOf(Claims claims) {
   switch (claims) {

@@ -118,6 +118,26 @@ TEST(OfflineOptions, MaxBatchTakesFilesAndAScenario) {
   EXPECT_EQ(options.scenario.setting.claims, scheduler::simulate::Claims::kCurve);
 }
 
+TEST(OfflineOptions, ProfileNeedsABatch) {
+  const auto parsed = Parse({"profile", "a.trace", "--batch", "32", "--gpu", "h200", "--unit",
+                             "2MiB", "--groups", "20", "--svg", "a.svg", "--json"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  const auto& options = std::get<ProfileOptions>(std::get<OfflineOptions>(*parsed));
+  EXPECT_EQ(options.file, "a.trace");
+  EXPECT_EQ(options.batch, 32u);
+  EXPECT_EQ(options.gpu, "h200");
+  EXPECT_EQ(options.unit_bytes, 2u << 20);
+  EXPECT_EQ(options.groups_per_peak, 20u);
+  EXPECT_EQ(options.svg, "a.svg");
+  EXPECT_TRUE(options.json);
+  EXPECT_NE(Parse({"profile", "a.trace"}).status().message().find("--batch"), std::string::npos);
+  EXPECT_NE(Parse({"profile", "a.trace", "--batch", "1", "--unit", "0"})
+                .status()
+                .message()
+                .find("--unit"),
+            std::string::npos);
+}
+
 TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
   const auto error = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"simulate", "a.trace:1"});

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/offline/curve_svg.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::cli {
+namespace {
+
+TEST(CurveSvg, StacksTheClassesOverTime) {
+  // Half of the time 100 bytes, then 200, of which half are feature maps.
+  const std::string svg = CurveSvg({{0, {100, 0, 0, 0, 0}}, {500, {100, 0, 100, 0, 0}}}, 1000, "t");
+  // From the left edge at half the height to the middle, then on to the right edge.
+  EXPECT_NE(svg.find("points=\"90.00,195.00 485.00,195.00 485.00,195.00 880.00,195.00 "),
+            std::string::npos)
+      << svg;
+  EXPECT_NE(svg.find("points=\"90.00,195.00 485.00,195.00 485.00,40.00 880.00,40.00 "),
+            std::string::npos)
+      << svg;
+  EXPECT_EQ(svg.find(">gradient<"), std::string::npos) << "what is not there has no legend";
+}
+
+TEST(CurveSvg, TitlesAreNoMarkup) {
+  const std::string svg = CurveSvg({{0, {1, 0, 0, 0, 0}}}, 1, "<a&b>\x01\xff");
+  EXPECT_NE(svg.find("&lt;a&amp;b&gt;??"), std::string::npos);
+}
+
+TEST(CurveSvg, NothingIsAPictureToo) {
+  EXPECT_NE(CurveSvg({}, 0, "").find("</svg>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::cli
