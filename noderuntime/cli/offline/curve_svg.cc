@@ -17,7 +17,7 @@ constexpr double kWidth = 900;
 constexpr double kHeight = 420;
 constexpr double kLeft = 90;
 constexpr double kTop = 40;
-constexpr double kPlotWidth = kWidth - kLeft - 20;
+constexpr double kPlotWidth = kWidth - kLeft - 40;
 constexpr double kPlotHeight = kHeight - kTop - 70;
 /// Okabe and Ito's palette, which people who see colours differently can tell apart.
 constexpr const char* kFill[kBlockClasses] = {"#56b4e9", "#f0e442", "#0072b2", "#d55e00",

@@ -11,10 +11,10 @@ TEST(CurveSvg, StacksTheClassesOverTime) {
   // Half of the time 100 bytes, then 200, of which half are feature maps.
   const std::string svg = CurveSvg({{0, {100, 0, 0, 0, 0}}, {500, {100, 0, 100, 0, 0}}}, 1000, "t");
   // From the left edge at half the height to the middle, then on to the right edge.
-  EXPECT_NE(svg.find("points=\"90.00,195.00 485.00,195.00 485.00,195.00 880.00,195.00 "),
+  EXPECT_NE(svg.find("points=\"90.00,195.00 475.00,195.00 475.00,195.00 860.00,195.00 "),
             std::string::npos)
       << svg;
-  EXPECT_NE(svg.find("points=\"90.00,195.00 485.00,195.00 485.00,40.00 880.00,40.00 "),
+  EXPECT_NE(svg.find("points=\"90.00,195.00 475.00,195.00 475.00,40.00 860.00,40.00 "),
             std::string::npos)
       << svg;
   EXPECT_EQ(svg.find(">gradient<"), std::string::npos) << "what is not there has no legend";
