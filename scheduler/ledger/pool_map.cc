@@ -145,6 +145,17 @@ Units PoolMap::Count(JobId holder) const {
   return total;
 }
 
+Units PoolMap::Count(const Extent& extent, JobId holder) const {
+  Units count = 0;
+  auto span = std::partition_point(spans_.begin(), spans_.end(),
+                                   [&extent](const Span& s) { return s.end() <= extent.offset; });
+  for (; span != spans_.end() && span->offset < extent.end(); ++span) {
+    if (span->holder != holder) continue;
+    count += std::min(span->end(), extent.end()) - std::max(span->offset, extent.offset);
+  }
+  return count;
+}
+
 Units PoolMap::Count(JobId holder, UnitState state) const {
   Units total = 0;
   for (const Span& span : spans_) {

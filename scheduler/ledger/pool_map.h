@@ -43,6 +43,9 @@ class PoolMap {
   Units Count(UnitState state) const;
   Units Count(JobId holder) const;
   Units Count(JobId holder, UnitState state) const;
+  /// Units of `extent` that `holder` holds, whatever the state. By the pieces in it, not in the
+  /// pool.
+  Units Count(const Extent& extent, JobId holder) const;
 
   friend bool operator==(const PoolMap&, const PoolMap&) = default;
 

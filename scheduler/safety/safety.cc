@@ -3,6 +3,7 @@
 #include "scheduler/safety/safety.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace sluice::scheduler {
 
@@ -73,17 +74,8 @@ Sums::Sums(const Ledger& ledger) : free_(ledger.free()) {
     line.returns = job.phase == Phase::kRunning && job.terms.returns;
     line.held = job.held();
     line.ahead = job.terms.ahead();
+    for (const Extent& base : job.base) line.base += ledger.map().Count(base, job.id);
     lines_.push_back(line);
-  }
-  for (const Span& span : ledger.map().spans()) {
-    if (span.holder == kNoJob) continue;
-    const Job* const holder = ledger.Find(span.holder);
-    Line& line = lines_[static_cast<size_t>(holder - ledger.jobs().data())];
-    for (const Extent& base : holder->base) {
-      const Units from = std::max(base.offset, span.offset);
-      const Units end = std::min(base.end(), span.end());
-      if (from < end) line.base += end - from;
-    }
   }
 }
 
@@ -127,6 +119,29 @@ bool Fits(const Extents& runs, Units need, Units piece) {
   return need == 0 || RunsNeeded(Longest(runs), need, piece) > 0;
 }
 
+namespace {
+
+/// The order when every job past its gate has room in the longest free run as it is, nearly always;
+/// nullopt: that has to be looked at more closely. One run of `need` suffices whatever the pieces
+/// (Fits), and what the others give back only makes it longer.
+std::optional<Order> OrderAtOnce(const Ledger& ledger) {
+  Units longest = 0;
+  for (const Span& span : ledger.map().spans()) {
+    if (span.state == UnitState::kFree) longest = std::max(longest, span.length);
+  }
+  Order result;
+  for (const Job& job : ledger.jobs()) {
+    if (!job.past_gate()) continue;
+    const bool gives_back = job.phase == Phase::kRunning && job.terms.returns;
+    const Units ahead = job.terms.ahead();
+    if (!gives_back || ahead - std::min(ahead, job.held()) > longest) return std::nullopt;
+    result.order.push_back(job.id);
+  }
+  return result;
+}
+
+}  // namespace
+
 /// Greedy is exhaustive. Let A be the available units. A job that returns its memory takes what it
 /// needs out of A, completes, and leaves A plus what it gives back: A only grows, and Fits never
 /// turns false when A grows (a longer or a merged run serves all that the shorter ones served). So
@@ -136,6 +151,7 @@ bool Fits(const Extents& runs, Units need, Units piece) {
 /// units set aside for itself alone. (Among several of those the packing is first fit by need and
 /// may refuse what a perfect packing allows.)
 Order FindOrder(const Ledger& ledger, Measure measure, Dying dying) {
+  if (std::optional<Order> order = OrderAtOnce(ledger)) return *std::move(order);
   Extents available = ledger.map().FreeRuns();
   std::vector<Party> returning;
   std::vector<Party> keeping;

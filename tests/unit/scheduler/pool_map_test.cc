@@ -9,6 +9,19 @@
 namespace sluice::scheduler {
 namespace {
 
+TEST(PoolMap, CountsWhatAHolderHasOfAnExtent) {
+  PoolMap map(20);
+  map.Set({2, 6}, UnitState::kLeased, 1);
+  map.Set({4, 2}, UnitState::kUnfenced, 1, 7);
+  map.Set({10, 4}, UnitState::kLeased, 2);
+  EXPECT_EQ(map.Count(Extent{0, 20}, 1), 6u);
+  EXPECT_EQ(map.Count(Extent{3, 8}, 1), 5u);
+  EXPECT_EQ(map.Count(Extent{3, 8}, 2), 1u);
+  EXPECT_EQ(map.Count(Extent{13, 7}, 2), 1u);
+  EXPECT_EQ(map.Count(Extent{8, 2}, 1), 0u);
+  EXPECT_EQ(map.Count(Extent{5, 0}, 1), 0u);
+}
+
 TEST(PoolMap, StartsAsOneFreeRun) {
   const PoolMap map(8);
   EXPECT_EQ(map.FreeRuns(), (Extents{{0, 8}}));
