@@ -120,7 +120,7 @@ TEST_F(Control, KnowsGpusByName) {
   Expect("machine v100-32", 0, "sm_count = 80 | datasheet");
   Expect("machine p100-16", 0, "memory = 17179869184 | datasheet");
   Expect("machine h200", 0, "compute_capability = 9.0");
-  Expect("machine v101", 1, "2080ti-11, h200, p100-16, v100-32");
+  Expect("machine v101", 1, "2080ti-11, demo, h200, p100-16, v100-32");
   Expect("machine", 2, "FILE");
   std::ofstream(folder_ + "/machine") << "sources = required\nsm_count = 80\n";
   Expect("machine " + folder_ + "/machine", 1, "machine:2: 'sm_count = 80': allowed: after");

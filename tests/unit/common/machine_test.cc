@@ -120,7 +120,7 @@ TEST(MachineFile, ThoseOfRealGpusSayWhereEachNumberIsFrom) {
                        static_cast<double>(machine->memory_clock_khz);
     EXPECT_NEAR(bus / static_cast<double>(machine->memory_bytes_per_s), 1, 0.01) << entry.path();
   }
-  EXPECT_EQ(real, 3);
+  EXPECT_EQ(real, 4);
 }
 
 TEST(MachineFile, WhatItDescribesItReads) {
