@@ -11,27 +11,10 @@ namespace {
 using scheduler::Units;
 using scheduler::simulate::JobRun;
 using scheduler::simulate::Options;
-using scheduler::simulate::Outcome;
 using scheduler::simulate::Tune;
 using scheduler::simulate::Tuned;
 using scheduler::simulate::TuneOptions;
-
-double Unlimited(std::vector<JobRun> runs, const Machine& machine) {
-  Options options;
-  options.unit_bytes = kFrontierUnit;
-  options.managed = false;
-  double longest = 0;
-  for (const JobRun& run : runs) longest = std::max(longest, run.workload->alone_ns);
-  double most = 0;
-  for (const double offset : {0.1, 0.25, 0.5}) {
-    for (size_t i = 0; i < runs.size(); ++i) {
-      runs[i].start_ns = offset * longest * static_cast<double>(i);
-    }
-    const Result<Outcome> outcome = Simulate(runs, machine, options);
-    if (outcome.ok()) most = std::max(most, outcome->Throughput());
-  }
-  return most;
-}
+using scheduler::simulate::UnlimitedThroughput;
 
 }  // namespace
 
@@ -41,7 +24,9 @@ Row MeasureFrontier(const Regime& regime, const Mix& mix) {
   row.jobs = mix.models.size();
   std::vector<JobRun> runs;
   for (const std::string& model : mix.models) runs.push_back({&regime.models.at(model), 0});
-  const double unlimited = Unlimited(runs, regime.machine);
+  Options plenty;
+  plenty.unit_bytes = kFrontierUnit;
+  const double unlimited = UnlimitedThroughput(runs, regime.machine, plenty);
   const auto least = static_cast<double>(LeastPool(runs));
   for (size_t p = 0; p < kFrontierPoolCount; ++p) {
     Options options;

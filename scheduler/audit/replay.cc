@@ -266,6 +266,15 @@ void Replay::Trough(JobId id, ReplayJob* job, bool drained) {
   if (!job->past_gate())
     Complain("schema",
              "job " + std::to_string(id) + " is at its trough, but was not past its gate");
+  if (job->where == Where::kIteration && job->returns && !drained) {
+    for (size_t at = 0; at < units_.size(); ++at) {
+      const bool in_base = at < job->base.size() && job->base[at];
+      if (units_[at].holder != id || units_[at].cell != Cell::kLeased || in_base) continue;
+      Complain("I5", "job " + std::to_string(id) +
+                         " was to give back all but its base and kept unit " + std::to_string(at));
+      break;
+    }
+  }
   std::vector<bool> now(units_.size(), false);
   for (size_t at = 0; at < units_.size(); ++at) {
     ReplayUnit& unit = units_[at];

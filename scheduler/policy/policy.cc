@@ -27,6 +27,8 @@ uint64_t HeldAfter(const Job& job, const Request& request) {
 /// What it waives once the request is granted. Who asks for more than it said it would (it left its
 /// curve) takes back as much of what it waived: a promise anew, which I3 has to allow.
 Units WaivedAfter(const Job& job, const Request& request) {
+  // Its profile went while it stood at its gate: nothing is known of what it will need.
+  if (job.phase != Phase::kRunning) return 0;
   const Units waived = std::max(job.terms.waived, std::min(request.waives, job.terms.claim));
   const uint64_t wanted = uint64_t{job.leased} + request.units;
   if (wanted >= job.terms.claim) return 0;

@@ -17,7 +17,7 @@ namespace sluice::scheduler::simulate {
 /// others want the GPU too, and idle jobs are passed over. Times are nanoseconds.
 class Gpu {
  public:
-  /// `jobs` outlives the GPU.
+  /// `machine` and what `jobs` points to outlive the GPU.
   Gpu(const Machine& machine, const std::vector<const Workload*>& jobs);
 
   /// The job's next kernel is launched.

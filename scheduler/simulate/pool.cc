@@ -3,7 +3,6 @@
 #include "scheduler/simulate/pool.h"
 
 #include <algorithm>
-#include <cassert>
 #include <string>
 #include <utility>
 
@@ -12,12 +11,6 @@
 namespace sluice::scheduler::simulate {
 
 namespace {
-
-/// Of the model's own making: an error is a bug in it.
-void Must(const Status& status) {
-  assert(status.ok());
-  (void)status;
-}
 
 /// [gate]: most the job holds from that gate to its trough, as far as its claims tell.
 std::vector<Units> AheadOf(const Workload& workload, const Setting& setting) {
@@ -181,6 +174,7 @@ void Pool::Trough(size_t job, uint64_t launched, bool drained) {
 
 Result<std::vector<size_t>> Pool::Answer(double now_ns) {
   now_ns_ = now_ns;
+  if (!broken_.ok()) return broken_;
   PromoteFencedOut();
   std::vector<size_t> answered;
   while (changed_) {
@@ -218,6 +212,10 @@ void Pool::PromoteFencedOut() {
     requests_.push_back(fenced_out_[i]);
     fenced_out_.erase(fenced_out_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+void Pool::Must(const Status& status) {
+  if (broken_.ok() && !status.ok()) broken_ = Status(StatusCode::kInternal, status.message());
 }
 
 bool Pool::SomebodyElseAsks(size_t job) const {

@@ -31,6 +31,7 @@ class Pool {
   /// Its GPU has done so many launches.
   void Done(size_t job, uint64_t done);
   /// Who may go on, in the order of the answers. kResourceExhausted: somebody was refused.
+  /// kInternal: the model broke a rule of the ledger.
   Result<std::vector<size_t>> Answer(double now_ns);
 
   bool asks(size_t job) const { return asking_[job]; }
@@ -50,6 +51,8 @@ class Pool {
   static JobId Id(size_t job) { return static_cast<JobId>(job + 1); }
   void Release(size_t job, Units keep, uint64_t launched);
   void PromoteFencedOut();
+  /// Of the model's own making: an error is a bug in it, and the next Answer says so.
+  void Must(const Status& status);
   void Log(Record record, double now_ns);
 
   const Options& options_;
@@ -65,6 +68,7 @@ class Pool {
   uint64_t next_ticket_ = 1;
   uint64_t decisions_ = 0;
   bool changed_ = false;
+  Status broken_;
   double now_ns_ = 0;
   std::vector<Record> records_;
 };

@@ -45,4 +45,19 @@ Result<Outcome> Simulate(const std::vector<JobRun>& runs, const Machine& machine
   return World(runs, machine, options).Play();
 }
 
+double UnlimitedThroughput(std::vector<JobRun> runs, const Machine& machine, Options options) {
+  options.managed = false;
+  double longest = 0;
+  for (const JobRun& run : runs) longest = std::max(longest, run.workload->alone_ns);
+  double most = 0;
+  for (const double offset : {0.1, 0.25, 0.5}) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      runs[i].start_ns = offset * longest * static_cast<double>(i);
+    }
+    const Result<Outcome> outcome = Simulate(runs, machine, options);
+    if (outcome.ok()) most = std::max(most, outcome->Throughput());
+  }
+  return most;
+}
+
 }  // namespace sluice::scheduler::simulate

@@ -94,4 +94,9 @@ struct Outcome {
 Result<Outcome> Simulate(const std::vector<JobRun>& runs, const Machine& machine,
                          const Options& options);
 
+/// Throughput with memory for everybody, at the best of three offsets of the jobs' starts (0.1,
+/// 0.25 and 0.5 of the longest iteration): jobs that start together may stay in step. 0: it cannot
+/// run.
+double UnlimitedThroughput(std::vector<JobRun> runs, const Machine& machine, Options options);
+
 }  // namespace sluice::scheduler::simulate

@@ -103,6 +103,13 @@ Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t bat
   const Result<BatchTrace> at = AtBatch(trace, batch);
   if (!at.ok()) return at.status();
   const Walk walk = WalkOver(trace, *at, machine);
+  // With a margin and room for the bases of others.
+  constexpr uint64_t kMostUnits = UINT32_MAX / 4;
+  if (options.unit_bytes == 0 || walk.profile.peak_bytes / kMostUnits >= options.unit_bytes) {
+    return Invalid("unit: " + std::to_string(options.unit_bytes) + " bytes; allowed: from " +
+                   std::to_string(walk.profile.peak_bytes / kMostUnits + 1) + ", for a peak of " +
+                   std::to_string(walk.profile.peak_bytes));
+  }
   Workload workload;
   workload.name = std::move(name);
   workload.gap_ns = options.gap_ns;

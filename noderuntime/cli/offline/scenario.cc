@@ -87,28 +87,19 @@ bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   return units <= PoolBytes(jobs.size()) / asked_.unit_bytes;
 }
 
-double Scenario::Unlimited(const std::vector<Workload>& jobs) const {
-  scheduler::simulate::Options options = Options(jobs.size());
-  options.managed = false;
-  double longest = 0;
-  for (const Workload& job : jobs) longest = std::max(longest, job.alone_ns);
-  double most = 0;
-  for (const double offset : {0.1, 0.25, 0.5}) {
-    std::vector<JobRun> runs = RunsOf(jobs);
-    for (size_t i = 0; i < runs.size(); ++i) {
-      runs[i].start_ns = offset * longest * static_cast<double>(i);
-    }
-    const Result<Outcome> outcome = Simulate(runs, machine_, options);
-    if (outcome.ok()) most = std::max(most, outcome->Throughput());
-  }
-  return most;
-}
-
 Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs) const {
+  if (PoolBytes(jobs.size()) < asked_.unit_bytes) {
+    return Status(StatusCode::kResourceExhausted,
+                  "the pool has " + FormatBytes(PoolBytes(jobs.size())) + ": " +
+                      std::to_string(jobs.size()) + " contexts of " +
+                      FormatBytes(machine_.context_bytes) +
+                      " leave no more of the GPU; allowed: fewer "
+                      "jobs, or --pool");
+  }
   Answer answer;
   const std::vector<JobRun> runs = RunsOf(jobs);
   scheduler::simulate::Options options = Options(jobs.size());
-  answer.unlimited = Unlimited(jobs);
+  answer.unlimited = UnlimitedThroughput(runs, machine_, options);
   if (asked_.policy == "auto") {
     scheduler::simulate::TuneOptions tuning;
     tuning.claims = asked_.setting.claims;

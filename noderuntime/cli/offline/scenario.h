@@ -43,7 +43,6 @@ class Scenario {
   Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs) const;
   /// Whether they fit at all under the policy.
   bool Fits(const std::vector<scheduler::simulate::Workload>& jobs) const;
-  double Unlimited(const std::vector<scheduler::simulate::Workload>& jobs) const;
 
  private:
   scheduler::simulate::Options Options(size_t jobs) const;

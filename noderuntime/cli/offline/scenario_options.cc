@@ -96,6 +96,13 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
     if (*bytes == 0) return Status(StatusCode::kInvalidArgument, "--unit: 0; allowed: above 0");
     options.unit_bytes = *bytes;
   }
+  for (const auto& [flag, fits] :
+       {std::pair{"--lanes", options.policy == "flow"},
+        {"--claims", options.policy == "flow" || options.policy == "auto"}}) {
+    if (fits || app_->count(flag) == 0) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  std::string(flag) + ": means nothing with --policy " + options.policy);
+  }
   options.setting.claims = claims_ == "contract" ? Claims::kContract
                            : claims_ == "steps"  ? Claims::kSteps
                                                  : Claims::kCurve;

@@ -102,7 +102,7 @@ std::string Text(const Shown& shown) {
   }
   text +=
       "  shared by        " + Describe(answer.setting, shown.options.scenario.unit_bytes) + "\n";
-  text += Format("  throughput       %.3f of one job alone", throughput);
+  text += Format("  throughput       %.3f iterations' GPU time per time", throughput);
   if (answer.temporal > 0) {
     text += Format("; %.3f times that of taking turns (%.3f)", throughput / answer.temporal,
                    answer.temporal);

@@ -65,6 +65,19 @@ TEST(Policy, WhatIsWaivedFlowsBeforeItIsPromised) {
   EXPECT_FALSE(desk.Waits(2));
 }
 
+TEST(Policy, WhoLosesItsProfileAtAGateWaivesNothingAndIsServed) {
+  Desk desk(10);
+  desk.Admit(1, "a", 0, 10);
+  desk.Ok(desk.ledger.StartUnprofiled(1));
+  desk.Ok(desk.ledger.ReachTrough(1, true));
+  desk.Ok(desk.ledger.OpenGate(1, {.claim = 10}));
+  desk.Ok(desk.ledger.LoseProfile(1));
+  desk.GateWaiving(1, 2, 5);
+  EXPECT_FALSE(desk.Waits(1));
+  EXPECT_TRUE(desk.denied.empty()) << "the whole pool is free";
+  EXPECT_EQ(desk.ledger.Find(1)->terms.waived, 0u);
+}
+
 TEST(Policy, WhoLeftItsCurveIsServedWhereNobodyIsHarmed) {
   Desk desk = TwoJobs();
   desk.Gate0(1, 60);

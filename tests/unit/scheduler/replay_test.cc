@@ -112,6 +112,19 @@ TEST(Replay, WhatAGpuAtTheTroughHasNotPassedComesBack) {
   EXPECT_TRUE(replay.Safe(false));
 }
 
+TEST(Replay, WhoWasToGiveBackKeepsNothingAtItsTrough) {
+  LogWriter log(10);
+  log.Parked(1, 1, 8, {{0, 1}});
+  log.Gate(1, 7, {{2, 6}});
+  log.Release(1, {{2, 5}}, 1);
+  Replay replay(10);
+  EXPECT_EQ(Complaints(&replay, log), 0u);
+  Record record;
+  record.job = 1;
+  record.event = EventKind::kTrough;
+  EXPECT_EQ(replay.Apply(record).size(), 1u) << "unit 7 is leased still";
+}
+
 TEST(Replay, ChecksAdmission) {
   LogWriter log(10);
   log.Admit(1, 4, 8);

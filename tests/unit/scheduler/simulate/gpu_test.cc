@@ -35,7 +35,8 @@ using Ends = std::vector<std::pair<size_t, double>>;
 
 TEST(Gpu, KernelsOfAStreamFollowEachOther) {
   const Workload one = Kernels({{100, 1}, {50, 1}});
-  Gpu gpu(PlainMachine(), {&one});
+  const Machine machine = PlainMachine();
+  Gpu gpu(machine, {&one});
   EXPECT_TRUE(std::isinf(gpu.UntilNext()));
   for (int i = 0; i < 3; ++i) gpu.Launch(0);
   EXPECT_EQ(gpu.queued(0), 3u);

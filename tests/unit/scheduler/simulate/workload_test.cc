@@ -64,6 +64,12 @@ TEST(Workload, NamesWhatIsMissing) {
   unknown.flops_per_s = 0;
   EXPECT_NE(MakeWorkload("w", trace, 1, unknown).status().message().find("flops_per_s"),
             std::string::npos);
+  WorkloadOptions tiny;
+  tiny.unit_bytes = 1;
+  EXPECT_EQ(MakeWorkload("w", TraceOf({{uint64_t{28} << 30}, {1}, 8}), 1, PlainMachine(), tiny)
+                .status()
+                .message(),
+            "unit: 1 bytes; allowed: from 29, for a peak of 30064771080");
   EXPECT_NE(ProfileOf(trace::Trace(), 1, PlainMachine()).status().message().find("operators"),
             std::string::npos);
 }

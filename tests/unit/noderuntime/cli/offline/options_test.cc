@@ -152,6 +152,9 @@ TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
             "--credit: '5'; allowed: a number and ns, us, ms or s, as 5ms, at most 1000s");
   EXPECT_NE(error({"--gap", "-1ms"}).find("--gap: "), std::string::npos);
   EXPECT_NE(error({"--unit", "0"}).find("--unit"), std::string::npos);
+  EXPECT_EQ(error({"--lanes", "3"}), "--lanes: means nothing with --policy auto");
+  EXPECT_EQ(error({"--claims", "steps", "--policy", "temporal"}),
+            "--claims: means nothing with --policy temporal");
   EXPECT_NE(error({"--lanes", "0"}).find("from 1 to 64"), std::string::npos);
   for (const char* job : {"a.trace", ":4", "a.trace:0", "a.trace:x", "a.trace:4x"}) {
     const auto parsed = Parse({"simulate", job});
