@@ -52,18 +52,9 @@ const Job* Ledger::Find(JobId job) const {
 
 Job* Ledger::FindMutable(JobId job) { return const_cast<Job*>(Find(job)); }
 
-Units Ledger::free() const { return map_.Count(UnitState::kFree); }
-
 Units Ledger::held(JobId job) const {
   const Job* known = Find(job);
   return known == nullptr ? 0 : known->held();
-}
-
-// Unfenced and spare units are among them: at a drained trough all fences are reached.
-Extents Ledger::GivesBack(JobId job) const {
-  const Job* known = Find(job);
-  if (known == nullptr || known->phase != Phase::kRunning || !known->terms.returns) return {};
-  return Subtract(map_.Held(job), known->base);
 }
 
 std::string Ledger::Bytes(Units units) const { return FormatBytes(unit_bytes_ * units); }
@@ -324,6 +315,7 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
   if (drained) {
     Extents now = map_.Held(job);
     j->base = Union(j->last_trough, now);
+    j->loose.clear();
     j->last_trough = std::move(now);
   }
   return Status();
@@ -348,15 +340,17 @@ Status Ledger::CheckExtents(const Extents& extents, UnitState state, const Job& 
 
 void Ledger::Move(Job* job, const Extents& extents, UnitState to, ReleaseId release) {
   for (const Extent& extent : extents) {
-    for (const Span& span : map_.spans()) {
-      if (span.holder != job->id) continue;
-      const Units from = std::max(span.offset, extent.offset);
-      const Units end = std::min(span.end(), extent.end());
-      if (from < end) *Counter(job, span.state) -= end - from;
+    for (auto span = map_.At(extent.offset);
+         span != map_.spans().end() && span->offset < extent.end(); ++span) {
+      // Free units in the extent belong to nobody.
+      if (span->holder != job->id) continue;
+      *Counter(job, span->state) -=
+          std::min(span->end(), extent.end()) - std::max(span->offset, extent.offset);
     }
-    // Free units in the extent belong to nobody: the loop above has passed them over.
     map_.Set(extent, to, to == UnitState::kFree ? kNoJob : job->id, release);
     if (Units* counter = Counter(job, to)) *counter += extent.length;
+    job->loose = to == UnitState::kFree ? Subtract(job->loose, {extent})
+                                        : Union(job->loose, Subtract({extent}, job->base));
   }
   job->peak = std::max(job->peak, job->held());
 }
@@ -497,6 +491,8 @@ Status Ledger::CheckInvariants() const {
   }
   if (at != map_.units()) return broken("I1: the map ends at " + std::to_string(at));
   uint64_t sum = free();
+  if (map_.Held(kNoJob, UnitState::kFree) != map_.FreeRuns() || TotalUnits(map_.FreeRuns()) != sum)
+    return broken("I1: the free runs do not match the map");
   uint64_t requests = 0;
   for (const Job& job : jobs_) {
     if (job.leased != map_.Count(job.id, UnitState::kLeased) ||
@@ -528,6 +524,8 @@ Status Ledger::CheckInvariants() const {
     }
     if (!Subtract(job.last_trough, job.base).empty())
       return broken("the last trough of " + job.Title() + " is not in its base");
+    if (job.loose != Subtract(map_.Held(job.id), job.base))
+      return broken("what " + job.Title() + " holds outside its base does not match the map");
     // What lies outside would never count as given back.
     if (job.phase == Phase::kParked && job.drained &&
         !Subtract(map_.Held(job.id), job.last_trough).empty())

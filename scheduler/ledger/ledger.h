@@ -54,6 +54,9 @@ struct Job {
   /// places.
   Extents base;
   Extents last_trough;  // units held at the last drained trough alone
+  /// What it holds outside its base, whatever the state: what its next drained trough gives back.
+  /// Kept, so that I3 does not look for it in all that is held.
+  Extents loose;
 
   Units held() const { return leased + unfenced + spare + quarantined; }
   bool past_gate() const { return phase == Phase::kRunning || phase == Phase::kUnprofiled; }
@@ -130,14 +133,11 @@ class Ledger {
   uint64_t unit_bytes() const { return unit_bytes_; }
   const Rules& rules() const { return rules_; }
   const PoolMap& map() const { return map_; }
-  Units free() const;
+  Units free() const { return map_.free(); }
   Units held(JobId job) const;                            // 0 for a job it does not know
   const std::vector<Job>& jobs() const { return jobs_; }  // by id
   /// nullptr: unknown. Valid until the next operation that adds or removes a job.
   const Job* Find(JobId job) const;
-  /// Units of `job` that its completion would free: held and outside its base. 0 unless it returns
-  /// them.
-  Extents GivesBack(JobId job) const;
 
   /// "24.0 MiB" for a number of units.
   std::string Bytes(Units units) const;

@@ -3,6 +3,7 @@
 #include "scheduler/ledger/pool_map.h"
 
 #include <algorithm>
+#include <array>
 
 namespace sluice::scheduler {
 
@@ -11,6 +12,14 @@ namespace {
 /// Units of two releases stay apart while they are unfenced: each waits for its own fence.
 bool Alike(const Span& a, const Span& b) {
   return a.state == b.state && a.holder == b.holder && a.release == b.release;
+}
+
+/// The first that ends behind `offset`: one of two lists is often short.
+size_t FirstBehind(const Extents& extents, Units offset) {
+  const auto first =
+      std::partition_point(extents.begin(), extents.end(),
+                           [offset](const Extent& extent) { return extent.end() <= offset; });
+  return static_cast<size_t>(first - extents.begin());
 }
 
 void Append(Extents* extents, Extent extent) {
@@ -56,66 +65,103 @@ const char* UnitStateName(UnitState state) {
   return "unknown";
 }
 
-PoolMap::PoolMap(Units units) : units_(units) {
-  if (units > 0) spans_.push_back({0, units});
+PoolMap::PoolMap(Units units) : units_(units), free_(units) {
+  if (units == 0) return;
+  spans_.push_back({0, units});
+  free_runs_.push_back({0, units});
 }
 
 bool PoolMap::All(const Extent& extent, UnitState state, JobId holder) const {
   // In 64 bits: the sum of a hostile offset and length wraps.
   if (extent.length == 0 || uint64_t{extent.offset} + extent.length > units_) return false;
-  for (const Span& span : spans_) {
-    if (span.end() <= extent.offset) continue;
-    if (span.offset >= extent.end()) break;
-    if (span.state != state || span.holder != holder) return false;
+  for (auto span = At(extent.offset); span != spans_.end() && span->offset < extent.end(); ++span) {
+    if (span->state != state || span->holder != holder) return false;
   }
   return true;
 }
 
-void PoolMap::Set(const Extent& extent, UnitState state, JobId holder, ReleaseId release) {
-  // Rebuilt as a whole: there are tens of spans, and splitting in place has a case for each way in
-  // which an extent can cut them.
-  std::vector<Span> result;
-  result.reserve(spans_.size() + 2);
-  auto push = [&result](Span span) {
-    if (span.length == 0) return;
-    if (!result.empty() && Alike(result.back(), span)) {
-      result.back().length += span.length;
-    } else {
-      result.push_back(span);
-    }
-  };
-  const Span changed{extent.offset, extent.length, state, holder, release};
-  bool done = false;
-  for (const Span& span : spans_) {
-    if (span.end() <= extent.offset || span.offset >= extent.end()) {
-      if (!done && span.offset >= extent.end()) {
-        push(changed);
-        done = true;
-      }
-      push(span);
-      continue;
-    }
-    if (span.offset < extent.offset) {
-      Span left = span;
-      left.length = extent.offset - span.offset;
-      push(left);
-    }
-    if (!done) {
-      push(changed);
-      done = true;
-    }
-    if (span.end() > extent.end()) {
-      Span right = span;
-      right.offset = extent.end();
-      right.length = span.end() - extent.end();
-      push(right);
-    }
-  }
-  if (!done) push(changed);
-  spans_ = std::move(result);
+std::vector<Span>::const_iterator PoolMap::At(Units offset) const {
+  return std::partition_point(spans_.begin(), spans_.end(),
+                              [offset](const Span& span) { return span.end() <= offset; });
 }
 
-Extents PoolMap::FreeRuns() const { return Held(kNoJob, UnitState::kFree); }
+void PoolMap::Set(const Extent& extent, UnitState state, JobId holder, ReleaseId release) {
+  if (extent.length == 0) return;
+  free_ -= Count(extent, kNoJob);
+  if (state == UnitState::kFree) {
+    free_ += extent.length;
+    AddFree(extent);
+  } else {
+    RemoveFree(extent);
+  }
+  // What is cut, and the neighbours, with which the rest may merge.
+  const auto head = At(extent.offset);
+  const auto tail = At(extent.end() - 1);
+  const auto first = head == spans_.begin() ? head : head - 1;
+  const auto last = tail + 1 == spans_.end() ? tail : tail + 1;
+  std::array<Span, 5> fresh;
+  size_t count = 0;
+  const auto push = [&](Span span) {
+    if (span.length == 0) return;
+    if (count > 0 && Alike(fresh[count - 1], span)) {
+      fresh[count - 1].length += span.length;
+    } else {
+      fresh[count++] = span;
+    }
+  };
+  if (first != head) push(*first);
+  Span left = *head;
+  left.length = extent.offset - left.offset;
+  push(left);
+  push({extent.offset, extent.length, state, holder, release});
+  Span right = *tail;
+  right.length = right.end() - extent.end();
+  right.offset = extent.end();
+  push(right);
+  if (last != tail) push(*last);
+
+  const auto replaced = static_cast<size_t>(last - first) + 1;
+  const size_t kept = std::min(count, replaced);
+  const auto from = spans_.begin() + (first - spans_.cbegin());
+  const auto at = spans_.erase(std::copy_n(fresh.begin(), kept, from),
+                               from + static_cast<std::ptrdiff_t>(replaced));
+  if (count > kept) {
+    spans_.insert(at, fresh.begin() + static_cast<std::ptrdiff_t>(kept),
+                  fresh.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+void PoolMap::AddFree(const Extent& extent) {
+  // All that touch it become one.
+  const auto first =
+      std::partition_point(free_runs_.begin(), free_runs_.end(),
+                           [&](const Extent& run) { return run.end() < extent.offset; });
+  const auto last = std::partition_point(
+      first, free_runs_.end(), [&](const Extent& run) { return run.offset <= extent.end(); });
+  if (first == last) {
+    free_runs_.insert(first, extent);
+    return;
+  }
+  const Units end = std::max((last - 1)->end(), extent.end());
+  first->offset = std::min(first->offset, extent.offset);
+  first->length = end - first->offset;
+  free_runs_.erase(first + 1, last);
+}
+
+void PoolMap::RemoveFree(const Extent& extent) {
+  const auto first =
+      std::partition_point(free_runs_.begin(), free_runs_.end(),
+                           [&](const Extent& run) { return run.end() <= extent.offset; });
+  const auto last = std::partition_point(
+      first, free_runs_.end(), [&](const Extent& run) { return run.offset < extent.end(); });
+  if (first == last) return;
+  Extents rest;
+  Append(&rest, {first->offset, extent.offset - std::min(first->offset, extent.offset)});
+  const Units end = std::max((last - 1)->end(), extent.end());
+  Append(&rest, {extent.end(), end - extent.end()});
+  const auto at = free_runs_.erase(first, last);
+  free_runs_.insert(at, rest.begin(), rest.end());
+}
 
 Extents PoolMap::Held(JobId holder, UnitState state) const {
   Extents result;
@@ -133,12 +179,6 @@ Extents PoolMap::Held(JobId holder) const {
   return result;
 }
 
-Units PoolMap::Count(UnitState state) const {
-  Units total = 0;
-  for (const Span& span : spans_) total += span.state == state ? span.length : 0;
-  return total;
-}
-
 Units PoolMap::Count(JobId holder) const {
   Units total = 0;
   for (const Span& span : spans_) total += span.holder == holder ? span.length : 0;
@@ -147,9 +187,7 @@ Units PoolMap::Count(JobId holder) const {
 
 Units PoolMap::Count(const Extent& extent, JobId holder) const {
   Units count = 0;
-  auto span = std::partition_point(spans_.begin(), spans_.end(),
-                                   [&extent](const Span& s) { return s.end() <= extent.offset; });
-  for (; span != spans_.end() && span->offset < extent.end(); ++span) {
+  for (auto span = At(extent.offset); span != spans_.end() && span->offset < extent.end(); ++span) {
     if (span->holder != holder) continue;
     count += std::min(span->end(), extent.end()) - std::max(span->offset, extent.offset);
   }
@@ -187,7 +225,7 @@ Extents Union(const Extents& a, const Extents& b) {
 
 Extents Subtract(const Extents& a, const Extents& b) {
   Extents result;
-  size_t next = 0;
+  size_t next = a.empty() ? 0 : FirstBehind(b, a.front().offset);
   for (const Extent& extent : a) {
     Units from = extent.offset;
     while (next < b.size() && b[next].end() <= from) ++next;
@@ -202,8 +240,9 @@ Extents Subtract(const Extents& a, const Extents& b) {
 
 Extents Intersect(const Extents& a, const Extents& b) {
   Extents result;
-  size_t i = 0;
-  size_t j = 0;
+  if (a.empty() || b.empty()) return result;
+  size_t i = FirstBehind(a, b.front().offset);
+  size_t j = FirstBehind(b, a.front().offset);
   while (i < a.size() && j < b.size()) {
     const Units from = std::max(a[i].offset, b[j].offset);
     const Units to = std::min(a[i].end(), b[j].end());

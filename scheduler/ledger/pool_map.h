@@ -28,19 +28,21 @@ class PoolMap {
 
   Units units() const { return units_; }
   const std::vector<Span>& spans() const { return spans_; }
+  /// The span that holds the unit at `offset`; the end of spans() beyond the pool.
+  std::vector<Span>::const_iterator At(Units offset) const;
 
   /// Every unit of `extent` is in `state` and held by `holder`. False when it leaves the pool.
   bool All(const Extent& extent, UnitState state, JobId holder) const;
   /// Overwrites `extent`, which must lie in the pool (All tells) and may cover spans of any state.
   void Set(const Extent& extent, UnitState state, JobId holder, ReleaseId release = 0);
 
-  /// Runs of free units, by offset, merged.
-  Extents FreeRuns() const;
+  /// Runs of free units, by offset, merged. Kept, as every decision asks for them.
+  const Extents& FreeRuns() const { return free_runs_; }
   /// Runs of units of `holder` in `state`, by offset, merged over release ids.
   Extents Held(JobId holder, UnitState state) const;
   /// Everything `holder` holds, whatever the state.
   Extents Held(JobId holder) const;
-  Units Count(UnitState state) const;
+  Units free() const { return free_; }
   Units Count(JobId holder) const;
   Units Count(JobId holder, UnitState state) const;
   /// Units of `extent` that `holder` holds, whatever the state. By the pieces in it, not in the
@@ -50,7 +52,12 @@ class PoolMap {
   friend bool operator==(const PoolMap&, const PoolMap&) = default;
 
  private:
+  void AddFree(const Extent& extent);
+  void RemoveFree(const Extent& extent);
+
   Units units_;
+  Units free_;
+  Extents free_runs_;
   std::vector<Span> spans_;
 };
 

@@ -9,9 +9,9 @@ namespace sluice::scheduler {
 namespace {
 
 // A new member of these has to be written and read here. `quiet` and `linger` are not: they are
-// questions of time, and whoever takes over counts it anew.
+// questions of time, and whoever takes over counts it anew; `loose` follows from the rest.
 #if defined(__x86_64__) && defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG)
-static_assert(sizeof(Job) == 144 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
+static_assert(sizeof(Job) == 168 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
 #endif
 
 void WriteJob(const Job& job, ByteWriter* out) {
@@ -139,6 +139,7 @@ Result<Ledger> Ledger::Restore(Units pool_units, uint64_t unit_bytes, Rules rule
     last = job.id;
   }
   ledger.jobs_ = std::move(jobs);
+  for (Job& job : ledger.jobs_) job.loose = Subtract(ledger.map_.Held(job.id), job.base);
   if (Status broken = ledger.CheckInvariants(); !broken.ok()) return bad(broken.message());
   return ledger;
 }

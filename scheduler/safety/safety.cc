@@ -10,10 +10,10 @@ namespace sluice::scheduler {
 namespace {
 
 struct Party {
-  JobId job = kNoJob;
+  const Job* job = nullptr;
+  Units gives_back = 0;  // if it returns its memory
   Units need = 0;
   Units piece = kWholeClaim;
-  Extents gives_back;
 };
 
 std::vector<Units> Longest(const Extents& runs) {
@@ -74,71 +74,152 @@ Sums::Sums(const Ledger& ledger) : free_(ledger.free()) {
     line.returns = job.phase == Phase::kRunning && job.terms.returns;
     line.held = job.held();
     line.ahead = job.terms.ahead();
-    for (const Extent& base : job.base) line.base += ledger.map().Count(base, job.id);
+    line.base = job.held() - TotalUnits(job.loose);
     lines_.push_back(line);
   }
+  std::sort(lines_.begin(), lines_.end(),
+            [](const Line& a, const Line& b) { return a.need() < b.need(); });
 }
 
 bool Sums::SafeWith(JobId job, uint64_t held, uint64_t ahead, bool returns) const {
-  std::vector<Line> lines = lines_;
-  for (Line& line : lines) {
+  for (const Line& line : lines_) {
     if (line.job != job) continue;
     if (held > line.held + free_) return false;
-    const uint64_t free = line.held + free_ - held;
-    line.past_gate = true;
-    line.returns = returns;
-    line.held = held;
-    line.ahead = ahead;
-    return Safe(std::move(lines), free);
+    const Line changed{job, true, returns, held, ahead, line.base};
+    return Safe(&changed, line.held + free_ - held);
   }
   return false;
 }
 
-/// Greedy is exhaustive, see FindOrder.
-bool Sums::Safe(std::vector<Line> lines, uint64_t free) {
-  const auto need = [](const Line& line) { return line.ahead - std::min(line.ahead, line.held); };
-  for (bool found = true; found;) {
-    found = false;
-    for (Line& line : lines) {
-      if (!line.past_gate || !line.returns || need(line) > free) continue;
-      free += line.held - std::min(line.base, line.held);
-      line.past_gate = false;
-      found = true;
-    }
-  }
+/// Greedy is exhaustive, see FindOrder; in numbers the least need first is one.
+bool Sums::Safe(const Line* changed, uint64_t free) const {
   uint64_t kept = 0;
-  for (const Line& line : lines) {
-    if (!line.past_gate) continue;
-    if (line.returns) return false;
-    kept += need(line);
+  const auto serve = [&](const Line& line) {
+    if (!line.past_gate) return true;
+    if (!line.returns) {
+      kept += line.need();
+      return true;
+    }
+    if (line.need() > free) return false;
+    free += line.held - std::min(line.base, line.held);
+    return true;
+  };
+  bool served = changed == nullptr;
+  for (const Line& line : lines_) {
+    if (!served && changed->need() <= line.need()) {
+      if (!serve(*changed)) return false;
+      served = true;
+    }
+    if (changed != nullptr && line.job == changed->job) continue;
+    if (!serve(line)) return false;
   }
-  return kept <= free;
+  return (served || serve(*changed)) && kept <= free;
 }
 
 bool Fits(const Extents& runs, Units need, Units piece) {
-  return need == 0 || RunsNeeded(Longest(runs), need, piece) > 0;
+  if (need == 0) return true;
+  uint64_t sum = 0;
+  for (const Extent& run : runs) {
+    if (run.length >= need) return true;
+    sum += run.length;
+  }
+  if (sum < need) return false;
+  if (sum >= need + (runs.size() - 1) * uint64_t{std::min(piece, need) - 1}) return true;
+  return RunsNeeded(Longest(runs), need, piece) > 0;
 }
 
 namespace {
 
-/// The order when every job past its gate has room in the longest free run as it is, nearly always;
-/// nullopt: that has to be looked at more closely. One run of `need` suffices whatever the pieces
-/// (Fits), and what the others give back only makes it longer.
-std::optional<Order> OrderAtOnce(const Ledger& ledger) {
-  Units longest = 0;
-  for (const Span& span : ledger.map().spans()) {
-    if (span.state == UnitState::kFree) longest = std::max(longest, span.length);
+/// What is free or comes back by itself. A dead job needs nothing any more: it completes first,
+/// whatever the order of the others. Parked, a job asks for nothing, so what its GPU has not passed
+/// yet comes back by itself too.
+template <typename OfDead, typename OfParked>
+void ComesBack(const Prospect& prospect, Dying dying, OfDead of_dead, OfParked of_parked) {
+  for (const Job& job : prospect.ledger.jobs()) {
+    const bool opens = prospect.change != nullptr && prospect.change->job == job.id;
+    if (job.phase == Phase::kDying && dying == Dying::kComesBack) of_dead(job);
+    if (job.phase == Phase::kParked && !opens && job.unfenced > 0) of_parked(job);
   }
-  Order result;
-  for (const Job& job : ledger.jobs()) {
-    if (!job.past_gate()) continue;
-    const bool gives_back = job.phase == Phase::kRunning && job.terms.returns;
-    const Units ahead = job.terms.ahead();
-    if (!gives_back || ahead - std::min(ahead, job.held()) > longest) return std::nullopt;
-    result.order.push_back(job.id);
-  }
-  return result;
 }
+
+Extents AvailableAtFirst(const Prospect& prospect, Dying dying) {
+  const PoolMap& map = prospect.ledger.map();
+  Extents available = map.FreeRuns();
+  if (const Change* change = prospect.change) {
+    if (!change->frees.empty()) available = Union(available, change->frees);
+    if (!change->takes.empty()) available = Subtract(available, change->takes);
+  }
+  const auto add = [&](const Extents& extents) { available = Union(available, extents); };
+  ComesBack(
+      prospect, dying, [&](const Job& job) { add(map.Held(job.id)); },
+      [&](const Job& job) { add(map.Held(job.id, UnitState::kUnfenced)); });
+  return available;
+}
+
+/// The same in numbers.
+uint64_t UnitsAtFirst(const Prospect& prospect, Dying dying) {
+  uint64_t units = prospect.ledger.free();
+  if (const Change* change = prospect.change) {
+    units += TotalUnits(change->frees);
+    units -= TotalUnits(change->takes);
+  }
+  ComesBack(
+      prospect, dying, [&](const Job& job) { units += job.held(); },
+      [&](const Job& job) { units += job.unfenced; });
+  return units;
+}
+
+Units Outside(const Extents& extents, const Extents& base) {
+  return TotalUnits(extents) - TotalUnits(Intersect(extents, base));
+}
+
+Extents GivesBack(const Prospect& prospect, const Job& job) {
+  const Change* change = prospect.change;
+  if (change == nullptr || change->job != job.id) return job.loose;
+  return Subtract(Union(job.loose, Subtract(change->takes, job.base)), change->frees);
+}
+
+/// What is available as jobs complete: always in numbers, in runs as far as somebody asks for whom
+/// the numbers do not say it. What the jobs give back is put to the runs only when they have no
+/// room without it: who fits into less fits into more.
+class Available {
+ public:
+  Available(const Prospect& prospect, Dying dying)
+      : prospect_(prospect), dying_(dying), units_(UnitsAtFirst(prospect, dying)) {}
+
+  bool Fits(const Party& party) {
+    if (party.need == 0) return true;
+    if (party.need > units_) return false;
+    if (party.piece == 1) return true;  // runs of one unit are everywhere
+    if (!known_) runs_ = AvailableAtFirst(prospect_, dying_);
+    known_ = true;
+    if (scheduler::Fits(runs_, party.need, party.piece)) return true;
+    return !pending_.empty() && scheduler::Fits(Runs(), party.need, party.piece);
+  }
+  void Complete(const Party& party) {
+    pending_.push_back(party.job);
+    units_ += party.gives_back;
+  }
+  Extents& Runs() {
+    if (!known_) runs_ = AvailableAtFirst(prospect_, dying_);
+    known_ = true;
+    for (const Job* job : pending_) {
+      const Extents more = GivesBack(prospect_, *job);
+      runs_.insert(runs_.end(), more.begin(), more.end());
+    }
+    if (!pending_.empty()) runs_ = Merge(std::move(runs_));
+    pending_.clear();
+    return runs_;
+  }
+
+ private:
+  const Prospect& prospect_;
+  const Dying dying_;
+  uint64_t units_;
+  bool known_ = false;
+  Extents runs_;
+  std::vector<const Job*> pending_;  // complete, not in runs_ yet
+};
 
 }  // namespace
 
@@ -150,62 +231,62 @@ std::optional<Order> OrderAtOnce(const Ledger& ledger) {
 /// nothing back help nobody and are not helped by waiting for each other: they come last, each with
 /// units set aside for itself alone. (Among several of those the packing is first fit by need and
 /// may refuse what a perfect packing allows.)
-Order FindOrder(const Ledger& ledger, Measure measure, Dying dying) {
-  if (std::optional<Order> order = OrderAtOnce(ledger)) return *std::move(order);
-  Extents available = ledger.map().FreeRuns();
+Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
   std::vector<Party> returning;
   std::vector<Party> keeping;
-  for (const Job& job : ledger.jobs()) {
-    // A dead job needs nothing any more: it completes first, whatever the order of the others.
-    if (job.phase == Phase::kDying && dying == Dying::kComesBack) {
-      available = Union(available, ledger.map().Held(job.id));
-    }
-    // Parked, it asks for nothing, so what its GPU has not passed yet comes back by itself too.
-    if (job.phase == Phase::kParked && job.unfenced > 0) {
-      available = Union(available, ledger.map().Held(job.id, UnitState::kUnfenced));
-    }
-    if (!job.past_gate()) continue;
+  returning.reserve(prospect.ledger.jobs().size());
+  for (const Job& job : prospect.ledger.jobs()) {
+    const Change* change = prospect.change;
+    if (change != nullptr && change->job != job.id) change = nullptr;
+    if (change == nullptr && !job.past_gate()) continue;
+    const GateTerms& terms = change != nullptr ? change->terms : job.terms;
     Party party;
-    party.job = job.id;
-    // Never below 0 under the rules; the model check switches some of them off.
-    party.need = job.terms.ahead() - std::min(job.terms.ahead(), job.held());
-    party.piece = measure == Measure::kSums ? 1 : job.terms.piece;
-    if (job.phase == Phase::kRunning && job.terms.returns) {
-      party.gives_back = ledger.GivesBack(job.id);
-      returning.push_back(std::move(party));
-    } else {
-      keeping.push_back(std::move(party));
+    party.job = &job;
+    Units held = job.held();
+    party.gives_back = TotalUnits(job.loose);
+    if (change != nullptr) {
+      held += TotalUnits(change->takes) - TotalUnits(change->frees);
+      party.gives_back += Outside(change->takes, job.base) - Outside(change->frees, job.base);
     }
+    // Never below 0 under the rules; the model check switches some of them off.
+    party.need = terms.ahead() - std::min(terms.ahead(), held);
+    party.piece = measure == Measure::kSums ? 1 : terms.piece;
+    const bool returns =
+        change != nullptr ? change->returns : job.phase == Phase::kRunning && job.terms.returns;
+    (returns ? returning : keeping).push_back(party);
   }
 
   Order result;
+  result.order.reserve(returning.size() + keeping.size());
+  Available available(prospect, dying);
   for (bool found = true; found && !returning.empty();) {
     found = false;
     for (size_t i = 0; i < returning.size(); ++i) {
-      if (!Fits(available, returning[i].need, returning[i].piece)) continue;
-      available = Union(available, returning[i].gives_back);
-      result.order.push_back(returning[i].job);
+      if (!available.Fits(returning[i])) continue;
+      available.Complete(returning[i]);
+      result.order.push_back(returning[i].job->id);
       returning.erase(returning.begin() + static_cast<std::ptrdiff_t>(i));
       found = true;
       break;
     }
   }
-  for (const Party& party : returning) result.stuck.push_back(party.job);
+  for (const Party& party : returning) result.stuck.push_back(party.job->id);
 
   std::stable_sort(keeping.begin(), keeping.end(),
                    [](const Party& a, const Party& b) { return a.need > b.need; });
   for (const Party& party : keeping) {
-    (Reserve(party, &available) ? result.order : result.stuck).push_back(party.job);
+    const bool served = Reserve(party, &available.Runs());
+    (served ? result.order : result.stuck).push_back(party.job->id);
   }
   std::sort(result.stuck.begin(), result.stuck.end());
   return result;
 }
 
-bool IsSafe(const Ledger& ledger, Measure measure, Dying dying) {
-  return FindOrder(ledger, measure, dying).safe();
+bool IsSafe(const Prospect& prospect, Measure measure, Dying dying) {
+  return FindOrder(prospect, measure, dying).safe();
 }
 
-bool NoWorse(const Ledger& before, const Ledger& after, Measure finest) {
+bool NoWorse(const Ledger& before, const Prospect& after, Measure finest) {
   // Both ways to count dying jobs: somebody may be safe only with their memory, but a decision must
   // not be what makes it so. Both measures: where runs are lost already, sums must not get lost as
   // well, since they are what a gate on sums (policy, OpenAtRest) lives on.

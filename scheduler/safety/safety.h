@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "scheduler/ledger/ledger.h"
@@ -25,13 +27,32 @@ enum class Measure : uint8_t { kExtents, kSums };
 /// for long.
 enum class Dying : uint8_t { kComesBack, kMayStay };
 
+/// What one decision changes as far as I3 goes. Units of its own that only change their state
+/// (spare ones that are leased again) are in neither list.
+struct Change {
+  JobId job = kNoJob;
+  GateTerms terms;       // afterwards
+  bool returns = false;  // afterwards: it runs, and gives back all but its base at its trough
+  Extents takes;         // free units that it holds afterwards; sorted, merged
+  Extents frees;         // spare units of its own that are free afterwards; sorted, merged
+};
+
+/// A ledger as it stands, or as it would stand after one change: a decision is judged without a
+/// copy of the ledger to make it on. Refers to both; they outlive it.
+struct Prospect {
+  Prospect(const Ledger& l) : ledger(l) {}  // NOLINT(google-explicit-constructor): the plain case
+  Prospect(const Ledger& l, const Change& c) : ledger(l), change(&c) {}
+  const Ledger& ledger;
+  const Change* change = nullptr;
+};
+
 /// I3 in numbers (Measure::kSums, Dying::kComesBack) as arithmetic on a few integers per job: what
 /// it refuses no placement can save, so it is asked before one is looked for.
 class Sums {
  public:
   explicit Sums(const Ledger& ledger);
 
-  bool safe() const { return Safe(lines_, free_); }
+  bool safe() const { return Safe(nullptr, free_); }
   /// The same after `job`, past its gate from now on at the latest, holds `held` units, counts on
   /// `ahead`, and has taken what it holds more from the free ones (or given them the rest).
   bool SafeWith(JobId job, uint64_t held, uint64_t ahead, bool returns) const;
@@ -44,10 +65,12 @@ class Sums {
     uint64_t held = 0;
     uint64_t ahead = 0;
     uint64_t base = 0;  // of what it holds: not given back
+    uint64_t need() const { return ahead - std::min(ahead, held); }
   };
-  static bool Safe(std::vector<Line> lines, uint64_t free);
+  /// With `changed` in the place of that job's line.
+  bool Safe(const Line* changed, uint64_t free) const;
 
-  std::vector<Line> lines_;
+  std::vector<Line> lines_;  // by need, those outside their iteration too
   uint64_t free_ = 0;
 };
 
@@ -67,16 +90,17 @@ struct Order {
 
 /// The jobs past their gate in an order in which they can complete. Greedy is exhaustive (proof in
 /// the .cc).
-Order FindOrder(const Ledger& ledger, Measure measure = Measure::kExtents,
+Order FindOrder(const Prospect& prospect, Measure measure = Measure::kExtents,
                 Dying dying = Dying::kComesBack);
 
-/// I3 as the ledger stands.
-bool IsSafe(const Ledger& ledger, Measure measure = Measure::kExtents,
+/// I3 as the prospect stands.
+bool IsSafe(const Prospect& prospect, Measure measure = Measure::kExtents,
             Dying dying = Dying::kComesBack);
 
 /// No job that could complete before (in extents, in sums) cannot complete after. When I3 held
 /// before, this is I3 after. When it did not (a job kept memory at its trough that it had not held
 /// there before), it still lets those who can complete go on. kSums: asked on sums alone.
-bool NoWorse(const Ledger& before, const Ledger& after, Measure finest = Measure::kExtents);
+/// `before` is a ledger as it stands.
+bool NoWorse(const Ledger& before, const Prospect& after, Measure finest = Measure::kExtents);
 
 }  // namespace sluice::scheduler

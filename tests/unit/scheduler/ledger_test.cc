@@ -164,7 +164,7 @@ TEST_F(LedgerTest, TheTroughFreesSpareUnitsAndMeasuresTheBase) {
   Refused(ledger.ReachTrough(1, true), before, "not fenced");
   Refused(ledger.ReachTrough(1, false), before, "was to give back");
   Ok(ledger.Fenced(1, 1));
-  EXPECT_EQ(ledger.GivesBack(1), (Extents{{4, 4}}));
+  EXPECT_EQ(ledger.Find(1)->loose, (Extents{{4, 4}})) << "leased or spare";
   Ok(ledger.Release(1, {{0, 1}, {5, 1}}, 2));
   Ok(ledger.Fenced(1, 2));
   Ok(ledger.ReachTrough(1, true));
@@ -172,13 +172,14 @@ TEST_F(LedgerTest, TheTroughFreesSpareUnitsAndMeasuresTheBase) {
   EXPECT_EQ(ledger.Find(1)->last_trough, (Extents{{1, 1}, {4, 1}}));
   // Unit 0 was base at the trough before: the job may have it there again at the next one.
   EXPECT_EQ(ledger.Find(1)->base, (Extents{{0, 2}, {4, 1}}));
+  EXPECT_TRUE(ledger.Find(1)->loose.empty());
 }
 
 TEST_F(LedgerTest, AnUndrainedTroughKeepsEverything) {
   Parked(1, "a", 2, 8, {{0, 2}});
   Ok(ledger.OpenGate(1, {.claim = 8, .returns = false}));
   Ok(ledger.Grant(1, {{2, 2}}));
-  EXPECT_TRUE(ledger.GivesBack(1).empty());
+  EXPECT_EQ(ledger.Find(1)->loose, (Extents{{2, 2}}));
   Ok(ledger.ReachTrough(1, false));
   EXPECT_EQ(ledger.held(1), 4u);
   EXPECT_FALSE(ledger.Find(1)->drained);
@@ -249,7 +250,7 @@ TEST_F(LedgerTest, AMismatchedJobKeepsItsClaimAndGivesNothingBack) {
   Ok(ledger.LoseProfile(1));
   EXPECT_EQ(ledger.Find(1)->phase, Phase::kUnprofiled);
   EXPECT_EQ(ledger.Find(1)->terms.claim, 4u);
-  EXPECT_TRUE(ledger.GivesBack(1).empty());
+  EXPECT_EQ(ledger.Find(1)->loose, (Extents{{2, 2}}));
   Ok(ledger.ReachTrough(1, true));
 }
 
@@ -324,6 +325,10 @@ TEST_F(LedgerTest, ChecksBases) {
     return copy.CheckInvariants().message();
   };
   EXPECT_NE(with([](Job* job) { job->base.clear(); }).find("not in its base"), std::string::npos);
+  EXPECT_NE(with([](Job* job) {
+              job->loose = {{0, 1}};
+            }).find("outside its base does not match"),
+            std::string::npos);
   EXPECT_NE(with([](Job* job) {
               job->last_trough = {{0, 1}};
             }).find("holds more than its base"),

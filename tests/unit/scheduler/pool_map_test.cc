@@ -25,7 +25,7 @@ TEST(PoolMap, CountsWhatAHolderHasOfAnExtent) {
 TEST(PoolMap, StartsAsOneFreeRun) {
   const PoolMap map(8);
   EXPECT_EQ(map.FreeRuns(), (Extents{{0, 8}}));
-  EXPECT_EQ(map.Count(UnitState::kFree), 8u);
+  EXPECT_EQ(map.free(), 8u);
   EXPECT_TRUE(PoolMap(0).spans().empty());
 }
 

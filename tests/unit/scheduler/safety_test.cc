@@ -233,7 +233,8 @@ bool BruteForce(const Ledger& ledger, Measure measure) {
     const Units need = job.terms.ahead() - std::min(job.terms.ahead(), job.held());
     audit::Party party{job.id, need, job.terms.piece, job.terms.returns,
                        std::vector<bool>(ledger.pool_units(), false)};
-    for (const Extent& extent : ledger.GivesBack(job.id)) {
+    const Extents loose = Subtract(ledger.map().Held(job.id), job.base);
+    for (const Extent& extent : party.returns ? loose : Extents()) {
       for (Units at = extent.offset; at < extent.end(); ++at) party.gives_back[at] = true;
     }
     parties.push_back(std::move(party));
