@@ -29,6 +29,33 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
   return status;
 }
 
+std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Request>& requests,
+                               const Ledger& ledger) {
+  const Job& job = *ledger.Find(decision.job);
+  Change change;
+  change.job = job.id;
+  change.terms = job.terms;
+  change.returns = job.phase == Phase::kRunning && job.terms.returns;
+  change.frees = decision.reclaim;
+  if (decision.kind == Decision::Kind::kReclaim) return change;
+  const RequestKind kind = requests[decision.request].kind;
+  if (kind == RequestKind::kNewcomer || kind == RequestKind::kGate0) {
+    change.terms = decision.terms;
+    change.returns = kind == RequestKind::kGate0 && decision.terms.returns;
+  }
+  if (decision.raises_claim) change.terms.claim = decision.terms.claim;
+  change.terms.waived = decision.terms.waived;
+  change.takes = job.spare == 0
+                     ? decision.extents
+                     : Subtract(decision.extents, ledger.map().Held(job.id, UnitState::kSpare));
+  const uint64_t held = uint64_t{job.held()} - TotalUnits(change.frees) + TotalUnits(change.takes);
+  // Ledger::Grant has the same two conditions.
+  if (!decision.extents.empty() && (held > change.terms.claim || held + job.outside > job.limit)) {
+    return std::nullopt;
+  }
+  return change;
+}
+
 Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger) {
   if (decision.kind == Decision::Kind::kDeny) return Status();
   Ledger next = *ledger;

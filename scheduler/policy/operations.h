@@ -2,15 +2,23 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "scheduler/policy/policy.h"
+#include "scheduler/safety/safety.h"
 
 namespace sluice::scheduler {
 
 /// Apply without the safety net: after an error the ledger may be half changed. For ledgers that
-/// are thrown away then (a copy per trial is enough).
+/// are thrown away then.
 Status MakeOperations(const Decision& decision, const std::vector<Request>& requests,
                       Ledger* ledger);
+
+/// What MakeOperations would change, without a ledger to make it on; nullopt: it would fail, as the
+/// job's claim or its limit has no room for what it would hold. The extents are free or spare units
+/// as they have to be, the terms within the limit: a round proposes nothing else.
+std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Request>& requests,
+                               const Ledger& ledger);
 
 }  // namespace sluice::scheduler

@@ -3,10 +3,12 @@
 #include "scheduler/policy/policy.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "scheduler/place/place.h"
 #include "scheduler/policy/operations.h"
+#include "scheduler/policy/policies.h"
 #include "scheduler/safety/safety.h"
 
 namespace sluice::scheduler {
@@ -38,18 +40,19 @@ Units WaivedAfter(const Job& job, const Request& request) {
 /// One round of decisions about a fixed ledger.
 class Round {
  public:
-  Round(const Ledger& ledger, const std::vector<Request>& requests, const Config& config)
+  Round(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
+        const Outlook& outlook)
       : ledger_(ledger),
         requests_(requests),
         config_(config),
+        outlook_(outlook),
         policy_(FindPolicy(config.policy)),
         sums_(ledger),
         safe_in_sums_(sums_.safe()) {
     by_ticket_.resize(requests.size());
     std::iota(by_ticket_.begin(), by_ticket_.end(), size_t{0});
-    std::sort(by_ticket_.begin(), by_ticket_.end(), [&requests](size_t a, size_t b) {
-      return std::pair(requests[a].ticket, a) < std::pair(requests[b].ticket, b);
-    });
+    std::sort(by_ticket_.begin(), by_ticket_.end(),
+              [this](size_t a, size_t b) { return Before(a, b); });
   }
 
   /// The order is the policy. Units that can become free do so first, so that whatever follows sees
@@ -61,23 +64,55 @@ class Round {
       if (auto decision = DenyAtOnce(i)) return decision;
     }
     for (const size_t i : by_ticket_) {
-      if (!AsksPastGate(requests_[i])) continue;
+      if (!AsksPastGate(requests_[i]) || !MayPassGate(requests_[i])) continue;
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     if (auto decision = OpenByTicket()) return decision;
     if (SomethingMoves(Rest::kForNow)) return std::nullopt;
+    // A policy holds nobody back where there is nothing to wait for.
+    for (const size_t i : by_ticket_) {
+      if (!AsksPastGate(requests_[i]) || MayPassGate(requests_[i])) continue;
+      if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
+    }
     // Scattered memory that the job's blocks may not fill still counts against its claim: not
     // before there is nothing better to wait for.
     for (const size_t i : by_ticket_) {
       if (!AsksPastGate(requests_[i])) continue;
       if (auto decision = TryGrant(i, Pieces::kAny)) return decision;
     }
-    if (auto decision = OpenAtRest()) return decision;
-    if (SomethingMoves(Rest::kForGood)) return std::nullopt;
-    return DenyAtRest();
+    const bool hopeless = !SomethingMoves(Rest::kForGood);
+    if (!hopeless || !Overdue()) {
+      if (auto decision = OpenAtRest()) return decision;
+    }
+    return hopeless ? DenyAtRest() : std::nullopt;
   }
 
  private:
+  /// The order in which requests are looked at: jobs past their gate first; whoever was overtaken
+  /// often enough, then by priority, by turns (of those who want to begin) and by ticket.
+  bool Before(size_t a, size_t b) const {
+    const Request& first = requests_[a];
+    const Request& second = requests_[b];
+    const bool inside = AsksPastGate(first);
+    if (inside != AsksPastGate(second)) return inside;
+    const bool overdue = first.overtaken >= config_.max_overtakes;
+    if (overdue != (second.overtaken >= config_.max_overtakes)) return overdue;
+    if (!overdue && first.priority != second.priority) return first.priority > second.priority;
+    const bool by_service = !overdue && !inside && config_.turns == Turns::kByService;
+    if (by_service && first.served_ns != second.served_ns)
+      return first.served_ns < second.served_ns;
+    return std::pair(first.ticket, a) < std::pair(second.ticket, b);
+  }
+
+  Asked About(const Request& request) const {
+    return {ledger_, requests_, request, config_, outlook_};
+  }
+
+  bool MayPassGate(const Request& request) const {
+    if (request.kind != RequestKind::kGate || policy_ == nullptr) return true;
+    return policy_->may_pass == nullptr || policy_->may_pass(About(request));
+  }
+
   // spare units
 
   /// A freed unit raises the job's remaining claim by one and has to be of use to it. Where it is
@@ -97,14 +132,39 @@ class Round {
   }
 
   std::optional<Decision> TryReclaim(const Job& job, const Extents& extents) const {
-    Ledger trial = ledger_;
-    if (!trial.Reclaim(job.id, extents).ok() || !NoWorse(ledger_, trial)) return std::nullopt;
     Decision decision;
     decision.kind = Decision::Kind::kReclaim;
     decision.job = job.id;
     decision.reclaim = extents;
     decision.terms = job.terms;
+    const auto change = ChangeOf(decision, requests_, ledger_);
+    if (!change || !NoWorse(ledger_, {ledger_, *change})) return std::nullopt;
     return decision;
+  }
+
+  // where memory can be had
+
+  Extents SpareOf(const Job& job) const {
+    return job.spare == 0 ? Extents() : ledger_.map().Held(job.id, UnitState::kSpare);
+  }
+
+  Extents UsableBy(const Extents& spare) const {
+    const Extents& free = ledger_.map().FreeRuns();
+    return spare.empty() ? free : Union(free, spare);
+  }
+
+  /// Units of the job beside a run: all of what it holds that placement looks at.
+  Extents Near(const Extents& runs, const Job& job, std::optional<UnitState> state) const {
+    Extents near;
+    const auto add = [&](Units unit) {
+      const Span& span = *ledger_.map().At(unit);
+      if (span.holder == job.id && (!state || span.state == *state)) near.push_back({unit, 1});
+    };
+    for (const Extent& run : runs) {
+      if (run.offset > 0) add(run.offset - 1);
+      if (run.end() < ledger_.pool_units()) add(run.end());
+    }
+    return near;
   }
 
   // jobs past their gate
@@ -131,9 +191,9 @@ class Round {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
-    const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
-    const Extents runs = Union(ledger_.map().FreeRuns(), spare);
-    const Extents near = ledger_.map().Held(job.id, UnitState::kLeased);
+    const Extents spare = SpareOf(job);
+    const Extents runs = UsableBy(spare);
+    const Extents near = Near(runs, job, UnitState::kLeased);
     // The first place is nearly always the right one.
     for (const size_t most : {size_t{1}, kMaxPlacements}) {
       for (const Extents& extents : PlaceCandidates(runs, job.terms.end, request.units,
@@ -178,11 +238,11 @@ class Round {
       decision.raises_claim = raises;
       decision.terms.waived = raises ? 0 : WaivedAfter(job, requests_[i]);
       if (raises) decision.terms.claim = static_cast<Units>(held_after);
-      Ledger trial = ledger_;
-      if (!MakeOperations(decision, requests_, &trial).ok()) continue;
+      const auto change = ChangeOf(decision, requests_, ledger_);
+      if (!change) continue;
       const Rules& rules = ledger_.rules();
       const bool ask = rules.check_safety && (!raises || rules.check_raise);
-      if (!ask || NoWorse(ledger_, trial)) return decision;
+      if (!ask || NoWorse(ledger_, {ledger_, *change})) return decision;
     }
     return std::nullopt;
   }
@@ -205,16 +265,16 @@ class Round {
   /// A job past its gate waits, and a further gate would only take away what it waits for.
   bool HoldsGatesShut(const Request& request) const {
     if (request.overtaken >= config_.max_overtakes) return true;
-    const Extents runs =
-        Union(ledger_.map().FreeRuns(), ledger_.map().Held(request.job, UnitState::kSpare));
-    return TotalUnits(runs) >= request.units &&
-           !Place(runs, End::kLow, request.units, request.contiguous, {}, Pieces::kWhole);
+    const Job& job = *ledger_.Find(request.job);
+    if (ledger_.free() + uint64_t{job.spare} < request.units) return false;
+    const Extents runs = UsableBy(SpareOf(job));
+    return !Place(runs, End::kLow, request.units, request.contiguous, {}, Pieces::kWhole);
   }
 
   std::optional<Decision> TryOpen(size_t i, Measure measure, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    if (policy_ == nullptr || !policy_->may_open(ledger_, job.id, config_)) return std::nullopt;
+    if (policy_ == nullptr || !policy_->may_open(About(request))) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
       // I7: its demand is unknown and being measured; it has the others at their troughs.
       if (ledger_.rules().measure_alone && other.id != job.id &&
@@ -240,17 +300,21 @@ class Round {
                         decision.terms.returns)) {
       return std::nullopt;
     }
-    const Extents near = ledger_.map().Held(job.id);
-    for (Extents& extents :
-         PlaceCandidates(ledger_.map().FreeRuns(), decision.terms.end, request.units,
-                         request.contiguous, near, kMaxPlacements, pieces)) {
-      decision.extents = std::move(extents);
-      Ledger trial = ledger_;
-      if (!MakeOperations(decision, requests_, &trial).ok()) continue;
-      if (!ledger_.rules().check_safety) return decision;
-      // Stricter than for a grant: while anybody is stuck, nobody new comes in.
-      // On sums it is asked in sums alone: the job itself is stuck in runs afterwards.
-      if (IsSafe(trial, measure) && NoWorse(ledger_, trial, measure)) return decision;
+    const Extents& runs = ledger_.map().FreeRuns();
+    const Extents near = Near(runs, job, std::nullopt);
+    // The first place is nearly always the right one.
+    for (const size_t most : {size_t{1}, kMaxPlacements}) {
+      for (Extents& extents : PlaceCandidates(runs, decision.terms.end, request.units,
+                                              request.contiguous, near, most, pieces)) {
+        decision.extents = std::move(extents);
+        const auto change = ChangeOf(decision, requests_, ledger_);
+        if (!change) continue;
+        if (!ledger_.rules().check_safety) return decision;
+        // Stricter than for a grant: while anybody is stuck, nobody new comes in.
+        // On sums it is asked in sums alone: the job itself is stuck in runs afterwards.
+        const Prospect opened(ledger_, *change);
+        if (IsSafe(opened, measure) && NoWorse(ledger_, opened, measure)) return decision;
+      }
     }
     return std::nullopt;
   }
@@ -276,6 +340,14 @@ class Round {
 
   // nothing moves
 
+  /// A job past its gate waits for what iterations that begin do not bring: others went on beside
+  /// it often enough.
+  bool Overdue() const {
+    return std::any_of(requests_.begin(), requests_.end(), [this](const Request& request) {
+      return AsksPastGate(request) && request.overtaken >= config_.max_overtakes;
+    });
+  }
+
   bool Asks(JobId job) const {
     return std::any_of(requests_.begin(), requests_.end(),
                        [job](const Request& request) { return request.job == job; });
@@ -296,11 +368,13 @@ class Round {
         return true;
       if (job.past_gate() && !job.settled && !(soon && job.quiet) && !Asks(job.id)) return true;
       // It came to its trough with all it had and will ask to go on; then it drains.
-      if (job.phase == Phase::kParked && !job.drained && job.held() > 0 && !Asks(job.id))
-        return true;
+      if (job.phase == Phase::kParked && GivesBackByGoingOn(job) && !Asks(job.id)) return true;
     }
     return false;
   }
+
+  /// Parked with more than its base: it did not drain, and will at its next trough.
+  static bool GivesBackByGoingOn(const Job& job) { return !job.drained && !job.loose.empty(); }
 
   bool SomebodyToReturn() const {
     return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(),
@@ -313,7 +387,7 @@ class Round {
     for (const size_t i : by_ticket_) {
       if (requests_[i].kind != RequestKind::kGate0) continue;
       const Job& job = *ledger_.Find(requests_[i].job);
-      if (job.drained || job.held() == 0) continue;
+      if (!GivesBackByGoingOn(job)) continue;
       if (auto decision = TryOpen(i, Measure::kExtents, Pieces::kAny)) return decision;
     }
     // Bases may lie so that no run has room for a claim although the units suffice (I0). One job at
@@ -375,8 +449,9 @@ class Round {
   const Ledger& ledger_;
   const std::vector<Request>& requests_;
   const Config& config_;
+  const Outlook& outlook_;
   const PolicyEntry* policy_;
-  std::vector<size_t> by_ticket_;
+  std::vector<size_t> by_ticket_;  // see Before
   Sums sums_;
   bool safe_in_sums_ = true;
 };
@@ -399,8 +474,21 @@ bool Promised(const Ledger& ledger, const Request& request) {
 }
 
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
-                             const Config& config) {
-  return Round(ledger, requests, config).Decide();
+                             const Config& config, const Outlook& outlook) {
+  return Round(ledger, requests, config, outlook).Decide();
+}
+
+double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
+                  const Outlook& outlook) {
+  double least = std::numeric_limits<double>::infinity();
+  const PolicyEntry* policy = FindPolicy(config.policy);
+  if (policy == nullptr || policy->opens_in == nullptr) return least;
+  for (const Request& request : requests) {
+    if (AsksPastGate(request)) continue;
+    const double in = policy->opens_in({ledger, requests, request, config, outlook});
+    if (in > 0) least = std::min(least, in);
+  }
+  return least;
 }
 
 }  // namespace sluice::scheduler

@@ -10,12 +10,12 @@
 
 #include "common/status.h"
 #include "scheduler/ledger/ledger.h"
+#include "scheduler/policy/course.h"
 #include "scheduler/record/record.h"
 
-/// Who is granted what, and who waits. `temporal` is what the literature compares with (one
-/// iteration at a time); `flow` lets the memory that one job gives up within its iteration flow to
-/// another (Waterwave 4.3), with as many jobs past their gate as there are lanes. That nobody ends
-/// up waiting for ever is no business of a policy: every decision is put to scheduler/safety.
+/// Who is granted what, and who waits. Which policies there are, and what each is after, stands in
+/// policies.h. That nobody ends up waiting for ever is no business of a policy: every decision is
+/// put to scheduler/safety.
 namespace sluice::scheduler {
 
 enum class RequestKind : uint8_t {
@@ -37,14 +37,25 @@ struct Request {
   Units piece = kWholeClaim;  // kGate0: the longest run it will ask for
   bool returns = true;        // kGate0: see GateTerms::returns
   uint64_t ticket = 0;        // by arrival; a request keeps it while it waits
+  int32_t priority = 0;       // the job's; higher goes first
+  double served_ns = 0;       // kGate0: GPU time that the job has had, over its weight
   uint32_t overtaken =
       0;  // gates 0 and newcomers that were let in before it although they came later
 };
 
+/// Whose turn it is among those who wait to begin an iteration, where priorities are equal.
+enum class Turns : uint8_t {
+  kByTicket,   // who came first: as many iterations for everybody
+  kByService,  // who has had the least GPU time: as much of the GPU for everybody
+};
+
 struct Config {
   std::string policy = "flow";
-  uint32_t lanes = 2;  // flow: jobs past their gate at the same time
+  uint32_t lanes = 2;  // jobs past their gate at the same time; temporal: 1
   uint32_t max_overtakes = 4;
+  Turns turns = Turns::kByTicket;
+  uint32_t budget_steps = 4;      // timeshift: iterations until all of the pool is counted on
+  uint32_t groups_per_peak = 10;  // nodegroup: a group takes or gives about this part of the peak
 };
 
 enum class DenyCode : uint8_t { kOverLimit, kExhausted, kRefused };
@@ -74,8 +85,15 @@ struct Decision {
 /// and asks again. `requests` holds at most one request per job, in any order. Deterministic: ties
 /// go to the lower ticket. Decision::request is an index into this very list: removing a request
 /// makes it stale.
+/// `outlook`: what is predicted of the jobs; policies that predict take turns with whom nothing is
+/// known of.
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
-                             const Config& config);
+                             const Config& config, const Outlook& outlook = {});
+
+/// Nanoseconds after which Next may decide something although nothing has happened; infinity: it
+/// will not. 0 is never the answer where Next had none.
+double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
+                  const Outlook& outlook);
 
 /// Makes the decision's ledger operations. An error is a bug in the caller (a stale decision): the
 /// ledger is unchanged.
@@ -104,15 +122,5 @@ bool PressureOn(const Ledger& ledger, JobId job, bool eager);
 
 /// Why a request waits: one line that names the holders.
 std::string WhyWaiting(const Ledger& ledger, const Request& request, const Config& config);
-
-/// The registered policies. A policy only says whether one more gate may open now; I3 is asked in
-/// any case.
-struct PolicyEntry {
-  std::string_view name;
-  std::string_view about;
-  bool (*may_open)(const Ledger& ledger, JobId job, const Config& config);
-};
-const std::vector<PolicyEntry>& Policies();
-const PolicyEntry* FindPolicy(std::string_view name);  // nullptr: unknown
 
 }  // namespace sluice::scheduler

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include <gtest/gtest.h>
+#include "scheduler/policy/policies.h"
 
-#include "scheduler/policy/policy.h"
+#include <gtest/gtest.h>
 
 namespace sluice::scheduler {
 namespace {
 
 TEST(Policies, AreFoundByName) {
-  ASSERT_NE(FindPolicy("flow"), nullptr);
-  ASSERT_NE(FindPolicy("temporal"), nullptr);
+  for (const char* name : {"flow", "nodegroup", "temporal", "timeshift"}) {
+    EXPECT_NE(FindPolicy(name), nullptr) << name;
+  }
   EXPECT_EQ(FindPolicy("Flow"), nullptr);
   EXPECT_EQ(FindPolicy(""), nullptr);
   for (const PolicyEntry& policy : Policies()) {
     EXPECT_EQ(FindPolicy(policy.name), &policy);
     EXPECT_FALSE(policy.about.empty());
   }
+}
+
+bool MayOpen(const std::string& policy, const Ledger& ledger, JobId job, uint32_t lanes = 2) {
+  const Config config{.policy = policy, .lanes = lanes};
+  const std::vector<Request> requests = {{.job = job, .kind = RequestKind::kGate0}};
+  const Outlook outlook;
+  return FindPolicy(policy)->may_open({ledger, requests, requests[0], config, outlook});
 }
 
 TEST(Policies, CountLanes) {
@@ -25,17 +33,17 @@ TEST(Policies, CountLanes) {
     ASSERT_TRUE(ledger.StartUnprofiled(id).ok());
     ASSERT_TRUE(ledger.ReachTrough(id, true).ok());
   }
-  Config config;
-  const PolicyEntry& flow = *FindPolicy("flow");
-  const PolicyEntry& temporal = *FindPolicy("temporal");
-  EXPECT_TRUE(temporal.may_open(ledger, 1, config));
+  for (const PolicyEntry& policy : Policies()) {
+    EXPECT_TRUE(MayOpen(std::string(policy.name), ledger, 1)) << policy.name;
+  }
   ASSERT_TRUE(ledger.OpenGate(1, {.claim = 5}).ok());
-  EXPECT_FALSE(temporal.may_open(ledger, 2, config));
-  EXPECT_TRUE(flow.may_open(ledger, 2, config));
+  EXPECT_FALSE(MayOpen("temporal", ledger, 2));
+  EXPECT_TRUE(MayOpen("flow", ledger, 2));
+  EXPECT_FALSE(MayOpen("timeshift", ledger, 2)) << "nothing is known of job 1: one at a time";
+  EXPECT_FALSE(MayOpen("nodegroup", ledger, 2));
   ASSERT_TRUE(ledger.OpenGate(2, {.claim = 5}).ok());
-  EXPECT_FALSE(flow.may_open(ledger, 3, config));
-  config.lanes = 3;
-  EXPECT_TRUE(flow.may_open(ledger, 3, config));
+  EXPECT_FALSE(MayOpen("flow", ledger, 3));
+  EXPECT_TRUE(MayOpen("flow", ledger, 3, 3));
 }
 
 }  // namespace

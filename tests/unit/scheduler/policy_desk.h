@@ -85,6 +85,15 @@ struct Desk {
   }
   /// Gives back all but its base and parks.
   void Trough(JobId id) {
+    Park(id);
+    Decide();
+  }
+  /// The same, and wants to go on at once.
+  void Again(JobId id, Units claim, Units units) {
+    Park(id);
+    Gate0(id, claim, units);
+  }
+  void Park(JobId id) {
     const Extents rest = Subtract(ledger.map().Held(id, UnitState::kLeased), ledger.Find(id)->base);
     if (!rest.empty()) {
       Ok(ledger.Release(id, rest, next_release));
@@ -98,7 +107,6 @@ struct Desk {
     }
     Ok(ledger.ReachTrough(id, true));
     Write(EventKind::kTrough, id, [](Record& r) { r.drained = true; });
-    Decide();
   }
   void LoseProfile(JobId id) {
     Ok(ledger.LoseProfile(id));

@@ -99,6 +99,49 @@ Desk BesideTheIdle(Config config = {}) {
   return desk;
 }
 
+/// Two have left their curves and wait for what never comes back; a third is inside its claim and
+/// waits for them. A fourth could do one iteration after the other beside them.
+TEST(PolicyBesideTheStuck, OthersGoOnForAWhileAndThenTheDeviatorIsTold) {
+  Desk desk(40);
+  for (JobId id = 1; id <= 4; ++id) desk.Parked(id, "j", 1, 37, {id - 1, 1});
+  desk.config.lanes = 4;
+  for (const auto& [id, claim] : {std::pair<JobId, Units>{1, 16}, {2, 16}, {3, 8}}) {
+    desk.Gate0(id, claim, claim - 2);
+    ASSERT_TRUE(desk.PastGate(id));
+    if (id < 3) desk.GateWaiving(id, 0, 2);
+  }
+  desk.Lease(1, 10);
+  desk.Lease(2, 10);
+  desk.Gate0(4, 2, 1);
+  desk.Lease(3, 4);
+  int iterations = 0;
+  for (; desk.PastGate(4) && iterations < 20; ++iterations) desk.Again(4, 2, 1);
+  ASSERT_EQ(desk.denied.size(), 1u);
+  EXPECT_LE(desk.denied[0], 2u) << "one of those who need more than they said";
+  EXPECT_EQ(iterations, 4) << "four times beside those who wait";
+  ExpectSoundLog(desk);
+}
+
+/// What a job may claim that nobody knows lies in no one run beside two bases. Jobs that park
+/// before their GPUs are done with all they gave back have nothing more to give by going on.
+TEST(PolicyBesideTheUndrained, ANewcomerIsNotPassedForEver) {
+  Desk desk(20);
+  desk.Parked(1, "a", 2, 16, {0, 2});
+  desk.Parked(2, "b", 2, 16, {10, 2});
+  desk.Admit(3, "c", 0, 16);
+  const auto park = [&desk](JobId id) { desk.Ok(desk.ledger.ReachTrough(id, false)); };
+  desk.Gate0(1, 6);
+  desk.Newcomer(3);
+  int iterations = 0;
+  for (; desk.Waits(3) && iterations < 20; ++iterations) {
+    const JobId id = desk.PastGate(1) ? 1 : 2;
+    park(id);
+    desk.Gate0(id, 6);
+  }
+  EXPECT_TRUE(desk.PastGate(3));
+  EXPECT_LE(iterations, 6);
+}
+
 TEST(PolicyBesideTheIdle, WhoHasAProfileAndFitsGoesOn) {
   for (const char* policy : {"flow", "temporal"}) {
     Config config;

@@ -29,7 +29,8 @@ inline Machine PlainMachine() {
   return machine;
 }
 
-/// A network of layers: each keeps a feature map from its forward pass to its backward pass.
+/// A network of layers: each keeps a feature map from its forward pass to its backward pass, which
+/// updates the parameters.
 struct Layers {
   std::vector<uint64_t> bytes;  // of the feature maps
   std::vector<uint64_t> flops;  // of one pass; the duration in nanoseconds
@@ -49,6 +50,14 @@ inline trace::Trace TraceOf(const Layers& layers) {
     op.name = "layer";
     op.phase = phase;
     op.flops = {layers.flops[i], 0};
+    op.reads = {0};
+    if (phase == trace::Phase::kForward) {
+      if (i > 0) op.reads.push_back(static_cast<trace::BlockId>(i));
+      op.writes = {static_cast<trace::BlockId>(i + 1)};
+    } else {
+      op.reads.push_back(static_cast<trace::BlockId>(i + 1));
+      op.writes = {0};
+    }
     must(builder.AddOperator(op));
   };
   for (size_t i = 0; i < layers.bytes.size(); ++i) {

@@ -32,6 +32,19 @@ TEST(Workload, IsWhatTheProfilerWouldMeasure) {
   EXPECT_EQ(workload.kernels[1].demand.sm, 0.5);
 }
 
+TEST(Workload, RoundsBlocksToWholeGranules) {
+  const Layers layers{{16, 24}, {100, 50}, 8};
+  WorkloadOptions options = FineGates();
+  options.granule_bytes = 20;
+  const Workload rounded = MakeWorkload("w", TraceOf(layers), 1, PlainMachine(), options).value();
+  EXPECT_EQ(rounded.base_bytes, 20u);
+  EXPECT_EQ(rounded.peak_bytes, 20u + 20 + 40);
+  EXPECT_EQ(rounded.kernels[0].alone_ns, 100) << "a time follows from what is computed";
+  options.granule_bytes = 8;
+  EXPECT_EQ(MakeWorkload("w", TraceOf(layers), 1, PlainMachine(), options)->peak_bytes,
+            WorkloadOf("w", layers).peak_bytes);
+}
+
 TEST(Workload, TakesTheLongerOfTheTwoTimesAndAtLeastTheLaunchFloor) {
   trace::TraceBuilder builder;
   for (const auto& [flops, bytes] : {std::pair<uint64_t, uint64_t>{100, 40}, {10, 200}, {0, 0}}) {
@@ -70,6 +83,10 @@ TEST(Workload, NamesWhatIsMissing) {
                 .status()
                 .message(),
             "unit: 1 bytes; allowed: from 29, for a peak of 30064771080");
+  WorkloadOptions nothing;
+  nothing.granule_bytes = 0;
+  EXPECT_EQ(MakeWorkload("w", trace, 1, PlainMachine(), nothing).status().message(),
+            "granule: 0 bytes; allowed: from 1");
   EXPECT_NE(ProfileOf(trace::Trace(), 1, PlainMachine()).status().message().find("operators"),
             std::string::npos);
 }

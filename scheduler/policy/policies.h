@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/policy/course.h"
+#include "scheduler/policy/policy.h"
+
+/// The registered policies, one file each. A policy says whether one more iteration may begin now,
+/// and some whether the next group of one may; I3 is asked in any case, and where nothing moves any
+/// more a policy is not asked.
+namespace sluice::scheduler {
+
+/// What a policy decides about.
+struct Asked {
+  const Ledger& ledger;
+  const std::vector<Request>& requests;  // all that wait
+  const Request& request;                // one of them
+  const Config& config;
+  const Outlook& outlook;
+};
+
+struct PolicyEntry {
+  std::string_view name;
+  std::string_view about;
+  /// A parked or waiting job may pass its gate 0.
+  bool (*may_open)(const Asked& asked);
+  /// A running job may pass a later gate. nullptr: whenever it is safe.
+  bool (*may_pass)(const Asked& asked) = nullptr;
+  /// Nanoseconds after which may_open says yes although nothing has happened; infinity: never.
+  /// nullptr: it looks at no clock.
+  double (*opens_in)(const Asked& asked) = nullptr;
+};
+
+const std::vector<PolicyEntry>& Policies();
+const PolicyEntry* FindPolicy(std::string_view name);  // nullptr: unknown
+std::vector<std::string> PolicyNames();
+
+/// Jobs other than `job` that occupy a lane. A settled job without a profile never comes back to a
+/// trough, and a quiet one may not for long: if they counted, `temporal` would open no other gate.
+uint32_t Occupants(const Ledger& ledger, JobId job);
+
+// temporal.cc
+bool TemporalMayOpen(const Asked& asked);
+// flow.cc
+bool FlowMayOpen(const Asked& asked);
+// timeshift.cc
+bool TimeShiftMayOpen(const Asked& asked);
+double TimeShiftOpensIn(const Asked& asked);
+// nodegroup.cc
+bool NodeGroupMayOpen(const Asked& asked);
+bool NodeGroupMayPass(const Asked& asked);
+
+}  // namespace sluice::scheduler
