@@ -14,7 +14,8 @@ constexpr double kDust = 1e-6;  // ns: what rounding leaves of a kernel that is 
 
 }  // namespace
 
-Gpu::Gpu(const Machine& machine, const std::vector<const Workload*>& jobs) : machine_(machine) {
+Gpu::Gpu(const Machine& machine, const std::vector<const Workload*>& jobs, Paging* paging)
+    : machine_(machine), paging_(paging) {
   streams_.resize(jobs.size());
   for (size_t i = 0; i < jobs.size(); ++i) streams_[i].workload = jobs[i];
 }
@@ -35,12 +36,16 @@ void Gpu::Share() {
   if (machine_.sharing == Sharing::kTimeSlice) return TakeTurn();
   demands_.clear();
   Stream* only = nullptr;
-  for (Stream& stream : streams_) {
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    Stream& stream = streams_[i];
     stream.rate = 0;
     if (!stream.waiting()) continue;
+    AskForPages(i);
+    if (stream.pages_ns > 0) continue;
     demands_.push_back(stream.kernel().demand);
     only = &stream;
   }
+  if (demands_.empty()) return;
   if (demands_.size() == 1) {
     only->rate = 1;
     return;
@@ -48,15 +53,23 @@ void Gpu::Share() {
   const std::vector<double>& rates = sharer_.Rates(demands_);
   size_t next = 0;
   for (Stream& stream : streams_) {
-    if (stream.waiting()) stream.rate = rates[next++];
+    if (stream.waiting() && stream.pages_ns == 0) stream.rate = rates[next++];
   }
+}
+
+void Gpu::AskForPages(size_t job) {
+  Stream& stream = streams_[job];
+  if (paging_ == nullptr || stream.asked) return;
+  stream.asked = true;
+  stream.pages_ns = paging_->Touch(job, stream.head, now_ns_);
 }
 
 /// Keeps the turn while its owner has work and its slice lasts; else the next job with work has it.
 void Gpu::TakeTurn() {
   Stream& owner = streams_[turn_];
   if (taken_ && owner.waiting() && (slice_left_ns_ > 0 || switch_left_ns_ > 0)) {
-    owner.rate = switch_left_ns_ > 0 ? 0 : 1;
+    AskForPages(turn_);
+    owner.rate = switch_left_ns_ > 0 || owner.pages_ns > 0 ? 0 : 1;
     return;
   }
   owner.rate = 0;
@@ -67,7 +80,8 @@ void Gpu::TakeTurn() {
     turn_ = next;
     taken_ = true;
     slice_left_ns_ = static_cast<double>(machine_.quantum_ns);
-    streams_[next].rate = switch_left_ns_ > 0 ? 0 : 1;
+    AskForPages(next);
+    streams_[next].rate = switch_left_ns_ > 0 || streams_[next].pages_ns > 0 ? 0 : 1;
     return;
   }
   // Idle: whoever comes next finds its context there if it was the last one.
@@ -80,10 +94,11 @@ double Gpu::UntilNext() const {
     const Stream& stream = streams_[i];
     if (!stream.waiting()) continue;
     if (stream.rate > 0) next = std::min(next, stream.left_ns / stream.rate);
+    if (stream.pages_ns > 0) next = std::min(next, stream.pages_ns);
     others |= i != turn_;
   }
   if (machine_.sharing == Sharing::kTimeSlice && taken_ && streams_[turn_].waiting()) {
-    if (switch_left_ns_ > 0) return switch_left_ns_;
+    if (switch_left_ns_ > 0) return std::min(next, switch_left_ns_);
     if (others) next = std::min(next, slice_left_ns_);
   }
   return next;
@@ -91,6 +106,7 @@ double Gpu::UntilNext() const {
 
 void Gpu::Advance(double ns, std::vector<size_t>* ended) {
   bool changed = false;
+  now_ns_ += ns;
   if (machine_.sharing == Sharing::kTimeSlice && taken_ && streams_[turn_].waiting()) {
     if (switch_left_ns_ > 0) {
       switch_left_ns_ = std::max(switch_left_ns_ - ns, 0.0);
@@ -106,6 +122,12 @@ void Gpu::Advance(double ns, std::vector<size_t>* ended) {
     Stream& stream = streams_[i];
     if (!stream.waiting()) continue;
     stream.busy_ns += ns;
+    if (stream.pages_ns > 0) {
+      stream.pages_ns = std::max(stream.pages_ns - ns, 0.0);
+      if (stream.pages_ns < kDust) stream.pages_ns = 0;
+      changed |= stream.pages_ns == 0;
+      continue;
+    }
     if (stream.rate == 0) continue;
     const double work = std::min(ns * stream.rate, stream.left_ns);
     stream.left_ns -= work;
@@ -114,6 +136,8 @@ void Gpu::Advance(double ns, std::vector<size_t>* ended) {
     if (stream.left_ns > kDust) continue;
     stream.done_ns += stream.left_ns;
     ++stream.done;
+    if (paging_ != nullptr) paging_->Ended(i, stream.head);
+    stream.asked = false;
     stream.head = stream.head + 1 == stream.workload->kernels.size() ? 0 : stream.head + 1;
     if (stream.waiting()) {
       stream.left_ns = stream.kernel().alone_ns;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/machine.h"
+#include "scheduler/simulate/paging.h"
 #include "scheduler/simulate/workload.h"
 
 namespace sluice::scheduler::simulate {
@@ -17,8 +18,9 @@ namespace sluice::scheduler::simulate {
 /// others want the GPU too, and idle jobs are passed over. Times are nanoseconds.
 class Gpu {
  public:
-  /// `machine` and what `jobs` points to outlive the GPU.
-  Gpu(const Machine& machine, const std::vector<const Workload*>& jobs);
+  /// `machine`, what `jobs` points to, and `paging` outlive the GPU. With `paging` a kernel waits
+  /// for what it touches, from when it is at the head of its stream and has the GPU's turn.
+  Gpu(const Machine& machine, const std::vector<const Workload*>& jobs, Paging* paging = nullptr);
 
   /// The job's next kernel is launched.
   void Launch(size_t job);
@@ -42,10 +44,12 @@ class Gpu {
     const Workload* workload = nullptr;
     uint64_t launched = 0;
     uint64_t done = 0;
-    size_t head = 0;     // place of kernel `done` in the workload
-    size_t tail = 0;     // of kernel `launched`
-    double left_ns = 0;  // of the head, alone
-    double rate = 0;     // of its speed alone
+    size_t head = 0;      // place of kernel `done` in the workload
+    size_t tail = 0;      // of kernel `launched`
+    double left_ns = 0;   // of the head, alone
+    double rate = 0;      // of its speed alone
+    double pages_ns = 0;  // until all is there that the head touches
+    bool asked = false;   // for the head's pages
     double queued_ns = 0;
     double done_ns = 0;
     double busy_ns = 0;
@@ -54,9 +58,12 @@ class Gpu {
   };
 
   void Share();
+  void AskForPages(size_t job);
   void TakeTurn();
 
   const Machine& machine_;
+  Paging* paging_;
+  double now_ns_ = 0;
   std::vector<Stream> streams_;
   std::vector<GpuDemand> demands_;  // scratch
   RateSharer sharer_;

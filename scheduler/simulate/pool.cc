@@ -31,46 +31,78 @@ std::vector<Units> AheadOf(const Workload& workload, const Setting& setting) {
   return ahead;
 }
 
-Units PoolUnits(const Options& options) {
+Units ClaimOf(const Workload& workload, const Options& options) {
+  const Units peak = workload.plan.peak_units;
+  const Units part = options.claim_margin_part;
+  return part == 0 ? peak : peak + std::max((peak + part - 1) / part, workload.plan.piece_units);
+}
+
+/// What a node that has measured the job alone expects of it.
+Course CourseOf(const Workload& job) {
+  std::vector<double> gate_ns;
+  double ns = 0;
+  size_t next = 0;
+  for (size_t k = 0; k < job.kernels.size(); ++k) {
+    for (; next < job.plan.gates.size() && job.plan.gates[next].launch == k; ++next) {
+      gate_ns.push_back(ns);
+    }
+    ns += job.kernels[k].alone_ns;
+  }
+  return Course(job.plan, gate_ns, ns, job.base_units);
+}
+
+/// All of the pool where the budget changes, and a Ballast keeps what is beyond it.
+Units LedgerUnits(const Options& options) {
   const Units budget = options.setting.budget;
-  return budget == 0 ? options.pool_units : std::min(budget, options.pool_units);
+  if (budget == 0 || !options.budget_changes.empty()) return options.pool_units;
+  return std::min(budget, options.pool_units);
 }
 
 }  // namespace
 
-Pool::Pool(const Options& options, const std::vector<const Workload*>& jobs)
+Pool::Pool(const Options& options, const std::vector<JobRun>& runs)
     : options_(options),
-      jobs_(jobs),
-      ledger_(PoolUnits(options), options.unit_bytes),
-      asking_(jobs.size(), false),
-      open_(jobs.size()),
-      iterations_(jobs.size(), 0) {
-  for (const Workload* job : jobs) ahead_.push_back(AheadOf(*job, options.setting));
+      policy_(FindPolicy(options.setting.policy.policy)),
+      ledger_(LedgerUnits(options), options.unit_bytes),
+      ballast_(static_cast<JobId>(runs.size() + 1), ledger_.pool_units(), options.setting.budget,
+               options.budget_changes),
+      asking_(runs.size(), false),
+      open_(runs.size()),
+      iterations_(runs.size(), 0) {
+  for (const JobRun& run : runs) {
+    jobs_.push_back({&run, run.workload, AheadOf(*run.workload, options.setting), 0, nullptr});
+  }
+}
+
+Units Pool::LimitOf(size_t job) const {
+  uint64_t others = 0;
+  for (size_t i = 0; i < jobs_.size(); ++i) {
+    if (i != job) others += jobs_[i].workload->base_units;
+  }
+  return static_cast<Units>(ballast_.least() - std::min<uint64_t>(others, ballast_.least()));
 }
 
 Status Pool::Begin() {
-  uint64_t bases = 0;
-  for (const Workload* job : jobs_) bases += job->base_units;
   if (options_.record) {
     Record record;
     record.units = ledger_.pool_units();
     record.unit_bytes = options_.unit_bytes;
     record.policy = options_.setting.policy.policy;
-    Log(std::move(record), 0);
+    Log(std::move(record));
   }
   Units at = 0;
   for (size_t i = 0; i < jobs_.size(); ++i) {
-    const Workload& job = *jobs_[i];
-    const uint64_t needed = bases - job.base_units + job.plan.peak_units;
-    if (needed > ledger_.pool_units()) {
+    const Workload& job = *jobs_[i].workload;
+    const Units limit = LimitOf(i);
+    if (job.plan.peak_units > limit) {
+      const Units others = ballast_.least() - limit;
       return Status(StatusCode::kResourceExhausted,
                     "'" + job.name + "' needs " + ledger_.Bytes(job.plan.peak_units) +
-                        " at its peak and the others keep " +
-                        ledger_.Bytes(static_cast<Units>(bases - job.base_units)) +
-                        " at their troughs: the pool has " + ledger_.Bytes(options_.pool_units) +
-                        ", allowed: from " + ledger_.Bytes(static_cast<Units>(needed)));
+                        " at its peak and the others keep " + ledger_.Bytes(others) +
+                        " at their troughs: the pool has " + ledger_.Bytes(ballast_.least()) +
+                        ", allowed: from " + ledger_.Bytes(others + job.plan.peak_units));
     }
-    const auto limit = static_cast<Units>(ledger_.pool_units() - (bases - job.base_units));
+    if (jobs_[i].run->newcomer) continue;
     Must(ledger_.Admit(Id(i), job.name, job.base_units, limit));
     Must(ledger_.StartUnprofiled(Id(i)));
     Extents base;
@@ -78,6 +110,7 @@ Status Pool::Begin() {
     at += job.base_units;
     Must(ledger_.Grant(Id(i), base));
     Must(ledger_.ReachTrough(Id(i), true));
+    Known(i);
     if (!options_.record) continue;
     Record record;
     record.event = EventKind::kRestore;
@@ -88,29 +121,79 @@ Status Pool::Begin() {
     record.text = PhaseName(Phase::kParked);
     record.drained = true;
     record.extents = record.base = record.last_trough = base;
-    Log(std::move(record), 0);
+    Log(std::move(record));
   }
+  ballast_.Try(0, &ledger_, &records_);
   return Status();
 }
 
+void Pool::Known(size_t job) {
+  if (policy_ == nullptr || (policy_->opens_in == nullptr && policy_->may_pass == nullptr)) return;
+  jobs_[job].course =
+      &courses_.insert_or_assign(Id(job), CourseOf(*jobs_[job].workload)).first->second;
+}
+
+void Pool::Arrive(size_t job) {
+  const Workload& workload = *jobs_[job].workload;
+  Must(ledger_.Admit(Id(job), workload.name, workload.base_units, LimitOf(job)));
+  if (options_.record) {
+    Record record;
+    record.event = EventKind::kAdmit;
+    record.job = Id(job);
+    record.name = workload.name;
+    record.request = workload.base_units;
+    record.limit = LimitOf(job);
+    Log(std::move(record));
+  }
+  Request request;
+  request.job = Id(job);
+  request.kind = RequestKind::kNewcomer;
+  request.ticket = next_ticket_++;
+  request.priority = jobs_[job].run->priority;
+  requests_.push_back(request);
+  asking_[job] = changed_ = true;
+}
+
 void Pool::Ask(size_t job, size_t gate, uint64_t launched) {
-  const Workload& workload = *jobs_[job];
-  const GatePlan& plan = workload.plan.gates[gate];
+  const Member& member = jobs_[job];
+  const Workload& workload = *member.workload;
+  if (gate == 0) {
+    ++iterations_[job];
+    jobs_[job].began = launched;
+  }
+  Units need = workload.plan.gates[gate].need_units;
+  for (const Deviation& deviation : member.run->deviations) {
+    if (deviation.iteration == iterations_[job] && deviation.gate == gate) need += deviation.units;
+  }
   const Job& known = *ledger_.Find(Id(job));
-  if (known.leased > plan.need_units) Release(job, plan.need_units, launched);
+  if (known.leased > need) Release(job, need, launched);
   Request request;
   request.job = Id(job);
   request.kind = gate == 0 ? RequestKind::kGate0 : RequestKind::kGate;
+  if (known.phase == Phase::kUnprofiled) request.kind = RequestKind::kLease;
   request.gate = static_cast<uint32_t>(gate);
-  request.units = plan.need_units - std::min(plan.need_units, known.leased);
+  request.units = need - std::min(need, known.leased);
   request.contiguous = std::min<Units>(request.units, 1);  // where memory lies is not modelled
   request.piece = 1;
-  request.claim = workload.plan.peak_units;
-  request.waives = workload.plan.peak_units - ahead_[job][gate];
+  request.claim = ClaimOf(workload, options_);
+  request.waives = workload.plan.peak_units - member.ahead[gate];
   request.ticket = next_ticket_++;
+  request.priority = member.run->priority;
+  request.served_ns = workload.alone_ns * static_cast<double>(iterations_[job]);
   fenced_out_.push_back(request);
   asking_[job] = changed_ = true;
-  if (gate == 0) ++iterations_[job];
+}
+
+bool Pool::MustDrain(size_t job) const {
+  return ledger_.Find(Id(job))->phase == Phase::kUnprofiled &&
+         iterations_[job] >= JobRun::kMeasured;
+}
+
+bool Pool::Deviates(size_t job) const {
+  return std::any_of(jobs_[job].run->deviations.begin(), jobs_[job].run->deviations.end(),
+                     [&](const Deviation& deviation) {
+                       return deviation.iteration == iterations_[job] && deviation.units > 0;
+                     });
 }
 
 void Pool::Release(size_t job, Units keep, uint64_t launched) {
@@ -138,12 +221,20 @@ void Pool::Release(size_t job, Units keep, uint64_t launched) {
     record.job = Id(job);
     record.release = next_release_;
     record.extents = std::move(released);
-    Log(std::move(record), now_ns_);
+    Log(std::move(record));
   }
   ++next_release_;
 }
 
-void Pool::Done(size_t job, uint64_t done) {
+void Pool::Done(size_t job, uint64_t done, double now_ns) {
+  now_ns_ = now_ns;
+  Fenced(job, done);
+  const Member& member = jobs_[job];
+  if (member.course == nullptr || done < member.began) return;
+  if (member.course->Reach(static_cast<uint32_t>(done - member.began), now_ns)) changed_ = true;
+}
+
+void Pool::Fenced(size_t job, uint64_t done) {
   while (!open_[job].empty() && open_[job].front().launches <= done) {
     const ReleaseId id = open_[job].front().id;
     open_[job].pop_front();
@@ -154,53 +245,112 @@ void Pool::Done(size_t job, uint64_t done) {
     record.event = EventKind::kFenced;
     record.job = Id(job);
     record.release = id;
-    Log(std::move(record), now_ns_);
+    Log(std::move(record));
   }
 }
 
 void Pool::Trough(size_t job, uint64_t launched, bool drained) {
-  Release(job, jobs_[job]->base_units, launched);
-  if (drained) Done(job, launched);
-  Must(ledger_.ReachTrough(Id(job), drained));
+  Release(job, jobs_[job].workload->base_units, launched);
+  if (drained) Fenced(job, launched);
   changed_ = true;
+  const bool unknown = ledger_.Find(Id(job))->phase == Phase::kUnprofiled;
+  if (unknown && !MustDrain(job)) return;  // it is still measured
+  Must(ledger_.ReachTrough(Id(job), drained));
+  if (unknown) Known(job);
+  if (jobs_[job].course != nullptr) jobs_[job].course->End(now_ns_);
   if (!options_.record) return;
   Record record;
   record.event = EventKind::kTrough;
   record.job = Id(job);
   record.drained = drained;
   record.iteration = iterations_[job];
-  Log(std::move(record), now_ns_);
+  Log(std::move(record));
 }
 
-Result<std::vector<size_t>> Pool::Answer(double now_ns) {
+void Pool::Refused(size_t job) {
+  Must(ledger_.Die(Id(job)));
+  if (options_.record) Log(EventKind::kDeath, job);
+  open_[job].clear();
+  courses_.erase(Id(job));
+  jobs_[job].course = nullptr;
+  changed_ = true;
+}
+
+void Pool::Gone(size_t job) {
+  if (ledger_.Find(Id(job))->phase != Phase::kDying) Refused(job);
+  Must(ledger_.LastHolderGone(Id(job)));
+  if (options_.record) Log(EventKind::kFree, job);
+  changed_ = true;
+}
+
+Result<std::vector<Pool::Answered>> Pool::Answer(double now_ns) {
   now_ns_ = now_ns;
   if (!broken_.ok()) return broken_;
   PromoteFencedOut();
-  std::vector<size_t> answered;
-  while (changed_) {
-    const auto decision = Next(ledger_, requests_, options_.setting.policy);
-    if (!decision) {
-      changed_ = false;
-      break;
-    }
-    ++decisions_;
-    if (decision->kind == Decision::Kind::kDeny) {
-      return Status(StatusCode::kResourceExhausted, decision->reason);
-    }
-    if (options_.record) {
-      for (Record& record : RecordsOf(*decision, requests_, ledger_)) {
-        record.iteration = iterations_[decision->job - 1];
-        Log(std::move(record), now_ns);
+  if (now_ns >= again_ns()) changed_ = true;
+  if (!changed_) return std::vector<Answered>();
+  ballast_.Try(now_ns, &ledger_, &records_);
+  if (!ballast_.pending()) budget_since_ns_.resize(ballast_.due(), now_ns);
+  return Decide(now_ns);
+}
+
+Result<std::vector<Pool::Answered>> Pool::Decide(double now_ns) {
+  const Outlook outlook{now_ns, courses_.empty() ? nullptr : &courses_};
+  const Config& config = options_.setting.policy;
+  std::vector<Answered> answered;
+  while (true) {
+    // Nobody begins an iteration while the budget is to fall: that is what makes room for it.
+    std::vector<Request> inside;
+    if (ballast_.pending()) {
+      for (const Request& request : requests_) {
+        const bool begins =
+            request.kind == RequestKind::kGate0 || request.kind == RequestKind::kNewcomer;
+        if (!begins) inside.push_back(request);
       }
     }
-    Must(MakeOperations(*decision, requests_, &ledger_));
+    const std::vector<Request>& requests = ballast_.pending() ? inside : requests_;
+    const auto decision = Next(ledger_, requests, config, outlook);
+    if (!decision) {
+      again_ns_ = now_ns + AskAgainIn(ledger_, requests, config, outlook);
+      changed_ = false;
+      return answered;
+    }
+    ++decisions_;
+    const JobId id = decision->job;
+    const bool deny = decision->kind == Decision::Kind::kDeny;
+    if (deny && !Deviates(id - 1)) return Status(StatusCode::kResourceExhausted, decision->reason);
+    if (options_.record) {
+      for (Record& record : RecordsOf(*decision, requests, ledger_)) {
+        record.iteration = iterations_[id - 1];
+        Log(std::move(record));
+      }
+    }
+    Must(MakeOperations(*decision, requests, &ledger_));
     if (decision->kind == Decision::Kind::kReclaim) continue;
-    CountOvertaken(*decision, &requests_);
-    requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(decision->request));
-    asking_[decision->job - 1] = false;
-    answered.push_back(decision->job - 1);
+    const Request request = requests[decision->request];
+    if (!deny) {
+      const auto at = std::find_if(requests_.begin(), requests_.end(),
+                                   [id](const Request& r) { return r.job == id; });
+      Decision same = *decision;
+      same.request = static_cast<size_t>(at - requests_.begin());
+      CountOvertaken(same, &requests_);
+    }
+    std::erase_if(requests_, [id](const Request& r) { return r.job == id; });
+    asking_[id - 1] = false;
+    answered.push_back({id - 1, deny ? decision->reason : std::string()});
+    if (deny) {
+      Refused(id - 1);
+    } else {
+      Granted(request);
+    }
   }
-  return answered;
+}
+
+void Pool::Granted(const Request& request) {
+  Course* course = jobs_[request.job - 1].course;
+  if (course == nullptr) return;
+  if (request.kind == RequestKind::kGate0) course->Open(now_ns_);
+  course->Pass(request.gate, now_ns_);
 }
 
 void Pool::PromoteFencedOut() {
@@ -223,9 +373,16 @@ bool Pool::SomebodyElseAsks(size_t job) const {
                      [job](const Request& request) { return request.job != Id(job); });
 }
 
-void Pool::Log(Record record, double now_ns) {
-  record.t_ns = static_cast<uint64_t>(now_ns);
+void Pool::Log(Record record) {
+  record.t_ns = static_cast<uint64_t>(now_ns_);
   records_.push_back(std::move(record));
+}
+
+void Pool::Log(EventKind event, size_t job) {
+  Record record;
+  record.event = event;
+  record.job = Id(job);
+  Log(std::move(record));
 }
 
 }  // namespace sluice::scheduler::simulate

@@ -4,10 +4,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "scheduler/ledger/ledger.h"
-#include "scheduler/policy/policy.h"
+#include "scheduler/policy/policies.h"
+#include "scheduler/simulate/ballast.h"
 #include "scheduler/simulate/simulate.h"
 
 namespace sluice::scheduler::simulate {
@@ -17,27 +21,44 @@ namespace sluice::scheduler::simulate {
 /// behind them needs at most, and releases what it does not need there. Job i has the id i + 1.
 class Pool {
  public:
-  Pool(const Options& options, const std::vector<const Workload*>& jobs);
+  struct Answered {
+    size_t job = 0;
+    std::string refused;  // not empty: out of memory, and why; the job is dead
+  };
 
-  /// Everybody at its trough with its base. kResourceExhausted: not all fit.
+  Pool(const Options& options, const std::vector<JobRun>& runs);
+
+  /// Everybody who is known at its trough with its base. kResourceExhausted: not all fit.
   Status Begin();
 
+  /// A newcomer wants to begin.
+  void Arrive(size_t job);
   /// The job stands at gate `gate` of its plan, after `launched` launches in all; what the group
   /// does not need is released, with the fence "these launches are done". Gate 0 opens an
   /// iteration.
   void Ask(size_t job, size_t gate, uint64_t launched);
+  /// Whether it has to drain at the trough it has come to: it was measured, and is known from
+  /// there.
+  bool MustDrain(size_t job) const;
   /// At the end of its iteration. `drained`: its GPU has nothing left.
   void Trough(size_t job, uint64_t launched, bool drained);
   /// Its GPU has done so many launches.
-  void Done(size_t job, uint64_t done);
-  /// Who may go on, in the order of the answers. kResourceExhausted: somebody was refused.
-  /// kInternal: the model broke a rule of the ledger.
-  Result<std::vector<size_t>> Answer(double now_ns);
+  void Done(size_t job, uint64_t done, double now_ns);
+  /// It ends, drained at its trough or refused, and its GPU has nothing left.
+  void Gone(size_t job);
+  /// Who may go on, in the order of the answers. kResourceExhausted: somebody was refused who kept
+  /// to its profile. kInternal: the model broke a rule of the ledger.
+  Result<std::vector<Answered>> Answer(double now_ns);
+  /// When to call Answer again although nothing has happened; infinity: never.
+  double again_ns() const { return std::min(again_ns_, ballast_.next_ns()); }
 
   bool asks(size_t job) const { return asking_[job]; }
+  uint64_t iterations(size_t job) const { return iterations_[job]; }  // begun
   bool SomebodyElseAsks(size_t job) const;
-  Units held() const { return ledger_.pool_units() - ledger_.free(); }
+  Units held() const { return ballast_.budget() - ledger_.free(); }
   Units held(size_t job) const { return ledger_.held(Id(job)); }
+  Units budget() const { return ballast_.budget(); }
+  const std::vector<double>& budget_since_ns() const { return budget_since_ns_; }
   uint64_t decisions() const { return decisions_; }
   std::vector<Record> TakeRecords() { return std::move(records_); }
   const Ledger& ledger() const { return ledger_; }
@@ -47,29 +68,48 @@ class Pool {
     ReleaseId id = 0;
     uint64_t launches = 0;
   };
+  struct Member {
+    const JobRun* run = nullptr;
+    const Workload* workload = nullptr;
+    std::vector<Units> ahead;  // [gate]: most it holds from that gate on
+    uint64_t began = 0;        // launches before its iteration
+    Course* course = nullptr;
+  };
 
   static JobId Id(size_t job) { return static_cast<JobId>(job + 1); }
   void Release(size_t job, Units keep, uint64_t launched);
+  void Fenced(size_t job, uint64_t done);
+  void Known(size_t job);
+  Units LimitOf(size_t job) const;
+  bool Deviates(size_t job) const;
   void PromoteFencedOut();
+  Result<std::vector<Answered>> Decide(double now_ns);
+  void Granted(const Request& request);
+  void Refused(size_t job);
   /// Of the model's own making: an error is a bug in it, and the next Answer says so.
   void Must(const Status& status);
-  void Log(Record record, double now_ns);
+  void Log(Record record);
+  void Log(EventKind event, size_t job);
 
   const Options& options_;
-  const std::vector<const Workload*>& jobs_;
+  const PolicyEntry* policy_;
+  std::vector<Member> jobs_;
+  std::map<JobId, Course> courses_;  // where the policy predicts
   Ledger ledger_;
+  Ballast ballast_;
   std::vector<Request> requests_;
   std::vector<Request> fenced_out_;  // see WaitsForOwnFences
   std::vector<bool> asking_;
   std::vector<std::deque<Open>> open_;
-  std::vector<std::vector<Units>> ahead_;  // [job][gate]: most it holds from that gate on
   std::vector<uint64_t> iterations_;
+  std::vector<double> budget_since_ns_;
   ReleaseId next_release_ = 1;
   uint64_t next_ticket_ = 1;
   uint64_t decisions_ = 0;
   bool changed_ = false;
   Status broken_;
   double now_ns_ = 0;
+  double again_ns_ = std::numeric_limits<double>::infinity();
   std::vector<Record> records_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scheduler/policy/policies.h"
 #include "scheduler/simulate/world.h"
 
 namespace sluice::scheduler::simulate {
@@ -42,11 +43,20 @@ Result<Outcome> Simulate(const std::vector<JobRun>& runs, const Machine& machine
   if (options.managed && options.pool_units == 0) return invalid("pool: allowed: above 0");
   if (options.managed && FindPolicy(options.setting.policy.policy) == nullptr)
     return invalid("policy '" + options.setting.policy.policy + "' is not known");
+  if (options.paging) {
+    const PagingOptions& paging = *options.paging;
+    if (options.managed) return invalid("paging: only where memory is not managed");
+    if (options.pool_units == 0) return invalid("pool: allowed: above 0");
+    if (paging.page_bytes == 0 || paging.block_bytes < paging.page_bytes ||
+        !(paging.link_bytes_per_s > 0) || paging.fault_group_ns < 0 || paging.groups_per_block < 0)
+      return invalid("paging: allowed: pages and a link above 0, blocks of a page at least");
+  }
   return World(runs, machine, options).Play();
 }
 
 double UnlimitedThroughput(std::vector<JobRun> runs, const Machine& machine, Options options) {
   options.managed = false;
+  options.paging.reset();
   double longest = 0;
   for (const JobRun& run : runs) longest = std::max(longest, run.workload->alone_ns);
   double most = 0;

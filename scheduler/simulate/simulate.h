@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "common/status.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/record/record.h"
+#include "scheduler/simulate/paging.h"
+#include "scheduler/simulate/run.h"
 #include "scheduler/simulate/workload.h"
 
 /// Jobs on one GPU as a discrete-event model: hosts that issue calls, streams that execute them, a
@@ -32,7 +35,7 @@ enum class Drain : uint8_t { kWhenOthersWait, kNever };
 
 /// What is chosen anew when jobs come and go; `auto` finds it (tune.h).
 struct Setting {
-  Config policy;  // its name and lanes
+  Config policy;
   Claims claims = Claims::kContract;
   uint32_t steps = 4;
   /// Less than the pool: the policy does as if the rest were not there. Where memory is tight jobs
@@ -44,23 +47,31 @@ struct Setting {
   double credit_parts = 8;
 };
 
+/// The operator gives the jobs another part of the pool. Less takes effect when it is safe and
+/// what is held fits; until then no iteration begins.
+struct BudgetChange {
+  double at_ns = 0;
+  Units budget = 0;
+};
+
 struct Options {
   uint64_t unit_bytes = uint64_t{8} << 20;
   Units pool_units = 0;
   /// False: nobody waits for memory and nothing is counted (`spatial`, and what unlimited memory
   /// would give). `setting` means nothing then.
   bool managed = true;
+  /// Of who is not managed: what is beyond the pool is paged over the host link.
+  std::optional<PagingOptions> paging;
   Setting setting;
+  std::vector<BudgetChange> budget_changes;  // in order of time
   double most_credit_ns = 5e6;
+  /// A job claims more than its peak by this part of it, and by its largest block at least, as a
+  /// live node has it do (docs/design/runtime.md, section 4, Claim). 0: by nothing.
+  uint32_t claim_margin_part = 0;
   uint32_t warm_up = 2;     // iterations of each job before it is measured
   uint32_t iterations = 6;  // at least so many of each job are measured
   double most_ns = 1e13;    // of simulated time; beyond, the run is an error
   bool record = false;      // Outcome::records
-};
-
-struct JobRun {
-  const Workload* workload = nullptr;  // outlives the call
-  double start_ns = 0;                 // when its first iteration begins
 };
 
 /// The smallest pool in which these jobs can take turns: the bases of all and the largest peak.
@@ -69,28 +80,37 @@ uint64_t LeastPool(const std::vector<JobRun>& runs);
 struct JobOutcome {
   uint32_t iterations = 0;  // done in all
   double iteration_ns = 0;  // mean over what was measured
-  double progress = 0;      // GPU time alone per iteration over iteration_ns
-  double waited_ns = 0;     // at gates, in all
+  /// GPU time, alone, of what it did since the last job had warmed up, over that time. All are
+  /// measured over the same time: who waits longest at its end gains nothing by it.
+  double progress = 0;
+  double waited_ns = 0;  // at gates, in all
   double longest_wait_ns = 0;
   double slowdown = 1;  // of its kernels while they ran, from what ran beside them
   Units most_held = 0;
   std::vector<double> ends_ns;  // of its iterations, on the GPU
+  /// Why it was told that there is no memory, which ended it; only a job with deviations is. Empty:
+  /// it was not.
+  std::string refused;
 };
 
 struct Outcome {
   std::vector<JobOutcome> jobs;  // in the order of the runs
   double elapsed_ns = 0;
   Units most_held = 0;  // by all at once
+  /// When each change of the budget took effect, or the one after it.
+  std::vector<double> budget_since_ns;
   uint64_t decisions = 0;
+  PagingTotals paging;          // of the whole run, `warm_up` included
   std::vector<Record> records;  // as a live node's event log has them
 
   /// Sum over the jobs of JobOutcome::progress: how much the GPU gets done, in iterations alone.
   double Throughput() const;
 };
 
-/// kInvalidArgument: no jobs, an empty pool, a policy that is not known. kResourceExhausted: a job
-/// does not fit (which, and what would), or was refused memory. kInternal: nothing moves any more,
-/// which is a bug.
+/// Ends when each job that is still there has done its iterations and no change of the budget is
+/// to come. kInvalidArgument: no jobs, an empty pool, a policy that is not known.
+/// kResourceExhausted: a job does not fit (which, and what would), or was refused memory.
+/// kInternal: nothing moves any more, which is a bug.
 Result<Outcome> Simulate(const std::vector<JobRun>& runs, const Machine& machine,
                          const Options& options);
 

@@ -3,7 +3,11 @@
 #include "scheduler/simulate/tune.h"
 
 #include <algorithm>
+#include <deque>
+#include <set>
 #include <utility>
+
+#include "scheduler/policy/policies.h"
 
 namespace sluice::scheduler::simulate {
 
@@ -54,7 +58,8 @@ class Search {
   static bool Same(const Setting& a, const Setting& b) {
     return a.policy.policy == b.policy.policy && a.policy.lanes == b.policy.lanes &&
            a.claims == b.claims && a.steps == b.steps && a.budget == b.budget &&
-           a.drain == b.drain && a.credit_parts == b.credit_parts;
+           a.drain == b.drain && a.credit_parts == b.credit_parts &&
+           a.policy.groups_per_peak == b.policy.groups_per_peak;
   }
 
   const std::vector<JobRun>& runs_;
@@ -85,6 +90,46 @@ std::vector<Units> Around(Units budget, Units pool, const std::vector<Units>& bu
   return around;
 }
 
+/// The jobs of a search, as it looks at them.
+class CoarseRuns {
+ public:
+  CoarseRuns(const std::vector<JobRun>& runs, size_t kernels) : runs_(runs) {
+    for (JobRun& run : runs_) {
+      jobs_.push_back(Coarse(*run.workload, kernels));
+      run.workload = &jobs_.back();
+    }
+  }
+  CoarseRuns(const CoarseRuns&) = delete;
+  CoarseRuns& operator=(const CoarseRuns&) = delete;
+  const std::vector<JobRun>& runs() const { return runs_; }
+
+ private:
+  std::deque<Workload> jobs_;
+  std::vector<JobRun> runs_;
+};
+
+/// Every policy with every kind of claims, and its own switches where they stand by default.
+std::vector<Setting> FirstLook(size_t jobs, Claims most) {
+  std::vector<Setting> settings;
+  std::set<uint32_t> lanes_tried = {2, static_cast<uint32_t>(jobs)};
+  for (const Claims claims : {Claims::kContract, Claims::kSteps, Claims::kCurve}) {
+    if (claims > most) break;
+    for (const PolicyEntry& policy : Policies()) {
+      if (policy.name == "temporal") continue;
+      for (const uint32_t lanes : lanes_tried) {
+        Setting setting;
+        setting.policy.policy = policy.name;
+        setting.policy.lanes = lanes;
+        setting.claims = claims;
+        settings.push_back(setting);
+        setting.drain = Drain::kNever;
+        settings.push_back(setting);
+      }
+    }
+  }
+  return settings;
+}
+
 }  // namespace
 
 Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, const Options& options,
@@ -100,19 +145,12 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   tuned.outcome = std::move(*temporal);
   if (runs.size() < 2) return tuned;
 
-  Search search(runs, machine, options);
+  const CoarseRuns coarse(runs, tuning.kernels);
+  Search search(coarse.runs(), machine, options);
+  for (const Setting& setting : FirstLook(runs.size(), tuning.claims)) search.Try(setting);
   const auto with_budget = [](Setting* setting, Units budget) { setting->budget = budget; };
   const auto with_drain = [](Setting* setting, Drain drain) { setting->drain = drain; };
   const auto with_credit = [](Setting* setting, double parts) { setting->credit_parts = parts; };
-  for (const Claims claims : {Claims::kContract, Claims::kSteps, Claims::kCurve}) {
-    if (claims > tuning.claims) break;
-    for (uint32_t lanes = 2; lanes <= runs.size(); ++lanes) {
-      Setting setting;
-      setting.policy.lanes = lanes;
-      setting.claims = claims;
-      search.Best(setting, std::vector<Drain>{Drain::kNever}, with_drain);
-    }
-  }
   const std::vector<Units> budgets = Budgets(runs, options.pool_units, tuning.budgets);
   std::vector<Tried> first = search.Ranked();
   first.resize(std::min<size_t>(first.size(), tuning.refined));
@@ -124,14 +162,17 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
     search.Best(setting, std::vector<Drain>{Drain::kWhenOthersWait, Drain::kNever}, with_drain);
   }
   tuned.tried = search.Ranked();
-  const Tried& best = tuned.tried.front();
-  if (best.throughput <= tuned.temporal * (1 + tuning.least_gain)) return tuned;
-  Options chosen = options;
-  chosen.setting = best.setting;
-  Result<Outcome> outcome = Simulate(runs, machine, chosen);
-  if (!outcome.ok()) return outcome.status();
-  tuned.setting = best.setting;
-  tuned.outcome = std::move(*outcome);
+  const double least = tuned.temporal * (1 + tuning.least_gain);
+  for (size_t i = 0; i < std::min<size_t>(tuned.tried.size(), tuning.candidates); ++i) {
+    Options chosen = options;
+    chosen.setting = tuned.tried[i].setting;
+    Result<Outcome> outcome = Simulate(runs, machine, chosen);
+    if (!outcome.ok()) continue;
+    const double throughput = outcome->Throughput();
+    if (throughput <= std::max(least, tuned.outcome.Throughput())) continue;
+    tuned.setting = chosen.setting;
+    tuned.outcome = *std::move(outcome);
+  }
   return tuned;
 }
 

@@ -17,6 +17,9 @@ struct TuneOptions {
   uint32_t budgets =
       16;                // soft budgets tried between the smallest that holds the jobs and the pool
   uint32_t refined = 3;  // settings that are looked at more closely
+  /// The search looks at jobs with about so many kernels (Coarse), its last candidates at all.
+  size_t kernels = 1000;
+  uint32_t candidates = 4;
   /// Sharing has to gain so much over `temporal` to be worth it.
   double least_gain = 0.005;
 };
@@ -30,7 +33,7 @@ struct Tuned {
   Setting setting;
   Outcome outcome;
   double temporal = 0;       // Outcome::Throughput of taking turns in this pool
-  std::vector<Tried> tried;  // best first
+  std::vector<Tried> tried;  // best first; by the coarse look
 };
 
 /// The best setting for `runs` in `options.pool_units`; `options.setting` is ignored. Errors:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "scheduler/simulate/paging.h"
 #include "scheduler/trace/at_batch.h"
 
 namespace sluice::scheduler::simulate {
@@ -40,6 +41,25 @@ Bounds BoundsOf(const trace::OperatorCost& cost, const Machine& machine) {
 
 double AloneNs(const Bounds& bounds, const Machine& machine) {
   return std::max({bounds.compute_ns, bounds.memory_ns, machine.default_cost.base_ns, 1.0});
+}
+
+/// Each block, and the sums that WalkOver reads.
+void RoundBlocks(const Trace& trace, uint64_t granule, BatchTrace* at) {
+  if (granule == 1) return;
+  at->persistent_bytes = at->input_bytes = 0;
+  for (size_t id = 0; id < at->block_bytes.size(); ++id) {
+    uint64_t& bytes = at->block_bytes[id];
+    bytes = (bytes + granule - 1) / granule * granule;
+    if (trace.blocks[id].kind == trace::BlockKind::kPersistent) at->persistent_bytes += bytes;
+    if (trace.blocks[id].kind == trace::BlockKind::kInput) at->input_bytes += bytes;
+  }
+  uint64_t load = 0;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const trace::Event& event = trace.events[i];
+    if (event.kind == EventKind::kAlloc) load += at->block_bytes[event.index];
+    if (event.kind == EventKind::kFree) load -= at->block_bytes[event.index];
+    at->load[i] = load;
+  }
 }
 
 /// One pass over the events: what the profiler notes at each launch, and the host's calls between.
@@ -100,8 +120,10 @@ Result<Profile> ProfileOf(const Trace& trace, uint64_t batch, const Machine& mac
 Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t batch,
                               const Machine& machine, const WorkloadOptions& options) {
   if (Status bad = CheckInputs(trace, machine); !bad.ok()) return bad;
-  const Result<BatchTrace> at = AtBatch(trace, batch);
+  Result<BatchTrace> at = AtBatch(trace, batch);
   if (!at.ok()) return at.status();
+  if (options.granule_bytes == 0) return Invalid("granule: 0 bytes; allowed: from 1");
+  RoundBlocks(trace, options.granule_bytes, &*at);
   const Walk walk = WalkOver(trace, *at, machine);
   // With a margin and room for the bases of others.
   constexpr uint64_t kMostUnits = UINT32_MAX / 4;
@@ -124,6 +146,13 @@ Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t bat
     workload.alone_ns += kernel.alone_ns;
     workload.kernels.push_back(kernel);
   }
+  if (options.keeps_freed) {
+    Result<Touches> kept = KeptTouchesOf(trace, *at, PagingOptions().block_bytes);
+    if (!kept.ok()) return kept.status();
+    workload.touches = *std::move(kept);
+  } else {
+    workload.touches = TouchesOf(trace, *at);
+  }
   workload.calls_after = walk.calls.back();
   workload.plan = PlanGates(walk.profile, options.unit_bytes, options.gates);
   workload.base_bytes = walk.profile.base_bytes;
@@ -131,6 +160,35 @@ Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t bat
   workload.base_units =
       static_cast<Units>((workload.base_bytes + options.unit_bytes - 1) / options.unit_bytes);
   return workload;
+}
+
+Workload Coarse(const Workload& workload, size_t most) {
+  if (workload.kernels.size() <= most) return workload;
+  Workload coarse = workload;
+  coarse.kernels.clear();
+  const double piece = workload.alone_ns / static_cast<double>(most);
+  size_t gate = 0;
+  for (size_t i = 0; i < workload.kernels.size(); ++i) {
+    bool at_gate = false;
+    for (; gate < coarse.plan.gates.size() && workload.plan.gates[gate].launch == i; ++gate) {
+      coarse.plan.gates[gate].launch = static_cast<uint32_t>(coarse.kernels.size());
+      at_gate = true;
+    }
+    const Kernel& next = workload.kernels[i];
+    if (at_gate || coarse.kernels.empty() ||
+        coarse.kernels.back().alone_ns + next.alone_ns > piece) {
+      coarse.kernels.push_back(next);
+      continue;
+    }
+    Kernel& kernel = coarse.kernels.back();
+    const double part = next.alone_ns / (kernel.alone_ns + next.alone_ns);
+    kernel.demand.sm += (next.demand.sm - kernel.demand.sm) * part;
+    kernel.demand.bandwidth += (next.demand.bandwidth - kernel.demand.bandwidth) * part;
+    kernel.alone_ns += next.alone_ns;
+    kernel.calls += next.calls;
+    kernel.launches += next.launches;
+  }
+  return coarse;
 }
 
 }  // namespace sluice::scheduler::simulate

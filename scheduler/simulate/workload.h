@@ -12,15 +12,17 @@
 #include "scheduler/ledger/types.h"
 #include "scheduler/profile/gates.h"
 #include "scheduler/profile/profile.h"
+#include "scheduler/simulate/touches.h"
 #include "scheduler/trace/trace.h"
 
 namespace sluice::scheduler::simulate {
 
-/// One launch of an iteration.
+/// One launch of an iteration, or several that are looked at as one (Coarse).
 struct Kernel {
   double alone_ns = 0;  // GPU time when nothing runs beside it
   GpuDemand demand;
   uint32_t calls = 0;  // allocations and frees that the host makes since the launch before
+  uint32_t launches = 1;
 };
 
 struct WorkloadOptions {
@@ -28,6 +30,11 @@ struct WorkloadOptions {
   /// No margin: in the model blocks are packed, and a run repeats its trace.
   GateOptions gates = {.margin_part = 0};
   double gap_ns = 0;  // the host computes something else at the trough (loading data)
+  /// A block takes whole multiples of this. A live client's are of 512 bytes, which is nothing
+  /// where blocks are large.
+  uint64_t granule_bytes = 1;
+  /// Where memory is paged: the framework keeps what it frees (KeptTouchesOf, blocks of 2 MiB).
+  bool keeps_freed = false;
 };
 
 /// A job of the model: one iteration, which repeats itself.
@@ -41,6 +48,7 @@ struct Workload {
   uint64_t peak_bytes = 0;  // most that lives at once, base included
   double gap_ns = 0;
   double alone_ns = 0;  // sum over the kernels
+  Touches touches;      // where memory is paged
 };
 
 /// What the profiler would measure of the trace at this batch, exactly. GPU time of an operator:
@@ -52,5 +60,10 @@ Result<Profile> ProfileOf(const trace::Trace& trace, uint64_t batch, const Machi
 /// trace without operators, a machine whose peaks are unknown.
 Result<Workload> MakeWorkload(std::string name, const trace::Trace& trace, uint64_t batch,
                               const Machine& machine, const WorkloadOptions& options = {});
+
+/// The same job with about `most` kernels (more where it has more gates), each of which stands for
+/// a few that follow each other between two gates: for a search that looks at many ways of sharing
+/// and at none of them closely.
+Workload Coarse(const Workload& workload, size_t most);
 
 }  // namespace sluice::scheduler::simulate

@@ -19,17 +19,27 @@ std::vector<const Workload*> WorkloadsOf(const std::vector<JobRun>& runs) {
   return workloads;
 }
 
+std::unique_ptr<Paging> PagingOf(const std::vector<const Workload*>& workloads,
+                                 const Options& options) {
+  if (!options.paging) return nullptr;
+  return std::make_unique<Paging>(*options.paging, options.pool_units * options.unit_bytes,
+                                  workloads);
+}
+
 }  // namespace
 
 World::World(const std::vector<JobRun>& runs, const Machine& machine, const Options& options)
-    : workloads_(WorkloadsOf(runs)),
+    : runs_(runs),
+      workloads_(WorkloadsOf(runs)),
       machine_(machine),
       options_(options),
-      gpu_(machine, workloads_),
-      pool_(options, workloads_),
+      paging_(PagingOf(workloads_, options)),
+      gpu_(machine, workloads_, paging_.get()),
+      pool_(options, runs),
       hosts_(runs.size()) {
   for (size_t i = 0; i < runs.size(); ++i) {
     hosts_[i].ready_ns = runs[i].start_ns;
+    if (options.managed && runs[i].newcomer) hosts_[i].next = Next::kBegin;
     hosts_[i].credit_ns =
         std::min(options.most_credit_ns, runs[i].workload->alone_ns / options.setting.credit_parts);
   }
@@ -47,6 +57,8 @@ Result<Outcome> World::Play() {
     for (const Host& host : hosts_) {
       if (host.stage == Stage::kSleeps) next = std::min(next, host.ready_ns - now_ns_);
     }
+    if (options_.managed) next = std::min(next, std::max(0.0, pool_.again_ns() - now_ns_));
+    if (next == kNever && NobodyLeft()) break;
     if (next == kNever) return Status(StatusCode::kInternal, "the model stands still");
     now_ns_ += next;
     if (now_ns_ > options_.most_ns) {
@@ -72,15 +84,32 @@ Status World::MoveHosts() {
     auto answered = pool_.Answer(now_ns_);
     if (!answered.ok()) return answered.status();
     outcome_.most_held = std::max(outcome_.most_held, pool_.held());
-    for (const size_t job : *answered) {
-      const double waited = now_ns_ - hosts_[job].asked_ns;
-      JobOutcome& outcome = outcome_.jobs[job];
-      outcome.waited_ns += waited;
-      outcome.longest_wait_ns = std::max(outcome.longest_wait_ns, waited);
-      outcome.most_held = std::max(outcome.most_held, pool_.held(job));
-      PassGate(job);
+    if (pool_.held() > pool_.budget()) {
+      return Status(StatusCode::kInternal, "more is held than the budget");
+    }
+    for (const Pool::Answered& answer : *answered) {
+      if (Status status = Answered(answer); !status.ok()) return status;
       moved = true;
     }
+  }
+  return Status();
+}
+
+Status World::Answered(const Pool::Answered& answer) {
+  const size_t job = answer.job;
+  JobOutcome& outcome = outcome_.jobs[job];
+  const double waited = now_ns_ - hosts_[job].asked_ns;
+  outcome.waited_ns += waited;
+  outcome.longest_wait_ns = std::max(outcome.longest_wait_ns, waited);
+  outcome.most_held = std::max(outcome.most_held, pool_.held(job));
+  if (!answer.refused.empty()) {
+    outcome.refused = answer.refused;
+    Leave(job);
+  } else if (hosts_[job].next == Next::kBegin) {
+    hosts_[job].next = Next::kArrive;
+    Arrive(job);
+  } else {
+    PassGate(job);
   }
   return Status();
 }
@@ -94,6 +123,10 @@ void World::Sleep(size_t job, double ns, Next next) {
 
 void World::Step(size_t job) {
   switch (hosts_[job].next) {
+    case Next::kBegin:
+      hosts_[job].stage = Stage::kGate;
+      hosts_[job].asked_ns = now_ns_;
+      return pool_.Arrive(job);
     case Next::kArrive:
       return Arrive(job);
     case Next::kLaunch:
@@ -112,11 +145,21 @@ void World::Arrive(size_t job) {
     pool_.Ask(job, host.gate, gpu_.launched(job));
     return;
   }
+  const double stall_ns = StallNs(job);
   const Kernel& kernel = workloads_[job]->kernels[host.at];
   Sleep(job,
-        kernel.calls * static_cast<double>(machine_.alloc_ns) +
-            static_cast<double>(machine_.launch_ns),
+        stall_ns + kernel.calls * static_cast<double>(machine_.alloc_ns) +
+            kernel.launches * static_cast<double>(machine_.launch_ns),
         Next::kLaunch);
+}
+
+double World::StallNs(size_t job) {
+  if (!options_.managed) return 0;
+  double ns = 0;
+  for (const Stall& stall : runs_[job].stalls) {
+    if (stall.iteration == pool_.iterations(job) && stall.launch == hosts_[job].at) ns += stall.ns;
+  }
+  return ns;
 }
 
 void World::PassGate(size_t job) {
@@ -160,23 +203,39 @@ void World::Trough(size_t job) {
     const bool wanted = setting.drain == Drain::kWhenOthersWait && pool_.SomebodyElseAsks(job);
     // Strict turns: the next one's first kernel comes after this one's last.
     const bool strict = setting.policy.policy == "temporal" && hosts_.size() > 1;
-    if (!drained && (strict || wanted)) {
+    const bool leaves =
+        runs_[job].leaves_after > 0 && pool_.iterations(job) >= runs_[job].leaves_after;
+    if (!drained && (strict || wanted || leaves || pool_.MustDrain(job))) {
       host.stage = Stage::kDrains;
       return;
     }
     pool_.Trough(job, gpu_.launched(job), drained);
+    if (leaves) return Leave(job);
   }
   host.at = 0;
   host.gate = 0;
   Sleep(job, workloads_[job]->gap_ns, Next::kArrive);
 }
 
+/// What it has launched is still done; then its memory is free.
+void World::Leave(size_t job) {
+  hosts_[job].stage = Stage::kGone;
+  if (gpu_.queued(job) == 0) pool_.Gone(job);
+  NoteWarm();
+  measured_ = Measured();
+}
+
 void World::OnEnded(size_t job) {
   Host& host = hosts_[job];
   const uint64_t done = gpu_.done(job);
-  if (options_.managed) pool_.Done(job, done);
+  if (host.stage == Stage::kGone) {
+    if (gpu_.queued(job) == 0) pool_.Gone(job);
+    return;
+  }
+  if (options_.managed) pool_.Done(job, done, now_ns_);
   if (done % workloads_[job]->kernels.size() == 0) {
     outcome_.jobs[job].ends_ns.push_back(now_ns_);
+    NoteWarm();
     measured_ = Measured();
   }
   if (host.stage == Stage::kCredit && !Ahead(job)) GoOn(job);
@@ -186,34 +245,60 @@ void World::OnEnded(size_t job) {
 
 double World::WarmUntil() const {
   double warm = 0;
-  for (const JobOutcome& job : outcome_.jobs) {
-    if (job.ends_ns.size() <= options_.warm_up) return kNever;
-    warm = std::max(warm, job.ends_ns[options_.warm_up]);
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage == Stage::kGone) continue;
+    const std::vector<double>& ends = outcome_.jobs[i].ends_ns;
+    if (ends.size() <= options_.warm_up) return kNever;
+    warm = std::max(warm, ends[options_.warm_up]);
   }
   return warm;
 }
 
+void World::NoteWarm() {
+  if (warm_ns_ >= 0 || WarmUntil() == kNever) return;
+  warm_ns_ = now_ns_;
+  for (size_t i = 0; i < hosts_.size(); ++i) done_warm_.push_back(gpu_.done_ns(i));
+}
+
+bool World::NobodyLeft() const {
+  return std::all_of(hosts_.begin(), hosts_.end(),
+                     [](const Host& host) { return host.stage == Stage::kGone; });
+}
+
 bool World::Measured() const {
+  if (options_.managed && pool_.budget_since_ns().size() < options_.budget_changes.size())
+    return false;
   const double warm = WarmUntil();
-  return std::all_of(outcome_.jobs.begin(), outcome_.jobs.end(), [&](const JobOutcome& job) {
-    const auto first = std::lower_bound(job.ends_ns.begin(), job.ends_ns.end(), warm);
-    return job.ends_ns.end() - first > static_cast<std::ptrdiff_t>(options_.iterations);
-  });
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage == Stage::kGone) continue;
+    const std::vector<double>& ends = outcome_.jobs[i].ends_ns;
+    const auto first = std::lower_bound(ends.begin(), ends.end(), warm);
+    if (ends.end() - first <= static_cast<std::ptrdiff_t>(options_.iterations)) return false;
+  }
+  return true;
 }
 
 Outcome World::Finish() {
   const double warm = WarmUntil();
   for (size_t i = 0; i < outcome_.jobs.size(); ++i) {
     JobOutcome& job = outcome_.jobs[i];
-    const auto first = std::lower_bound(job.ends_ns.begin(), job.ends_ns.end(), warm);
-    const auto count = static_cast<double>(job.ends_ns.end() - first - 1);
+    // Who left before the others had warmed up is measured over all it did.
+    auto first = std::lower_bound(job.ends_ns.begin(), job.ends_ns.end(), warm);
+    if (job.ends_ns.end() - first < 2) first = job.ends_ns.begin();
     job.iterations = static_cast<uint32_t>(job.ends_ns.size());
+    if (job.ends_ns.end() - first < 2) continue;
+    const auto count = static_cast<double>(job.ends_ns.end() - first - 1);
     job.iteration_ns = (job.ends_ns.back() - *first) / count;
     job.progress = workloads_[i]->alone_ns / job.iteration_ns;
+    if (hosts_[i].stage != Stage::kGone && warm_ns_ >= 0 && now_ns_ > warm_ns_) {
+      job.progress = (gpu_.done_ns(i) - done_warm_[i]) / (now_ns_ - warm_ns_);
+    }
     job.slowdown = gpu_.done_ns(i) > 0 ? gpu_.busy_ns(i) / gpu_.done_ns(i) : 1;
   }
   outcome_.elapsed_ns = now_ns_;
+  if (paging_ != nullptr) outcome_.paging = paging_->totals();
   outcome_.decisions = pool_.decisions();
+  outcome_.budget_since_ns = pool_.budget_since_ns();
   outcome_.records = pool_.TakeRecords();
   return std::move(outcome_);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "scheduler/simulate/gpu.h"
@@ -25,8 +26,10 @@ class World {
     kCredit,  // waits for its GPU, so as not to run too far ahead
     kQueue,   // waits for a place in the launch queue
     kDrains,  // waits for its GPU at its trough
+    kGone,
   };
-  enum class Next : uint8_t { kArrive, kLaunch, kTrough };  // what a host does when it wakes up
+  // what a host does when it wakes up
+  enum class Next : uint8_t { kBegin, kArrive, kLaunch, kTrough };
   struct Host {
     Stage stage = Stage::kSleeps;
     Next next = Next::kArrive;
@@ -40,26 +43,35 @@ class World {
   Status MoveHosts();
   void Sleep(size_t job, double ns, Next next);
   void Step(size_t job);
+  Status Answered(const Pool::Answered& answered);
   void Arrive(size_t job);
+  double StallNs(size_t job);
   void PassGate(size_t job);
   void Launch(size_t job);
   void GoOn(size_t job);
   void Trough(size_t job);
+  void Leave(size_t job);
   void OnEnded(size_t job);
   bool Ahead(size_t job) const;
   double WarmUntil() const;  // when the last job has warmed up; infinity before
+  void NoteWarm();
   bool Measured() const;
+  bool NobodyLeft() const;
   Outcome Finish();
 
+  const std::vector<JobRun>& runs_;
   const std::vector<const Workload*> workloads_;
   const Machine& machine_;
   const Options& options_;
   double now_ns_ = 0;
+  std::unique_ptr<Paging> paging_;  // before the GPU, which asks it
   Gpu gpu_;
   Pool pool_;
   std::vector<Host> hosts_;
   Outcome outcome_;
   bool measured_ = false;
+  double warm_ns_ = -1;            // when the last job had warmed up; negative: not yet
+  std::vector<double> done_warm_;  // GPU time, alone, that each had done by then
 };
 
 }  // namespace sluice::scheduler::simulate
