@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "noderuntime/cli/validators.h"
+#include "scheduler/policy/policies.h"
 
 namespace sluice::cli {
 namespace {
@@ -85,7 +86,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   run_app->add_option("--gpu", run.gpu, "Ordinal of the GPU")->check(Integer(0, kMaxGpu));
   run_app->add_option("--runtime-dir", runtime_dir, dir_help);
   run_app->add_option("--policy", policy, "Policy of the daemon, if this starts one")
-      ->check(OneOf({"flow", "temporal"}));
+      ->check(OneOf(scheduler::PolicyNames()));
   run_app->add_option("--pool", pool, "Size of the pool of the daemon, if this starts one");
 
   CLI::App* status_app = app.add_subcommand("status", "Show jobs and who holds what");

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "scheduler/policy/policy.h"
+#include "scheduler/policy/policies.h"
 #include "scheduler/record/record.h"
 
 namespace sluice::config {

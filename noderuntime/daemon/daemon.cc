@@ -247,6 +247,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   if (jobs_.empty() && options_.idle_exit_s) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
   }
+  if (flow_->again_at_ns() != 0) sooner(until(flow_->again_at_ns()));
   if (flow_->urgency() == flow::Urgency::kFences) {
     if (fences_since_ns_ == 0) fences_since_ns_ = now_ns;
     sooner(now_ns - fences_since_ns_ < kCloseLooksNs ? kCloseLookNs : kFenceLookNs);

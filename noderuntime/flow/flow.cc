@@ -272,6 +272,7 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   const bool has_outside = outside_.charged(id) > contexts;
   const bool rests = parted && has_outside;
   jobs_.erase(id);
+  courses_.erase(id);
   const scheduler::Job* known = ledger_.Find(id);
   // The GPU is done with spare units, so only leased and unfenced ones need their last holder gone.
   // What it has outside the pool is the driver's to take back, and goes with the process, or with

@@ -80,9 +80,11 @@ class Flow {
 
   /// Everything that time brings: records, fences, notices, bounds.
   void Tick(uint64_t now_ns);
-  /// The cheap part of it, for polling.
+  /// The cheap part of it, for polling: fences, and what a policy put off until now.
   void PollFences(uint64_t now_ns);
   Urgency urgency() const;
+  /// When PollFences may decide something although nothing has happened; 0: it will not.
+  uint64_t again_at_ns() const { return again_at_ns_; }
 
   const FlowOptions& options() const { return options_; }
   const scheduler::Ledger& ledger() const { return ledger_; }
@@ -165,6 +167,14 @@ class Flow {
   Status ReleaseUnread(JobId id, FlowJob* job, const Extents& extents,
                        const std::vector<protocol::FenceTerm>& fence);
 
+  // flow_course.cc: what policies predict with.
+  void LearnCourse(JobId id, const Published& published);
+  void PassGate(JobId id, uint32_t gate);
+  void NoticeFences(JobId id);
+  void EndCourse(JobId id);
+  scheduler::Outlook OutlookNow() const;
+  void RememberToAsk();
+
   // flow_terms.cc: limits and requests.
   bool MayYield(JobId id) const;
   void GrowLimit(JobId id, Units more);
@@ -177,6 +187,7 @@ class Flow {
   Ledger ledger_;
   scheduler::OutsideAccount outside_;
   std::map<JobId, FlowJob> jobs_;
+  std::map<JobId, scheduler::Course> courses_;  // of jobs with a published profile
   std::vector<Request> requests_;
   /// Requests that exceed their job's limit only until its own releases are fenced: the policy
   /// would deny them at once.
@@ -185,6 +196,7 @@ class Flow {
   std::map<JobId, uint64_t> dead_since_ns_;
   uint64_t now_ns_ = 0;
   uint64_t next_ticket_ = 1;
+  uint64_t again_at_ns_ = 0;
   size_t fences_pending_ = 0;
   uint64_t decisions_ = 0;
   uint64_t changes_ = 0;

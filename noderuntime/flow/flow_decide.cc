@@ -128,12 +128,13 @@ void Flow::Decide() {
   PromoteFencedOut();
   UpdateTerms();
   // Each decision answers a request or frees units, so the loop is bounded by both.
-  while (const auto decision = scheduler::Next(ledger_, requests_, options_.policy)) {
+  while (const auto decision = scheduler::Next(ledger_, requests_, options_.policy, OutlookNow())) {
     ++decisions_;
     ++changes_;
     if (!ApplyDecision(*decision)) break;
     UpdateTerms();
   }
+  RememberToAsk();
   LogWaits();
 }
 
@@ -200,6 +201,7 @@ void Flow::AnswerGrant(JobId id, const Extents& extents) {
     answer.high_end = known->terms.end == scheduler::End::kHigh;
   }
   job->answer.reset();
+  if (answer.gate != protocol::kNoGate) PassGate(id, answer.gate);
   sink_->Grant(id, answer);
 }
 

@@ -42,13 +42,14 @@ bool Flow::CollectFences(JobId id, FlowJob* job) {
   }
   const bool some = kept != job->releases.size();
   job->releases.resize(kept);
+  if (some) NoticeFences(id);
   return some;
 }
 
 void Flow::PollFences(uint64_t now_ns) {
-  if (fences_pending_ == 0) return;
+  bool some = again_at_ns_ != 0 && again_at_ns_ <= now_ns;
+  if (fences_pending_ == 0 && !some) return;
   now_ns_ = now_ns;
-  bool some = false;
   for (auto& [id, job] : jobs_) some = CollectFences(id, &job) || some;
   if (some) Decide();
 }

@@ -75,6 +75,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   ++job->next_profile;
   ++changes_;
   job->published = std::move(made);
+  LearnCourse(id, *job->published);
   job->measured_use = std::max(job->use, known->leased);
   job->past_use.clear();
   job->largest_run = 0;
@@ -88,6 +89,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
 
 void Flow::Withdraw(JobId id, FlowJob* job) {
   job->published.reset();
+  courses_.erase(id);
   job->awaits_cycle = false;
   ++changes_;
   job->profiler_generation = job->profiler.generation();
@@ -109,6 +111,7 @@ void Flow::LoseProfile(JobId id) {
 }
 
 void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained) {
+  EndCourse(id);
   const scheduler::Job* known = ledger_.Find(id);
   if (job->gated_iteration) {
     if (job->past_use.size() >= kRememberedIterations) job->past_use.pop_front();

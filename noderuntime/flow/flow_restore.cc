@@ -151,7 +151,10 @@ Result<std::unique_ptr<Flow>> Flow::Restore(const FlowOptions& options, FlowSink
   if (!charged.ok()) return charged;
   if (!in->ok()) return Breach("the kept state ends too early");
   flow->LogRestored();
-  for (auto& [id, job] : flow->jobs_) flow->SettleProfile(id, &job);
+  for (auto& [id, job] : flow->jobs_) {
+    flow->SettleProfile(id, &job);
+    if (job.published.has_value()) flow->LearnCourse(id, *job.published);
+  }
   std::vector<JobId> orphans;
   for (const scheduler::Job& job : flow->ledger_.jobs()) {
     if (job.phase != Phase::kDying && flow->Get(job.id) == nullptr) orphans.push_back(job.id);

@@ -175,7 +175,8 @@ TEST_P(TwoReplaysShare, NoMemoryMovesUnderAJob) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, TwoReplaysShare, ::testing::Values("flow", "temporal"),
+INSTANTIATE_TEST_SUITE_P(Policies, TwoReplaysShare,
+                         ::testing::Values("flow", "nodegroup", "temporal", "timeshift"),
                          [](const auto& policy) { return std::string(policy.param); });
 
 TEST(ReplayTest, SpoiltMemoryIsFoundUnderSluice) {

@@ -2,38 +2,22 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/max_batch.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/bytes.h"
 #include "noderuntime/cli/offline/scenario.h"
 #include "noderuntime/cli/offline/simulate.h"
+#include "scheduler/simulate/max_batch.h"
 
 namespace sluice::cli {
 namespace {
 
+using scheduler::simulate::BatchesAt;
+using scheduler::simulate::LargestBatch;
+using scheduler::simulate::LargestBatchFromAbove;
 using scheduler::simulate::Workload;
-
-/// The largest number from 1 to `most` that holds; nullopt: not even 1. `holds` is true up to some
-/// number and false beyond.
-std::optional<uint64_t> Largest(uint64_t most, const std::function<bool(uint64_t)>& holds) {
-  uint64_t low = 0;
-  uint64_t high = most;
-  while (low < high) {
-    const uint64_t middle = low + (high - low + 1) / 2;
-    if (holds(middle)) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  if (low == 0) return std::nullopt;
-  return low;
-}
 
 struct Point {  // one choice of batches
   std::vector<uint64_t> batches;
@@ -49,7 +33,7 @@ class Question {
   /// none.
   Status FindAlone() {
     for (const NamedTrace& trace : traces_) {
-      const auto batch = Largest(scheduler::trace::kMaxBatch, [&](uint64_t samples) {
+      const auto batch = LargestBatch(scheduler::trace::kMaxBatch, [&](uint64_t samples) {
         const Result<Workload> job = scenario_.Make(trace, samples);
         return job.ok() && scenario_.Fits({*job});
       });
@@ -66,20 +50,9 @@ class Question {
     return Status();
   }
 
-  /// Each job at this part of its largest batch alone: that of the first one is `first`.
-  std::vector<uint64_t> BatchesAt(uint64_t first) const {
-    std::vector<uint64_t> batches;
-    for (const uint64_t alone : alone_) {
-      const double part = static_cast<double>(first) / static_cast<double>(alone_.front());
-      batches.push_back(std::max<uint64_t>(
-          1, static_cast<uint64_t>(std::floor(part * static_cast<double>(alone) + 1e-9))));
-    }
-    return batches;
-  }
-
   std::vector<Workload> JobsAt(uint64_t first) const {
     std::vector<Workload> jobs;
-    const std::vector<uint64_t> batches = BatchesAt(first);
+    const std::vector<uint64_t> batches = BatchesAt(alone_, first);
     for (size_t i = 0; i < traces_.size(); ++i) {
       jobs.push_back(
           scenario_.Make(traces_[i], batches[i]).value());  // up to alone_, it can be made
@@ -88,25 +61,21 @@ class Question {
   }
 
   std::optional<uint64_t> LargestThatFits() const {
-    return Largest(alone_.front(), [&](uint64_t first) { return scenario_.Fits(JobsAt(first)); });
+    return LargestBatch(alone_.front(),
+                        [&](uint64_t first) { return scenario_.Fits(JobsAt(first)); });
   }
 
-  /// From `most` down in equal steps: with less memory in use there may be less throughput, because
-  /// jobs that never wait never fall into a phase in which they suit each other.
   std::optional<uint64_t> LargestThatKeeps(uint64_t most, double part) const {
-    constexpr uint64_t kSteps = 48;
-    const uint64_t step = std::max<uint64_t>(1, most / kSteps);
-    for (uint64_t first = most; first > 0; first -= std::min(step, first)) {
+    return LargestBatchFromAbove(most, [&](uint64_t first) {
       const Result<Scenario::Answer> answer = scenario_.Share(JobsAt(first));
-      if (answer.ok() && answer->outcome.Throughput() >= part * answer->unlimited) return first;
-    }
-    return std::nullopt;
+      return answer.ok() && answer->outcome.Throughput() >= part * answer->unlimited;
+    });
   }
 
   Result<Point> At(uint64_t first) const {
     Result<Scenario::Answer> answer = scenario_.Share(JobsAt(first));
     if (!answer.ok()) return answer.status();
-    return Point{BatchesAt(first), *std::move(answer)};
+    return Point{BatchesAt(alone_, first), *std::move(answer)};
   }
 
   const std::vector<uint64_t>& alone() const { return alone_; }

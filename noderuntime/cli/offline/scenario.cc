@@ -63,6 +63,7 @@ Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch) const {
   options.unit_bytes = asked_.unit_bytes;
   options.gates.groups_per_peak = asked_.groups_per_peak;
   options.gap_ns = asked_.gap_ns;
+  options.keeps_freed = asked_.policy == "spatial";
   Result<Workload> workload =
       scheduler::simulate::MakeWorkload(trace.name, trace.trace, batch, machine_, options);
   return workload.ok() ? std::move(workload) : workload.status().Annotate(trace.name);
@@ -112,17 +113,18 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs) cons
   }
   answer.setting = options.setting;
   if (asked_.policy == "spatial") {
-    if (!Fits(jobs)) {
-      return Status(StatusCode::kResourceExhausted,
-                    "spatial: the peaks of all jobs together are more than the pool, " +
-                        FormatBytes(PoolBytes(jobs.size())));
-    }
     options.managed = false;
+    if (!Fits(jobs)) {
+      options.paging = scheduler::simulate::PagingOptions::Of(machine_);
+      options.warm_up = scheduler::simulate::kPagingWarmUp;
+    }
+    answer.paged = options.paging.has_value();
   }
   Result<Outcome> outcome = Simulate(runs, machine_, options);
   if (!outcome.ok()) return outcome.status();
   answer.outcome = *std::move(outcome);
   options.managed = true;
+  options.paging.reset();
   options.setting.policy.policy = "temporal";
   const Result<Outcome> temporal = Simulate(runs, machine_, options);
   if (temporal.ok()) answer.temporal = temporal->Throughput();

@@ -37,11 +37,12 @@ class Scenario {
     scheduler::simulate::Setting setting;  // found, or as asked for
     scheduler::simulate::Outcome outcome;
     double temporal = 0;   // Outcome::Throughput of taking turns; 0: does not fit
+    bool paged = false;    // spatial: the peaks are more than the pool (Outcome::paging)
     double unlimited = 0;  // the same with memory for everybody, at the best of three offsets
   };
   /// kResourceExhausted: they do not fit.
   Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs) const;
-  /// Whether they fit at all under the policy.
+  /// Whether they fit at all under the policy; with spatial, without paging.
   bool Fits(const std::vector<scheduler::simulate::Workload>& jobs) const;
 
  private:

@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 #include "noderuntime/cli/validators.h"
-#include "scheduler/policy/policy.h"
+#include "scheduler/policy/policies.h"
 
 namespace sluice::cli {
 namespace {
@@ -34,7 +34,7 @@ Result<double> Nanoseconds(const std::string& text, const char* field) {
 
 std::vector<std::string> PolicyNames() {
   std::vector<std::string> names = {"auto", "spatial"};
-  for (const scheduler::PolicyEntry& entry : scheduler::Policies()) names.emplace_back(entry.name);
+  for (std::string& name : scheduler::PolicyNames()) names.push_back(std::move(name));
   return names;
 }
 
@@ -96,9 +96,9 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
     if (*bytes == 0) return Status(StatusCode::kInvalidArgument, "--unit: 0; allowed: above 0");
     options.unit_bytes = *bytes;
   }
-  for (const auto& [flag, fits] :
-       {std::pair{"--lanes", options.policy == "flow"},
-        {"--claims", options.policy == "flow" || options.policy == "auto"}}) {
+  const bool finds = options.policy == "auto";
+  const bool lends = options.policy != "temporal" && options.policy != "spatial";
+  for (const auto& [flag, fits] : {std::pair{"--lanes", lends && !finds}, {"--claims", lends}}) {
     if (fits || app_->count(flag) == 0) continue;
     return Status(StatusCode::kInvalidArgument,
                   std::string(flag) + ": means nothing with --policy " + options.policy);

@@ -14,6 +14,8 @@ namespace {
 using scheduler::simulate::Claims;
 using scheduler::simulate::Drain;
 using scheduler::simulate::JobOutcome;
+using scheduler::simulate::Outcome;
+using scheduler::simulate::PagingTotals;
 using scheduler::simulate::Setting;
 using scheduler::simulate::Workload;
 
@@ -29,7 +31,7 @@ std::string_view NameOf(Claims claims) {
   return "";
 }
 
-/// Memory counts for nothing under it.
+/// Nobody waits for memory under it.
 bool Unmanaged(const Setting& setting) { return setting.policy.policy == "spatial"; }
 
 nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
@@ -42,6 +44,13 @@ nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   json["budget_bytes"] = nullptr;
   if (setting.budget != 0) json["budget_bytes"] = setting.budget * unit_bytes;
   return json;
+}
+
+/// Of one job, at the mean.
+double MovedPerIteration(const Outcome& outcome) {
+  double iterations = 0;
+  for (const JobOutcome& job : outcome.jobs) iterations += job.iterations;
+  return static_cast<double>(outcome.paging.moved_bytes()) / std::max(iterations, 1.0);
 }
 
 struct Shown {
@@ -64,6 +73,15 @@ std::string Json(const Shown& shown) {
                          {"throughput_unlimited_memory", answer.unlimited},
                          {"most_held_bytes", nullptr}};
   if (!Unmanaged(answer.setting)) json["most_held_bytes"] = answer.outcome.most_held * unit;
+  if (answer.paged) {
+    const PagingTotals& paging = answer.outcome.paging;
+    json["paging"] = {{"moved_bytes", paging.moved_bytes()},
+                      {"to_gpu_bytes", paging.in_bytes},
+                      {"to_host_bytes", paging.out_bytes},
+                      {"moved_bytes_per_iteration", MovedPerIteration(answer.outcome)},
+                      {"fault_groups", paging.fault_groups},
+                      {"busy_part", paging.busy_ns / answer.outcome.elapsed_ns}};
+  }
   for (size_t i = 0; i < shown.jobs.size(); ++i) {
     const Workload& job = shown.jobs[i];
     const JobOutcome& outcome = answer.outcome.jobs[i];
@@ -108,6 +126,13 @@ std::string Text(const Shown& shown) {
                    answer.temporal);
   }
   text += Format("; with unlimited memory %.3f\n", answer.unlimited);
+  if (answer.paged) {
+    const PagingTotals& paging = answer.outcome.paging;
+    text += "  paging           " +
+            FormatBytes(static_cast<uint64_t>(MovedPerIteration(answer.outcome))) +
+            " moved per iteration of a job; in all " + FormatBytes(paging.in_bytes) +
+            " to the GPU, " + FormatBytes(paging.out_bytes) + " to the host\n";
+  }
   if (!Unmanaged(answer.setting)) {
     text += "  held at most     " +
             FormatBytes(answer.outcome.most_held * shown.options.scenario.unit_bytes) + "\n";
