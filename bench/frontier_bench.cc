@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cstdio>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bench/frontier_report.h"
+#include "bench/parallel.h"
 #include "noderuntime/cli/offline/files.h"
 
 namespace sluice::bench {
@@ -22,17 +21,10 @@ RegimeRows Measure(const Regime& regime, size_t most_jobs) {
   RegimeRows measured;
   measured.regime = regime.name;
   measured.rows.resize(mixes.size());
-  std::atomic<size_t> next = 0;
-  std::vector<std::jthread> workers;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
-    workers.emplace_back([&] {
-      for (size_t at = next++; at < mixes.size(); at = next++) {
-        measured.rows[at] = MeasureFrontier(regime, *mixes[at]);
-        std::fprintf(stderr, "%c: %s\n", regime.name, mixes[at]->name.c_str());
-      }
-    });
-  }
-  workers.clear();  // joins
+  InParallel(mixes.size(), [&](size_t at) {
+    measured.rows[at] = MeasureFrontier(regime, *mixes[at]);
+    std::fprintf(stderr, "%c: %s\n", regime.name, mixes[at]->name.c_str());
+  });
   return measured;
 }
 

@@ -140,8 +140,34 @@ const std::vector<Comparison>& Comparisons() {
        "iteration/launch_bound", "iteration/without", 1.0},
       {"  marks that it queues, each a call to the driver", Compare::kCount,
        std::string("iteration/launch_bound:") + kMarkCounter, "", std::nullopt},
+      {"decision, 8 jobs, 64 units, 10 pieces held", Compare::kValueNs,
+       "decide/next/8_jobs/64_units/10_pieces", "", 2000.0},
+      {"  512 units", Compare::kValueNs, "decide/next/8_jobs/512_units/10_pieces", "", 2000.0},
+      {"  4096 units", Compare::kValueNs, "decide/next/8_jobs/4096_units/10_pieces", "", 2000.0},
+      {"  4096 units, 1000 pieces held", Compare::kValueNs,
+       "decide/next/8_jobs/4096_units/1000_pieces", "", 2000.0},
+      {"  2 jobs", Compare::kValueNs, "decide/next/2_jobs/512_units/10_pieces", "", std::nullopt},
+      {"  4 jobs", Compare::kValueNs, "decide/next/4_jobs/512_units/10_pieces", "", std::nullopt},
+      {"  8 jobs wait and none can go on", Compare::kValueNs,
+       "decide/all_wait/8_jobs/512_units/10_pieces", "", 2000.0},
+      {"  the same, 4096 units, 1000 pieces held", Compare::kValueNs,
+       "decide/all_wait/8_jobs/4096_units/1000_pieces", "", 2000.0},
+      {"safety check, 8 jobs, 64 units, 10 pieces held", Compare::kValueNs,
+       "decide/safety/8_jobs/64_units/10_pieces", "", 1000.0},
+      {"  512 units", Compare::kValueNs, "decide/safety/8_jobs/512_units/10_pieces", "", 1000.0},
+      {"  4096 units", Compare::kValueNs, "decide/safety/8_jobs/4096_units/10_pieces", "", 1000.0},
+      {"  4096 units, 1000 pieces held", Compare::kValueNs,
+       "decide/safety/8_jobs/4096_units/1000_pieces", "", 1000.0},
   };
   return comparisons;
+}
+
+std::vector<Comparison> ComparisonsOf(const std::string& area) {
+  std::vector<Comparison> result;
+  for (const Comparison& comparison : Comparisons()) {
+    if (comparison.measured.starts_with(area)) result.push_back(comparison);
+  }
+  return result;
 }
 
 void CollectingReporter::ReportRuns(const std::vector<Run>& runs) {
@@ -181,13 +207,14 @@ std::optional<double> CollectingReporter::LeastNs(const std::string& benchmark) 
   return *std::min_element(run->second.begin(), run->second.end());
 }
 
-std::string RatioTable(const CollectingReporter& reporter) {
+std::string RatioTable(const CollectingReporter& reporter,
+                       const std::vector<Comparison>& comparisons) {
   std::ostringstream text;
   text << "\nMeasured on " << MachineLine() << "\n\n"
        << std::left << std::setw(52) << "" << std::right << std::setw(13) << "measured ns"
        << std::setw(13) << "baseline ns" << std::setw(12) << "result" << std::setw(12) << "goal"
        << "\n";
-  for (const Comparison& comparison : Comparisons()) {
+  for (const Comparison& comparison : comparisons) {
     const Outcome outcome = Evaluate(comparison, reporter);
     text << std::left << std::setw(52) << comparison.name << std::right;
     text << std::setw(13) << (outcome.measured_ns ? Rounded(*outcome.measured_ns) : "-");
@@ -203,25 +230,25 @@ std::string RatioTable(const CollectingReporter& reporter) {
   return text.str();
 }
 
-nlohmann::json RatioJson(const CollectingReporter& reporter) {
-  nlohmann::json comparisons = nlohmann::json::array();
-  for (const Comparison& comparison : Comparisons()) {
+nlohmann::json RatioJson(const CollectingReporter& reporter,
+                         const std::vector<Comparison>& comparisons) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Comparison& comparison : comparisons) {
     const Outcome outcome = Evaluate(comparison, reporter);
-    comparisons.push_back({{"name", comparison.name},
-                           {"unit", Unit(comparison)},
-                           {"measured_ns", OrNull(outcome.measured_ns)},
-                           {"baseline_ns", OrNull(outcome.baseline_ns)},
-                           {"result", OrNull(outcome.result)},
-                           {"goal", OrNull(comparison.goal)},
-                           {"verdict", outcome.verdict}});
+    rows.push_back({{"name", comparison.name},
+                    {"unit", Unit(comparison)},
+                    {"measured_ns", OrNull(outcome.measured_ns)},
+                    {"baseline_ns", OrNull(outcome.baseline_ns)},
+                    {"result", OrNull(outcome.result)},
+                    {"goal", OrNull(comparison.goal)},
+                    {"verdict", outcome.verdict}});
   }
-  return {{"machine", DescribeMachine()},
-          {"comparisons", comparisons},
-          {"repetitions_ns", reporter.runs()}};
+  return {
+      {"machine", DescribeMachine()}, {"comparisons", rows}, {"repetitions_ns", reporter.runs()}};
 }
 
-bool GoalsMet(const CollectingReporter& reporter) {
-  return std::all_of(Comparisons().begin(), Comparisons().end(), [&](const Comparison& comparison) {
+bool GoalsMet(const CollectingReporter& reporter, const std::vector<Comparison>& comparisons) {
+  return std::all_of(comparisons.begin(), comparisons.end(), [&](const Comparison& comparison) {
     return !comparison.goal || Evaluate(comparison, reporter).verdict == "ok";
   });
 }

@@ -21,6 +21,9 @@ inline constexpr const char* kLaunchCounter = "launch_ns";
 inline constexpr const char* kPairCounter = "pair_ns";
 /// In one iteration.
 inline constexpr const char* kMarkCounter = "marks";
+/// Of a call that looks for a decision: requests that wait then, and how many such calls answer.
+inline constexpr const char* kWaitingCounter = "waiting";
+inline constexpr const char* kAnsweredCounter = "answered";
 
 /// What one iteration of a launch-bound job asks of the driver, as it was recorded (bench/data),
 /// and how long it takes by the model of a GPU on which no operator is faster than 5 us.
@@ -47,6 +50,8 @@ struct Comparison {
 };
 
 const std::vector<Comparison>& Comparisons();
+/// Those that measure what begins with `area`; all where it is empty.
+std::vector<Comparison> ComparisonsOf(const std::string& area);
 
 /// Prints google-benchmark's medians and keeps the nanoseconds of every repetition.
 class CollectingReporter : public benchmark::ConsoleReporter {
@@ -66,10 +71,12 @@ class CollectingReporter : public benchmark::ConsoleReporter {
 };
 
 /// The table as text, and the same with every repetition as JSON.
-std::string RatioTable(const CollectingReporter& reporter);
-nlohmann::json RatioJson(const CollectingReporter& reporter);
+std::string RatioTable(const CollectingReporter& reporter,
+                       const std::vector<Comparison>& comparisons);
+nlohmann::json RatioJson(const CollectingReporter& reporter,
+                         const std::vector<Comparison>& comparisons);
 
 /// False when a goal was missed, or something that has a goal was not measured.
-bool GoalsMet(const CollectingReporter& reporter);
+bool GoalsMet(const CollectingReporter& reporter, const std::vector<Comparison>& comparisons);
 
 }  // namespace sluice::bench

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "bench/replay_case.h"
+#include "bench/replay_report.h"
+#include "noderuntime/cli/offline/files.h"
+#include "scheduler/policy/policies.h"
+
+namespace sluice::bench {
+namespace {
+
+/// In the smallest pool of four in which the processes do not run out of memory: half and three
+/// quarters of the way from taking turns to both peaks, both peaks, and half as much again.
+Result<ReplayRow> MeasurePair(ReplayPair pair, const ReplayMachine& machine,
+                              const std::string& policy, double seconds) {
+  ReplayRow row;
+  row.pair = pair.name();
+  row.policy = policy;
+  for (const scheduler::Units quarters : {2u, 3u, 4u, 6u}) {
+    pair.pool_units = pair.least_pool + (pair.both_peaks - pair.least_pool) * quarters / 4;
+    row.pool_units = pair.pool_units;
+    const Result<Replayed> model = SimulatePair(pair, machine.machine, policy);
+    if (!model.ok()) return model.status().Annotate(row.pair);
+    row.model = *model;
+    const Result<Replayed> live = RunPair(pair, machine, policy, row.model, seconds);
+    if (live.ok()) {
+      row.live = *live;
+      row.error.clear();
+      return row;
+    }
+    row.error = live.status().message();
+    if (live.status().code() != StatusCode::kResourceExhausted) break;
+    row.refused.push_back(pair.pool_units);
+  }
+  return row;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("How good the model of scheduler/simulate is: the same pairs as processes");
+  std::vector<std::string> policies;
+  for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
+    policies.emplace_back(policy.name);
+  }
+  size_t first = 1;
+  size_t last = 12;
+  double seconds = 1.2;
+  double time_scale = 3;
+  std::string json;
+  app.add_option("--policy", policies, "Which of the registered ones")
+      ->check(CLI::IsMember(policies));
+  app.add_option("--first", first, "The first of the pairs")->check(CLI::Range(1, 12));
+  app.add_option("--last", last, "The last of the pairs")->check(CLI::Range(1, 12));
+  app.add_option("--seconds", seconds, "GPU time in which both run, in simulated seconds")
+      ->check(CLI::Range(0.2, 60.0));
+  app.add_option("--time-scale", time_scale, "Real seconds per simulated second")
+      ->check(CLI::Range(0.1, 100.0));
+  app.add_option("--json", json, "Keep the figures in this file");
+  CLI11_PARSE(app, argc, argv);
+  const auto complain = [](const Status& status) {
+    std::fprintf(stderr, "sluice_replay_bench: %s\n", status.message().c_str());
+    return 2;
+  };
+  const Result<ReplayMachine> machine = MakeReplayMachine(time_scale);
+  if (!machine.ok()) return complain(machine.status());
+  const Result<std::vector<ReplayModel>> models = MakeReplayModels(machine->machine);
+  if (!models.ok()) return complain(models.status());
+  const std::vector<ReplayPair> pairs = MakeReplayPairs(*models);
+  std::vector<ReplayRow> rows;
+  std::fputs(ReplayHead().c_str(), stdout);
+  for (const std::string& policy : policies) {
+    for (size_t i = first - 1; i < last; ++i) {
+      const Result<ReplayRow> row = MeasurePair(pairs[i], *machine, policy, seconds);
+      if (!row.ok()) return complain(row.status());
+      std::fputs(ReplayLines(*row).c_str(), stdout);
+      std::fflush(stdout);
+      rows.push_back(*row);
+    }
+  }
+  const ReplayVerdict verdict = Judge(rows);
+  std::fputs(verdict.text.c_str(), stdout);
+  if (!json.empty()) {
+    const Status status = cli::WriteWholeFile(json, ReplayJson(rows, *machine).dump(2) + "\n");
+    if (!status.ok()) return complain(status);
+  }
+  return verdict.met ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) { return sluice::bench::Main(argc, argv); }

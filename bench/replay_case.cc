@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "bench/replay_case.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "noderuntime/cli/offline/files.h"
+#include "scheduler/trace/parse.h"
+
+namespace sluice::bench {
+namespace {
+
+using scheduler::Units;
+
+constexpr uint64_t kGranuleBytes = 512;
+constexpr uint32_t kClaimMarginPart = 50;
+
+struct Batch {
+  const char* model;
+  uint64_t samples;
+};
+constexpr Batch kBatches[] = {{"resnet50", 16}, {"inception_v3", 16}, {"bert-base", 4},
+                              {"resnet152", 8}, {"nasnetalarge", 2},  {"tacotron2", 2}};
+
+constexpr size_t kPairs[][2] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5},
+                                {1, 1}, {1, 3}, {2, 3}, {2, 4}, {3, 4}, {1, 5}};
+
+/// Real time on a machine of two cores: slow enough that waking up costs next to nothing of it.
+constexpr const char* kMachine = R"(name = V100-like, slowed down
+flops_per_s = 15.7e12
+memory_bytes_per_s = 900000000000
+cost.default = 5000 + 0
+launch_ns = 6000
+alloc_ns = 200
+launch_queue = 1024
+sharing = time-slice
+quantum_ns = 2000000
+context_bytes = 4MiB
+)";
+
+}  // namespace
+
+Result<ReplayMachine> MakeReplayMachine(double time_scale) {
+  ReplayMachine made;
+  made.text = kMachine + ("time_scale = " + std::to_string(time_scale) + "\n");
+  Result<Machine> machine = ParseMachine(made.text, "the machine of bench/replay");
+  if (!machine.ok()) return machine.status();
+  made.machine = *std::move(machine);
+  return made;
+}
+
+Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine) {
+  std::vector<ReplayModel> models;
+  for (const Batch& batch : kBatches) {
+    ReplayModel model;
+    model.name = batch.model;
+    model.batch = batch.samples;
+    model.file = std::string(SLUICE_BENCH_REPO_DATA) + "/traces/" + batch.model + ".trace";
+    const Result<std::string> text = cli::ReadWholeFile(model.file);
+    if (!text.ok()) return text.status();
+    const Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
+    if (!trace.ok()) return trace.status().Annotate(model.file);
+    scheduler::simulate::WorkloadOptions options;
+    options.unit_bytes = kReplayUnit;
+    // As on a live node: gates with their margin, blocks of whole granules.
+    options.gates = scheduler::GateOptions();
+    options.granule_bytes = kGranuleBytes * kReplayShrink;
+    Result<scheduler::simulate::Workload> workload =
+        scheduler::simulate::MakeWorkload(model.name, *trace, model.batch, machine, options);
+    if (!workload.ok()) return workload.status();
+    model.workload = *std::move(workload);
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models) {
+  std::vector<ReplayPair> pairs;
+  for (const auto& [first, second] : kPairs) {
+    ReplayPair pair;
+    pair.jobs = {&models[first], &models[second]};
+    const scheduler::simulate::Workload& a = models[first].workload;
+    const scheduler::simulate::Workload& b = models[second].workload;
+    pair.least_pool = a.base_units + b.base_units +
+                      std::max(a.plan.peak_units - a.base_units, b.plan.peak_units - b.base_units);
+    pair.both_peaks = a.plan.peak_units + b.plan.peak_units;
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
+                              const std::string& policy) {
+  scheduler::simulate::Options options;
+  options.unit_bytes = kReplayUnit;
+  options.pool_units = pair.pool_units;
+  options.setting.policy.policy = policy;
+  options.claim_margin_part = kClaimMarginPart;
+  options.record = true;
+  options.warm_up = 8;
+  options.iterations = 20;
+  const std::vector<scheduler::simulate::JobRun> runs = {{&pair.jobs[0]->workload, 0},
+                                                         {&pair.jobs[1]->workload, 0}};
+  const Result<scheduler::simulate::Outcome> outcome =
+      scheduler::simulate::Simulate(runs, machine, options);
+  if (!outcome.ok()) return outcome.status();
+  Replayed result;
+  uint64_t from = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    const scheduler::simulate::JobOutcome& job = outcome->jobs[i];
+    result.jobs[i].iterations = job.iterations;
+    result.jobs[i].mean_ms = job.iteration_ns / 1e6;
+    std::vector<double> lengths;
+    for (size_t k = options.warm_up + 1; k < job.ends_ns.size(); ++k) {
+      lengths.push_back((job.ends_ns[k] - job.ends_ns[k - 1]) / 1e6);
+    }
+    result.jobs[i].median_ms = Median(std::move(lengths));
+    from = std::max(from, static_cast<uint64_t>(job.ends_ns[options.warm_up]));
+  }
+  MeasureHeld(outcome->records, from, UINT64_MAX, &result);
+  return result;
+}
+
+void MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from, uint64_t to,
+                 Replayed* result) {
+  using scheduler::EventKind;
+  std::array<scheduler::Extents, 2> granted;
+  std::array<scheduler::Extents, 2> held;
+  for (const scheduler::Record& record : records) {
+    if (record.job == scheduler::kNoJob || record.job > 2) continue;
+    scheduler::Extents& own = granted[record.job - 1];
+    scheduler::Extents& all = held[record.job - 1];
+    switch (record.event) {
+      case EventKind::kRestore:
+      case EventKind::kGate:
+      case EventKind::kGrant:
+        all = Union(Subtract(all, Merge(record.reclaim)), record.extents);
+        own = Union(own, record.extents);
+        break;
+      case EventKind::kRelease:
+        own = Subtract(own, Merge(record.extents));
+        break;
+      case EventKind::kReclaim:
+      case EventKind::kLeave:
+        all = Subtract(all, Merge(record.extents));
+        break;
+      case EventKind::kTrough:
+        all = own;  // what is not fenced yet goes by itself
+        break;
+      default:
+        break;
+    }
+    if (record.t_ns < from || record.t_ns > to) continue;
+    Units both = 0;
+    for (size_t i = 0; i < 2; ++i) {
+      ReplayedJob& job = result->jobs[i];
+      job.most_granted = std::max(job.most_granted, TotalUnits(granted[i]));
+      job.most_held = std::max(job.most_held, TotalUnits(held[i]));
+      both += TotalUnits(held[i]);
+    }
+    result->most_held = std::max(result->most_held, both);
+  }
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/machine.h"
+#include "common/status.h"
+#include "scheduler/simulate/simulate.h"
+
+/// Pairs of recorded iterations, once as processes on the simulated GPU under sluice-noded and once
+/// in scheduler/simulate: how good is the model? Times are simulated nanoseconds on both sides.
+namespace sluice::bench {
+
+/// Blocks of the processes are this much smaller than recorded, and so are lease units and pool:
+/// the model has the sizes as recorded.
+inline constexpr uint64_t kReplayShrink = 32;
+inline constexpr uint64_t kReplayUnit = uint64_t{8} << 20;  // as recorded
+
+struct ReplayModel {
+  std::string name;
+  uint64_t batch = 0;
+  std::string file;                        // its trace
+  scheduler::simulate::Workload workload;  // with the gates of a live node
+};
+
+struct ReplayPair {
+  std::array<const ReplayModel*, 2> jobs;
+  scheduler::Units least_pool = 0;  // in which they can take turns
+  scheduler::Units both_peaks = 0;
+  scheduler::Units pool_units = 0;
+  std::string name() const { return jobs[0]->name + " + " + jobs[1]->name; }
+};
+
+/// The machine of both sides, as text for the simulated GPU.
+struct ReplayMachine {
+  std::string text;
+  Machine machine;
+};
+/// `time_scale`: real seconds per simulated one.
+Result<ReplayMachine> MakeReplayMachine(double time_scale);
+
+/// The six recorded models, at batches whose iterations last about as long.
+Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine);
+
+/// Twelve pairs; their pools are still to be chosen.
+std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models);
+
+/// One job of a run, in the stretch in which both were in their gated iterations.
+struct ReplayedJob {
+  uint32_t iterations = 0;
+  double mean_ms = 0;
+  double median_ms = 0;
+  /// What it was granted and has not released, and all that counts as held: also what its GPU has
+  /// not passed, and spare units.
+  scheduler::Units most_granted = 0;
+  scheduler::Units most_held = 0;
+};
+struct Replayed {
+  std::array<ReplayedJob, 2> jobs;
+  scheduler::Units most_held = 0;  // by both at once
+};
+
+/// Fills in what was granted and held between two times of an event log, of the jobs 1 and 2.
+void MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from, uint64_t to,
+                 Replayed* result);
+
+double Median(std::vector<double> values);  // 0: there are none
+
+/// In the model.
+Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
+                              const std::string& policy);
+
+/// As processes, each with as many iterations as last for `seconds` of GPU time by `expected`, and
+/// for some of the slower job. kResourceExhausted: one of them was refused memory.
+Result<Replayed> RunPair(const ReplayPair& pair, const ReplayMachine& machine,
+                         const std::string& policy, const Replayed& expected, double seconds);
+
+}  // namespace sluice::bench
