@@ -36,7 +36,7 @@ TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
   EXPECT_EQ(Fault([](Options& o) { o.pool_bytes = 16 * kMiB; }),
             "--pool 16.0 MiB: allowed: at least one handle (32.0 MiB)");
   EXPECT_EQ(Fault([](Options& o) { o.policy = "magic"; }),
-            "--policy 'magic': allowed: flow, temporal");
+            "--policy 'magic': allowed: flow, nodegroup, temporal, timeshift");
   EXPECT_EQ(Fault([](Options& o) { o.lanes = 0; }), "--lanes 0: allowed: 1 to 64");
   EXPECT_EQ(Fault([](Options& o) { o.lend = "never"; }), "--lend 'never': allowed: demand, eager");
   EXPECT_EQ(Fault([](Options& o) { o.credit = "maybe"; }), "--credit 'maybe': allowed: on, off");

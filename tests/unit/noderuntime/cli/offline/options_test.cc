@@ -144,7 +144,8 @@ TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
     const auto parsed = Parse(arguments);
     return parsed.ok() ? "accepted" : parsed.status().message();
   };
-  EXPECT_NE(error({"--policy", "best"}).find("allowed: auto, spatial, flow, temporal"),
+  EXPECT_NE(error({"--policy", "best"})
+                .find("allowed: auto, spatial, flow, nodegroup, temporal, timeshift"),
             std::string::npos)
       << error({"--policy", "best"});
   EXPECT_NE(error({"--claims", "all"}).find("allowed: contract, steps, curve"), std::string::npos);
@@ -155,6 +156,7 @@ TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
   EXPECT_EQ(error({"--lanes", "3"}), "--lanes: means nothing with --policy auto");
   EXPECT_EQ(error({"--claims", "steps", "--policy", "temporal"}),
             "--claims: means nothing with --policy temporal");
+  EXPECT_EQ(error({"--claims", "steps", "--lanes", "3", "--policy", "timeshift"}), "accepted");
   EXPECT_NE(error({"--lanes", "0"}).find("from 1 to 64"), std::string::npos);
   for (const char* job : {"a.trace", ":4", "a.trace:0", "a.trace:x", "a.trace:4x"}) {
     const auto parsed = Parse({"simulate", job});

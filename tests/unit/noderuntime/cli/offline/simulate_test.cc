@@ -69,13 +69,34 @@ TEST_F(SimulateTest, SaysWhatDoesNotFit) {
   Add(344);
   Add(344);
   options_.scenario.pool_bytes = uint64_t{28} << 30;
-  for (const char* policy : {"temporal", "auto", "spatial"}) {
+  for (const char* policy : {"temporal", "auto"}) {
     options_.scenario.policy = policy;
     const Output output = Simulate();
     EXPECT_EQ(output.code, 1);
     EXPECT_EQ(output.out, "");
     EXPECT_NE(output.err.find("they do not fit: "), std::string::npos) << output.err;
   }
+}
+
+TEST_F(SimulateTest, SpatialPagesWhatDoesNotFit) {
+  options_.scenario.sharing = Sharing::kMps;
+  options_.scenario.policy = "spatial";
+  Add(32);
+  Add(32);
+  const json fits = Answer();
+  EXPECT_FALSE(fits.contains("paging"));
+  options_.scenario.pool_bytes = uint64_t{3500} << 20;  // two peaks have 5.9 GiB
+  const json pages = Answer();
+  ASSERT_TRUE(pages.contains("paging"));
+  const json& paging = pages["paging"];
+  EXPECT_GT(paging["moved_bytes"].get<uint64_t>(), uint64_t{1} << 30);
+  EXPECT_EQ(paging["moved_bytes"].get<uint64_t>(),
+            paging["to_gpu_bytes"].get<uint64_t>() + paging["to_host_bytes"].get<uint64_t>());
+  EXPECT_LE(paging["busy_part"].get<double>(), 1);
+  EXPECT_LT(pages["throughput"].get<double>(), 0.9 * fits["throughput"].get<double>());
+  EXPECT_GT(pages["throughput_temporal"].get<double>(), 0.9);
+  options_.json = false;
+  EXPECT_NE(Simulate().out.find("paging           "), std::string::npos);
 }
 
 TEST_F(SimulateTest, FaultsNameTheFileAndTheFlag) {
