@@ -143,10 +143,11 @@ class Auditor {
   /// only not make it worse.
   void Safety(const Record& record, bool safe_before, bool sums_before) {
     const bool decision = record.event == EventKind::kGate || record.event == EventKind::kGrant ||
-                          record.event == EventKind::kClaim || record.event == EventKind::kReclaim;
+                          record.event == EventKind::kClaim || record.event == EventKind::kReclaim ||
+                          record.event == EventKind::kBringBack;
     const bool changes = decision || record.event == EventKind::kTrough ||
                          record.event == EventKind::kRestore ||
-                         record.event == EventKind::kMismatch ||
+                         record.event == EventKind::kMismatch || record.event == EventKind::kEvict ||
                          record.event == EventKind::kDeath || record.event == EventKind::kSettle ||
                          record.event == EventKind::kFree || record.event == EventKind::kLimit;
     if (!changes) return;
@@ -164,7 +165,8 @@ class Auditor {
     }
     const std::string what =
         std::string(EventName(record.event)) + " to job " + std::to_string(record.job);
-    if (record.event == EventKind::kGate && record.gate == 0) {
+    if ((record.event == EventKind::kGate && record.gate == 0) ||
+        record.event == EventKind::kBringBack) {
       if (record.sums_only && safe_in_sums_ && Alone(record.job)) return;
       Violation("I4", what + " opens a gate although no order completes everybody");
     } else if (safe_before || (sums_before && !safe_in_sums_)) {

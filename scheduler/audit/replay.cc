@@ -146,11 +146,20 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       StopLending(id);
       jobs_.erase(id);
       break;
+    case EventKind::kEvict:
+      Evict(record, job);
+      break;
+    case EventKind::kBringBack:
+      BringBack(record, job);
+      Grant(id, job, record.extents);
+      break;
+    case EventKind::kWait:
+      job->wants = record.units;
+      break;
     case EventKind::kPool:
     case EventKind::kRestore:
     case EventKind::kAdmit:
     case EventKind::kBase:
-    case EventKind::kWait:
     case EventKind::kDeny:
       break;
   }
@@ -207,6 +216,55 @@ void Replay::Open(const Record& record, ReplayJob* job) {
          "at its trough");
   Unknown(record, *job);
   job->settled = job->quiet = false;
+  job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
+  job->claim = record.claim;
+  job->waives = 0;
+  job->piece = record.piece == 0 ? 1 : record.piece;
+  job->returns = record.profiled && record.returns;
+}
+
+/// I5: who stays inside its claim is never evicted.
+void Replay::Evict(const Record& record, ReplayJob* job) {
+  const JobId id = record.job;
+  Expect(job->past_gate(), record, "past its gate");
+  Units leased = 0;
+  for (const ReplayUnit& unit : units_) {
+    if (unit.holder != id) continue;
+    leased += unit.cell == Cell::kLeased ? 1 : 0;
+    if (unit.cell == Cell::kUnfenced)
+      Complain("I1", "job " + std::to_string(id) + " is evicted before its GPU work is done");
+  }
+  if (leased + job->wants <= job->claim - job->waives)
+    Complain("I5", "job " + std::to_string(id) + " is evicted inside its claim");
+  job->away.assign(units_.size(), false);
+  ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
+    if (unit.cell != Cell::kLeased || unit.holder != id) {
+      Complain("I1", "unit " + std::to_string(at) + " is evicted, which job " +
+                         std::to_string(id) + " has not leased");
+      return;
+    }
+    unit = ReplayUnit{};
+    --job->held;
+    job->away[at] = true;
+  });
+  for (ReplayUnit& unit : units_) {
+    if (unit.holder != id || unit.cell != Cell::kSpare) continue;
+    unit = ReplayUnit{};
+    --job->held;
+  }
+  StopLending(id);
+  job->where = Where::kAway;
+}
+
+void Replay::BringBack(const Record& record, ReplayJob* job) {
+  Expect(job->where == Where::kAway, record, "evicted");
+  std::vector<bool> missing = job->away;
+  ForEach(record.extents, [&](ReplayUnit&, Units at) {
+    if (at < missing.size()) missing[at] = false;
+  });
+  if (std::count(missing.begin(), missing.end(), true) > 0)
+    Complain("I5", "job " + std::to_string(record.job) + " does not get back what it had");
+  job->away.clear();
   job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
   job->claim = record.claim;
   job->waives = 0;

@@ -11,7 +11,7 @@
 
 namespace sluice::scheduler::audit {
 
-enum class Where : uint8_t { kWaiting, kTrough, kIteration, kUnknownIteration, kDead };
+enum class Where : uint8_t { kWaiting, kTrough, kIteration, kUnknownIteration, kAway, kDead };
 
 struct ReplayJob {
   Where where = Where::kWaiting;
@@ -25,6 +25,8 @@ struct ReplayJob {
   Units waives = 0;  // of the claim: it will not need them again before its trough
   Units piece = kWholeClaim;
   Units held = 0;
+  Units wants = 0;                // more, by its last wait
+  std::vector<bool> away;         // evicted: units that are in host memory
   Units outside = 0;              // what counts against its limit
   uint64_t outside_bytes = 0;     // all of it
   std::vector<bool> base;         // held at the last two drained troughs
@@ -69,6 +71,8 @@ class Replay {
   void Grant(JobId id, ReplayJob* job, const Extents& extents);
   void Reclaim(JobId id, ReplayJob* job, const Extents& extents);
   void Open(const Record& record, ReplayJob* job);
+  void Evict(const Record& record, ReplayJob* job);
+  void BringBack(const Record& record, ReplayJob* job);
   void Unknown(const Record& record, const ReplayJob& job);
   void Trough(JobId id, ReplayJob* job, bool drained);
   void OfJob(const Record& record, ReplayJob* job);

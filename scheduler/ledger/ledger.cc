@@ -3,6 +3,7 @@
 #include "scheduler/ledger/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/bytes.h"
 
@@ -15,6 +16,9 @@ Status Precondition(const std::string& text) {
   return Status(StatusCode::kFailedPrecondition, text);
 }
 Status Exhausted(const std::string& text) { return Status(StatusCode::kResourceExhausted, text); }
+
+constexpr std::initializer_list<Phase> kAlive = {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked,
+                                                 Phase::kRunning, Phase::kEvicted};
 
 std::string Text(const Extent& extent) {
   return "[" + std::to_string(extent.offset) + ", +" + std::to_string(extent.length) + ")";
@@ -155,14 +159,13 @@ Status Ledger::Admit(JobId job, std::string name, Units request, Units limit) {
 }
 
 Status Ledger::SetLimit(JobId job, Units limit) {
-  auto known =
-      Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "limit");
+  auto known = Expect(job, kAlive, "limit");
   if (!known.ok()) return known.status();
   Job* const j = *known;
   // A profiled job relies on its claim until its trough. The claim of one without a profile is its
   // limit by another name and falls with it.
   const bool running = j->phase == Phase::kRunning;
-  const Units has = j->held() + j->outside;
+  const auto has = static_cast<Units>(j->needs()) + j->outside;
   const Units least = running ? std::max(j->terms.claim, has) : has;
   if (limit < least) {
     return Precondition("limit: " + j->Title() + (running ? " was promised " : " holds ") +
@@ -176,8 +179,7 @@ Status Ledger::SetLimit(JobId job, Units limit) {
 }
 
 Status Ledger::SetRequest(JobId job, Units request) {
-  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
-                      "request");
+  auto known = Expect(job, kAlive, "request");
   if (!known.ok()) return known.status();
   const Status status = CheckAdmission(job, (*known)->Title(), request, (*known)->limit);
   if (!status.ok()) return status;
@@ -186,11 +188,10 @@ Status Ledger::SetRequest(JobId job, Units request) {
 }
 
 Status Ledger::SetOutside(JobId job, Units outside) {
-  auto known = Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning},
-                      "outside");
+  auto known = Expect(job, kAlive, "outside");
   if (!known.ok()) return known.status();
   Job* const j = *known;
-  if (outside > j->outside && uint64_t{j->held()} + outside > j->limit) {
+  if (outside > j->outside && j->needs() + outside > j->limit) {
     return Exhausted(j->Title() + " would have " + Bytes(outside) + " outside the pool, holds " +
                      Bytes(j->held()) + " of it, and its limit is " + Bytes(j->limit));
   }
@@ -321,6 +322,45 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
   return Status();
 }
 
+Status Ledger::Evict(JobId job) {
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "evict");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (j->unfenced > 0) {
+    return Precondition("evict: " + j->Title() + " still computes: " + Bytes(j->unfenced) +
+                        " of its releases are not fenced");
+  }
+  Extents away = Intersect(map_.Held(job, UnitState::kLeased), j->loose);
+  if (away.empty()) return Precondition("evict: " + j->Title() + " has nothing beside its base");
+  Move(j, map_.Held(job, UnitState::kSpare), UnitState::kFree, 0);
+  Move(j, away, UnitState::kFree, 0);
+  j->away = std::move(away);
+  j->away_unprofiled = j->phase == Phase::kUnprofiled;
+  j->phase = Phase::kEvicted;
+  j->settled = false;
+  j->quiet = false;
+  return Status();
+}
+
+Status Ledger::BringBack(JobId job, const GateTerms& terms) {
+  auto known = Expect(job, {Phase::kEvicted}, "bring back");
+  if (!known.ok()) return known.status();
+  Job* const j = *known;
+  if (terms.claim < j->needs() || terms.claim > j->limit) {
+    return Invalid("bring back: " + j->Title() + " claims " + Bytes(terms.claim) +
+                   "; allowed: from what it had, " + Bytes(static_cast<Units>(j->needs())) +
+                   ", to its limit, " + Bytes(j->limit));
+  }
+  if (terms.piece == 0) return Invalid("bring back: " + j->Title() + ": a piece of 0 units");
+  const Status status = CheckExtents(j->away, UnitState::kFree, *j, "bring back");
+  if (!status.ok()) return status;
+  j->phase = j->away_unprofiled ? Phase::kUnprofiled : Phase::kRunning;
+  j->away_unprofiled = false;
+  j->terms = terms;
+  Move(j, std::exchange(j->away, {}), UnitState::kLeased, 0);
+  return Status();
+}
+
 Status Ledger::CheckExtents(const Extents& extents, UnitState state, const Job& job,
                             const char* operation) const {
   const JobId holder = state == UnitState::kFree ? kNoJob : job.id;
@@ -431,11 +471,11 @@ Status Ledger::Reclaim(JobId job, const Extents& extents) {
 }
 
 Status Ledger::Die(JobId job) {
-  auto known =
-      Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "death");
+  auto known = Expect(job, kAlive, "death");
   if (!known.ok()) return known.status();
   Move(*known, map_.Held(job), UnitState::kQuarantined, 0);
   (*known)->phase = Phase::kDying;
+  (*known)->away.clear();
   (*known)->settled = false;
   (*known)->quiet = false;
   return Status();
@@ -460,8 +500,7 @@ Status Ledger::LastHolderGone(JobId job) {
 // holder. Spare units become free in the same step: freed one step before, they could leave a job
 // that wants nothing any more without the run it was promised.
 Status Ledger::Leave(JobId job) {
-  auto known =
-      Expect(job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "leave");
+  auto known = Expect(job, kAlive, "leave");
   if (!known.ok()) return known.status();
   if (const Units used = (*known)->held() - (*known)->spare; used > 0) {
     return Precondition("leave: " + (*known)->Title() + " still holds " + Bytes(used));
@@ -473,74 +512,6 @@ Status Ledger::Leave(JobId job) {
 
 void Ledger::Remove(JobId job) {
   std::erase_if(jobs_, [job](const Job& known) { return known.id == job; });
-}
-
-Status Ledger::CheckInvariants() const {
-  auto broken = [](const std::string& text) { return Status(StatusCode::kInternal, text); };
-  Units at = 0;
-  for (const Span& span : map_.spans()) {
-    if (span.offset != at || span.length == 0)
-      return broken("I1: the map has a gap at " + std::to_string(at));
-    if ((span.holder == kNoJob) != (span.state == UnitState::kFree)) {
-      return broken("I1: a unit is free and held at once at " + std::to_string(at));
-    }
-    if (span.holder != kNoJob && Find(span.holder) == nullptr) {
-      return broken("I1: an unknown job holds the unit " + std::to_string(at));
-    }
-    at = span.end();
-  }
-  if (at != map_.units()) return broken("I1: the map ends at " + std::to_string(at));
-  uint64_t sum = free();
-  if (map_.Held(kNoJob, UnitState::kFree) != map_.FreeRuns() || TotalUnits(map_.FreeRuns()) != sum)
-    return broken("I1: the free runs do not match the map");
-  uint64_t requests = 0;
-  for (const Job& job : jobs_) {
-    if (job.leased != map_.Count(job.id, UnitState::kLeased) ||
-        job.unfenced != map_.Count(job.id, UnitState::kUnfenced) ||
-        job.spare != map_.Count(job.id, UnitState::kSpare) ||
-        job.quarantined != map_.Count(job.id, UnitState::kQuarantined)) {
-      return broken("I1: the counters of " + job.Title() + " do not match the map");
-    }
-    sum += job.held();
-    if (job.phase == Phase::kWaiting && job.held() > 0)
-      return broken(job.Title() + " holds memory before it began");
-    if (job.quarantined > 0 && job.phase != Phase::kDying)
-      return broken(job.Title() + " lives, but is quarantined");
-    if (job.phase == Phase::kDying && job.held() != job.quarantined)
-      return broken(job.Title() + " is dead, but not quarantined");
-    if (job.spare > 0 && !job.past_gate())
-      return broken(job.Title() + " has spare units outside its iteration");
-    if (job.past_gate() && job.held() > job.terms.claim)
-      return broken(job.Title() + " is above its claim");
-    if (job.past_gate() && job.terms.waived > job.terms.claim)
-      return broken(job.Title() + " waives more than its claim");
-    if (job.past_gate() && job.terms.claim > job.limit)
-      return broken(job.Title() + " claims more than its limit");
-    if (job.held() + job.outside > job.limit && job.phase != Phase::kDying)
-      return broken(job.Title() + " is above its limit");
-    for (const Extents& base : {job.base, job.last_trough}) {
-      if (Merge(base) != base || (!base.empty() && base.back().end() > map_.units()))
-        return broken("the base of " + job.Title() + " is no sorted list of extents of the pool");
-    }
-    if (!Subtract(job.last_trough, job.base).empty())
-      return broken("the last trough of " + job.Title() + " is not in its base");
-    if (job.loose != Subtract(map_.Held(job.id), job.base))
-      return broken("what " + job.Title() + " holds outside its base does not match the map");
-    // What lies outside would never count as given back.
-    if (job.phase == Phase::kParked && job.drained &&
-        !Subtract(map_.Held(job.id), job.last_trough).empty())
-      return broken(job.Title() + " is parked and drained, but holds more than its base");
-    if (job.phase != Phase::kDying) requests += job.request;
-  }
-  if (sum != map_.units()) return broken("I1: held and free add up to " + std::to_string(sum));
-  if (!rules_.check_admission) return Status();
-  for (const Job& job : jobs_) {
-    if (job.phase != Phase::kDying && job.limit + requests - job.request > map_.units()) {
-      return broken("I0: the limit of " + job.Title() +
-                    " does not fit beside the requests of the others");
-    }
-  }
-  return Status();
 }
 
 }  // namespace sluice::scheduler

@@ -57,9 +57,15 @@ struct Job {
   /// What it holds outside its base, whatever the state: what its next drained trough gives back.
   /// Kept, so that I3 does not look for it in all that is held.
   Extents loose;
+  /// Evicted: what it had outside its base, which is in host memory and comes back to these very
+  /// units, as the program has their addresses.
+  Extents away;
+  bool away_unprofiled = false;  // it had no profile when it was evicted
 
   Units held() const { return leased + unfenced + spare + quarantined; }
   bool past_gate() const { return phase == Phase::kRunning || phase == Phase::kUnprofiled; }
+  /// With what it cannot do without: what comes back to it.
+  uint64_t needs() const { return uint64_t{held()} + TotalUnits(away); }
   /// "job 2 'b'"
   std::string Title() const;
   friend bool operator==(const Job&, const Job&) = default;
@@ -114,6 +120,13 @@ class Ledger {
   /// it keeps all it has leased, and a job whose terms say `returns` must have released all but its
   /// base: what is not fenced yet comes back by itself.
   Status ReachTrough(JobId job, bool drained);
+
+  // host memory (I5): who left its claim makes room for those who did not
+  /// Past its gate -> evicted; its spare units and all that it has leased outside its base become
+  /// free. It computes nothing, what it has is copied, and nothing of it may be unfenced.
+  Status Evict(JobId job);
+  /// Evicted -> where it was in its iteration. What it had is its own again and has to be free.
+  Status BringBack(JobId job, const GateTerms& terms);
 
   // memory
   Status Grant(JobId job,

@@ -43,6 +43,8 @@ const char* PhaseName(Phase phase) {
       return "parked";
     case Phase::kRunning:
       return "running";
+    case Phase::kEvicted:
+      return "evicted";
     case Phase::kDying:
       return "dying";
   }

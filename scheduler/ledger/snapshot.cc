@@ -11,7 +11,7 @@ namespace {
 // A new member of these has to be written and read here. `quiet` and `linger` are not: they are
 // questions of time, and whoever takes over counts it anew; `loose` follows from the rest.
 #if defined(__x86_64__) && defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG)
-static_assert(sizeof(Job) == 168 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
+static_assert(sizeof(Job) == 200 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
 #endif
 
 void WriteJob(const Job& job, ByteWriter* out) {
@@ -35,6 +35,8 @@ void WriteJob(const Job& job, ByteWriter* out) {
   out->Put(job.peak);
   WriteExtents(job.base, out);
   WriteExtents(job.last_trough, out);
+  WriteExtents(job.away, out);
+  out->Put(job.away_unprofiled);
 }
 
 bool GetFlag(ByteReader* in) { return in->Get<uint8_t>() != 0; }
@@ -61,6 +63,8 @@ Job ReadJob(ByteReader* in) {
   job.peak = in->Get<Units>();
   job.base = ReadExtents(in);
   job.last_trough = ReadExtents(in);
+  job.away = ReadExtents(in);
+  job.away_unprofiled = GetFlag(in);
   return job;
 }
 

@@ -38,7 +38,9 @@ inline Units TotalUnits(const Extents& extents) {
 
 /// Life of a job: waiting -> unprofiled -> parked <-> running, from anywhere to dying. A running
 /// job that loses its profile is unprofiled again. Past its gate: kUnprofiled and kRunning.
-enum class Phase : uint8_t { kWaiting, kUnprofiled, kParked, kRunning, kDying };
+/// Evicted: it stands still in the middle of its iteration, with what it had outside its base in
+/// host memory.
+enum class Phase : uint8_t { kWaiting, kUnprofiled, kParked, kRunning, kEvicted, kDying };
 
 /// kSpare: given back and its fence reached, yet still counted as held by its job, because freeing
 /// it now could leave the job without the run it was promised (Ledger::Reclaim).

@@ -9,7 +9,9 @@ namespace sluice::scheduler {
 
 Status MakeOperations(const Decision& decision, const std::vector<Request>& requests,
                       Ledger* ledger) {
-  if (decision.kind == Decision::Kind::kDeny) return Status();
+  if (decision.kind == Decision::Kind::kDeny || decision.kind == Decision::Kind::kEvict) {
+    return Status();
+  }
   Status status;
   // First: the claim may have no room for the granted units beside the spare ones.
   if (!decision.reclaim.empty()) status = ledger->Reclaim(decision.job, decision.reclaim);
@@ -17,6 +19,7 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
   const RequestKind kind = requests[decision.request].kind;
   if (kind == RequestKind::kNewcomer) status = ledger->StartUnprofiled(decision.job);
   if (kind == RequestKind::kGate0) status = ledger->OpenGate(decision.job, decision.terms);
+  if (kind == RequestKind::kBringBack) status = ledger->BringBack(decision.job, decision.terms);
   if (status.ok() && decision.raises_claim) {
     status = ledger->RaiseClaim(decision.job, decision.terms.claim);
   }
@@ -43,11 +46,16 @@ std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Reque
     change.terms = decision.terms;
     change.returns = kind == RequestKind::kGate0 && decision.terms.returns;
   }
+  if (kind == RequestKind::kBringBack) {
+    change.terms = decision.terms;
+    change.returns = !job.away_unprofiled && decision.terms.returns;
+  }
   if (decision.raises_claim) change.terms.claim = decision.terms.claim;
   change.terms.waived = decision.terms.waived;
   change.takes = job.spare == 0
                      ? decision.extents
                      : Subtract(decision.extents, ledger.map().Held(job.id, UnitState::kSpare));
+  if (kind == RequestKind::kBringBack) change.takes = Union(change.takes, job.away);
   const uint64_t held = uint64_t{job.held()} - TotalUnits(change.frees) + TotalUnits(change.takes);
   // Ledger::Grant has the same two conditions.
   if (!decision.extents.empty() && (held > change.terms.claim || held + job.outside > job.limit)) {
@@ -57,7 +65,6 @@ std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Reque
 }
 
 Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger) {
-  if (decision.kind == Decision::Kind::kDeny) return Status();
   Ledger next = *ledger;
   Status status = MakeOperations(decision, requests, &next);
   if (status.ok()) *ledger = std::move(next);
@@ -73,6 +80,8 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
     record.extents = decision.reclaim;
     return {record};
   }
+  // What is done is logged when it is done (EventKind::kEvict).
+  if (decision.kind == Decision::Kind::kEvict) return {};
   const Request& request = requests[decision.request];
   record.gate = request.gate;
   record.units = request.units;
@@ -96,6 +105,14 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
       record.sums_only = decision.sums_only;
     } else if (const Job* job = ledger.Find(decision.job)) {
       record.profiled = job->phase == Phase::kRunning;
+      if (request.kind == RequestKind::kBringBack) {
+        record.event = EventKind::kBringBack;
+        record.piece = decision.terms.piece;
+        record.returns = decision.terms.returns;
+        record.profiled = !job->away_unprofiled;
+        record.sums_only = decision.sums_only;
+        record.extents = job->away;
+      }
     }
   }
   return {record};
@@ -104,7 +121,7 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
 void CountOvertaken(const Decision& decision, std::vector<Request>* requests) {
   if (decision.kind != Decision::Kind::kGrant) return;
   const Request& granted = (*requests)[decision.request];
-  if (granted.kind != RequestKind::kNewcomer && granted.kind != RequestKind::kGate0) return;
+  if (granted.kind == RequestKind::kGate || granted.kind == RequestKind::kLease) return;
   const uint64_t ticket = granted.ticket;
   for (Request& request : *requests) {
     if (request.ticket < ticket) ++request.overtaken;
@@ -132,6 +149,10 @@ std::string WhyWaiting(const Ledger& ledger, const Request& request, const Confi
       break;
     case RequestKind::kGate0:
       text += " for its next iteration";
+      break;
+    case RequestKind::kBringBack:
+      text += " in host memory for " + ledger.Bytes(static_cast<Units>(job->needs()) +
+                                                    request.units - job->held());
       break;
     case RequestKind::kGate:
     case RequestKind::kLease:

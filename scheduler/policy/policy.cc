@@ -23,7 +23,7 @@ bool AsksPastGate(const Request& request) {
 
 /// What the job would hold with the request granted and its own spare units used or freed.
 uint64_t HeldAfter(const Job& job, const Request& request) {
-  return uint64_t{job.held()} - job.spare + request.units;
+  return job.needs() - job.spare + request.units;
 }
 
 /// What it waives once the request is granted. Who asks for more than it said it would (it left its
@@ -64,20 +64,20 @@ class Round {
       if (auto decision = DenyAtOnce(i)) return decision;
     }
     for (const size_t i : by_ticket_) {
-      if (!AsksPastGate(requests_[i]) || !MayPassGate(requests_[i])) continue;
+      if (!Grantable(requests_[i]) || !MayPassGate(requests_[i])) continue;
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     if (auto decision = OpenByTicket()) return decision;
     if (SomethingMoves(Rest::kForNow)) return std::nullopt;
     // A policy holds nobody back where there is nothing to wait for.
     for (const size_t i : by_ticket_) {
-      if (!AsksPastGate(requests_[i]) || MayPassGate(requests_[i])) continue;
+      if (!Grantable(requests_[i]) || MayPassGate(requests_[i])) continue;
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     // Scattered memory that the job's blocks may not fill still counts against its claim: not
     // before there is nothing better to wait for.
     for (const size_t i : by_ticket_) {
-      if (!AsksPastGate(requests_[i])) continue;
+      if (!Grantable(requests_[i])) continue;
       if (auto decision = TryGrant(i, Pieces::kAny)) return decision;
     }
     const bool hopeless = !SomethingMoves(Rest::kForGood);
@@ -102,6 +102,11 @@ class Round {
     if (by_service && first.served_ns != second.served_ns)
       return first.served_ns < second.served_ns;
     return std::pair(first.ticket, a) < std::pair(second.ticket, b);
+  }
+
+  /// A job that is being evicted stands still until that has ended.
+  static bool Grantable(const Request& request) {
+    return AsksPastGate(request) && request.insurance != Insurance::kLeaving;
   }
 
   Asked About(const Request& request) const {
@@ -173,7 +178,9 @@ class Round {
     const Request& request = requests_[i];
     const Job* job = ledger_.Find(request.job);
     if (job == nullptr) return Deny(i, DenyCode::kRefused, "the job is not registered");
-    const Phase needed = request.kind == RequestKind::kNewcomer ? Phase::kWaiting : Phase::kParked;
+    const Phase needed = request.kind == RequestKind::kNewcomer    ? Phase::kWaiting
+                         : request.kind == RequestKind::kBringBack ? Phase::kEvicted
+                                                                   : Phase::kParked;
     if (AsksPastGate(request) ? !job->past_gate() : job->phase != needed) {
       return Deny(i, DenyCode::kRefused,
                   job->Title() + " is " + PhaseName(job->phase) + " and cannot ask for this");
@@ -264,7 +271,7 @@ class Round {
 
   /// A job past its gate waits, and a further gate would only take away what it waits for.
   bool HoldsGatesShut(const Request& request) const {
-    if (request.overtaken >= config_.max_overtakes) return true;
+    if (request.overtaken >= config_.max_overtakes || !Grantable(request)) return true;
     const Job& job = *ledger_.Find(request.job);
     if (ledger_.free() + uint64_t{job.spare} < request.units) return false;
     const Extents runs = UsableBy(SpareOf(job));
@@ -275,6 +282,8 @@ class Round {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
     if (policy_ == nullptr || !policy_->may_open(About(request))) return std::nullopt;
+    if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
+    if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
       // I7: its demand is unknown and being measured; it has the others at their troughs.
       if (ledger_.rules().measure_alone && other.id != job.id &&
@@ -286,26 +295,21 @@ class Round {
     decision.request = i;
     decision.job = job.id;
     decision.sums_only = measure == Measure::kSums;
-    if (request.kind == RequestKind::kNewcomer) {
-      decision.terms = GateTerms{job.limit, kWholeClaim, false, End::kLow};
-    } else {
-      const uint64_t least = std::max<uint64_t>(request.claim, HeldAfter(job, request));
-      decision.terms.claim = static_cast<Units>(std::min<uint64_t>(least, job.limit));
-      decision.terms.piece = std::max<Units>(1, request.piece);
-      decision.terms.returns = request.returns;
-      decision.terms.end = FreeLane(job.id);
-    }
+    decision.terms = TermsFor(request, job);
+    // What it waited for may need a run that its own blocks leave no room for.
+    const Units units = request.kind == RequestKind::kBringBack ? 0 : request.units;
     if (ledger_.rules().check_safety &&
-        !sums_.SafeWith(job.id, HeldAfter(job, request), decision.terms.ahead(),
-                        decision.terms.returns)) {
+        !sums_.SafeWith(job.id, HeldAfter(job, request) - request.units + units,
+                        decision.terms.ahead(), decision.terms.returns)) {
       return std::nullopt;
     }
     const Extents& runs = ledger_.map().FreeRuns();
     const Extents near = Near(runs, job, std::nullopt);
     // The first place is nearly always the right one.
     for (const size_t most : {size_t{1}, kMaxPlacements}) {
-      for (Extents& extents : PlaceCandidates(runs, decision.terms.end, request.units,
-                                              request.contiguous, near, most, pieces)) {
+      for (Extents& extents : PlaceCandidates(runs, decision.terms.end, units,
+                                              std::min(request.contiguous, units), near, most,
+                                              pieces)) {
         decision.extents = std::move(extents);
         const auto change = ChangeOf(decision, requests_, ledger_);
         if (!change) continue;
@@ -317,6 +321,29 @@ class Round {
       }
     }
     return std::nullopt;
+  }
+
+  GateTerms TermsFor(const Request& request, const Job& job) const {
+    if (request.kind == RequestKind::kNewcomer) {
+      return {job.limit, kWholeClaim, false, End::kLow};
+    }
+    // In the middle of its iteration it may still need all that it was promised.
+    const bool back = request.kind == RequestKind::kBringBack;
+    const uint64_t claim = back ? job.terms.claim : request.claim;
+    GateTerms terms;
+    terms.claim = static_cast<Units>(
+        std::min<uint64_t>(std::max<uint64_t>(claim, HeldAfter(job, request)), job.limit));
+    const Units piece = back ? std::max(job.terms.piece, request.contiguous) : request.piece;
+    terms.piece = std::max<Units>(1, piece);
+    terms.returns = request.returns;
+    terms.end = back ? job.terms.end : FreeLane(job.id);
+    return terms;
+  }
+
+  /// Who begins anew may put what it keeps where an evicted job has to come back to.
+  bool SomebodyIsAway() const {
+    return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(),
+                       [](const Job& job) { return job.phase == Phase::kEvicted; });
   }
 
   /// Nothing is measured while a job computes nothing: whoever comes back from its iteration goes
@@ -362,6 +389,9 @@ class Round {
   /// nothing.
   bool SomethingMoves(Rest rest) const {
     const bool soon = rest == Rest::kForNow;
+    for (const Request& request : requests_) {
+      if (request.insurance == Insurance::kLeaving) return true;
+    }
     for (const Job& job : ledger_.jobs()) {
       if (job.unfenced > 0) return true;
       if (job.phase == Phase::kDying && job.linger < (soon ? Linger::kAWhile : Linger::kForGood))
@@ -417,18 +447,42 @@ class Round {
     if (!victim) return std::nullopt;
     const Request& request = requests_[*victim];
     const Job& job = *ledger_.Find(request.job);
+    if (worst == kGrew && request.insurance == Insurance::kEvictable && WorthEvicting(job, request)) {
+      Decision decision;
+      decision.kind = Decision::Kind::kEvict;
+      decision.request = *victim;
+      decision.job = job.id;
+      return decision;
+    }
     return Deny(*victim, AsksPastGate(request) ? DenyCode::kExhausted : DenyCode::kRefused,
                 job.Title() + " waits for " + ledger_.Bytes(request.units) + " (holds " +
                     ledger_.Bytes(job.held()) + ", claim " + ledger_.Bytes(job.terms.claim) +
                     ") and nothing can come back: " + ledger_.Holders(job.id));
   }
 
+  /// What it has makes room for somebody who waits, and it can come back with what it asks for when
+  /// the others are at their troughs.
+  bool WorthEvicting(const Job& job, const Request& request) const {
+    uint64_t stays = 0;
+    for (const Job& other : ledger_.jobs()) {
+      if (other.id == job.id) continue;
+      const bool gives = other.phase == Phase::kParked || (other.past_gate() && other.terms.returns);
+      stays += other.held() - (gives ? TotalUnits(other.loose) : 0);
+    }
+    return requests_.size() > 1 && !job.loose.empty() &&
+           stays + HeldAfter(job, request) <= ledger_.pool_units();
+  }
+
+  static constexpr int kGrew = 6;  // of Blame
+
   int Blame(const Request& request) const {
+    // All that it had would be lost, and whoever holds its place goes on some day.
+    if (request.kind == RequestKind::kBringBack) return 0;
     const Job& job = *ledger_.Find(request.job);
     if (AsksPastGate(request)) {
       const uint64_t wanted = uint64_t{job.leased} + request.units;
       if (HeldAfter(job, request) > job.terms.claim || wanted > job.terms.ahead())
-        return 6;                                 // grew
+        return kGrew;
       if (!Promised(ledger_, request)) return 5;  // fragmented by itself
       return job.phase == Phase::kUnprofiled ? 4 : 3;
     }

@@ -23,6 +23,15 @@ enum class RequestKind : uint8_t {
   kGate0,     // a parked job wants to open its gate
   kGate,      // a running job stands at gate k and wants `units` more
   kLease,     // a job past its gate wants `units` more
+  kBringBack,  // an evicted job wants back what it had, with a claim for `units` more
+};
+
+/// What can be done about a request of a job past its gate that left its claim, where nothing can
+/// come back by itself (I5).
+enum class Insurance : uint8_t {
+  kNone,       // it is told that memory is exhausted
+  kEvictable,  // host memory has room for what it has outside its base, and it can be made quiet
+  kLeaving,    // it is being made quiet, or copied: it gets no answer before that has ended
 };
 
 struct Request {
@@ -37,7 +46,8 @@ struct Request {
   Units piece = kWholeClaim;  // kGate0: the longest run it will ask for
   bool returns = true;        // kGate0: see GateTerms::returns
   uint64_t ticket = 0;        // by arrival; a request keeps it while it waits
-  int32_t priority = 0;       // the job's; higher goes first
+  Insurance insurance = Insurance::kNone;
+  int32_t priority = 0;  // the job's; higher goes first
   double served_ns = 0;       // kGate0: GPU time that the job has had, over its weight
   uint32_t overtaken =
       0;  // gates 0 and newcomers that were let in before it although they came later
@@ -66,6 +76,9 @@ struct Decision {
                // extents granted
     kDeny,     // requests[request] is answered: no, and why
     kReclaim,  // answers nobody: spare units of `job` become free
+    kEvict,    // answers nobody: requests[request] is kLeaving from now on. When its job stands
+               // still and is copied it is evicted (Ledger::Evict), and asks for kBringBack. Granted
+               // that, and copied back, it asks anew for what it waited for: it was promised it
   };
   Kind kind = Kind::kGrant;
   size_t request = 0;

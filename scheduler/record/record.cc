@@ -23,6 +23,7 @@ constexpr Name kNames[] = {
     {EventKind::kDeath, "death"},       {EventKind::kFree, "free"},
     {EventKind::kLeave, "leave"},       {EventKind::kOutside, "outside"},
     {EventKind::kQuiet, "quiet"},       {EventKind::kBusy, "busy"},
+    {EventKind::kEvict, "evict"},       {EventKind::kBringBack, "bring-back"},
 };
 
 }  // namespace

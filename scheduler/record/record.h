@@ -35,6 +35,9 @@ enum class EventKind : uint8_t {
   kSettle,    // unprofiled, and not waited for any more
   kQuiet,     // unprofiled, and computes nothing: jobs with a profile go on beside it
   kBusy,      // a quiet job computes again
+  kEvict,     // extents: leased units of a job that stands still, in host memory now and free
+  kBringBack, // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents
+              // (all that was evicted)
   kWait,      // units, contiguous, text: a request has begun to wait
   kDeny,      // units, text
   kOutside,   // bytes: all that it has outside the pool; units: how much of that counts against its

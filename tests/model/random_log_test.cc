@@ -22,7 +22,7 @@ struct RandomJob {
   int iterations = 0;
 };
 
-enum class Manner { kConforms, kGrows, kUnknown };
+enum class Manner { kConforms, kGrows, kUnknown, kInsured };
 
 class RandomRun {
  public:
@@ -39,7 +39,7 @@ class RandomRun {
         desk_.Parked(id, "j", base, limit, {(id - 1) * base, base});
       }
       RandomJob& job = jobs_[id];
-      const Units less = manner == Manner::kGrows ? 4 : 0;
+      const Units less = Grows() ? 4 : 0;
       job.claim = std::max<Units>(base + 1, limit / 2 + Pick(limit / 2) - less);
       job.piece = Pick(2) == 0 ? kWholeClaim : 1 + Pick(6);
     }
@@ -49,15 +49,22 @@ class RandomRun {
     for (int step = 0; step < steps && !testing::Test::HasFatalFailure(); ++step) {
       const JobId id = 1 + Pick(static_cast<Units>(jobs_.size()));
       if (!desk_.Waits(id)) Act(id);
+      if (desk_.Leaves(id) && Pick(3) == 0) {
+        ++evictions_;
+        desk_.Copied(id);
+      }
     }
   }
 
   Desk& desk() { return desk_; }
   const std::map<JobId, RandomJob>& jobs() const { return jobs_; }
   int losses() const { return losses_; }
+  int evictions() const { return evictions_; }
 
  private:
   static constexpr Units kPool = 48;
+
+  bool Grows() const { return manner_ == Manner::kGrows || manner_ == Manner::kInsured; }
 
   Units Pick(Units bound) { return bound == 0 ? 0 : static_cast<Units>(random_() % bound); }
 
@@ -84,10 +91,11 @@ class RandomRun {
       desk_.LoseProfile(id);
     } else if (Pick(2) == 0) {
       const Units bound =
-          manner_ == Manner::kGrows && Pick(6) == 0 ? known.limit : known.terms.claim;
+          Grows() && Pick(6) == 0 ? known.limit : known.terms.claim;
       const Units room = bound - std::min(bound, known.leased);
       if (room == 0) return;
       const Units units = 1 + Pick(std::min<Units>(room, 8));
+      if (manner_ == Manner::kInsured) return desk_.InsuredLease(id, units);
       desk_.Lease(id, units, 1 + Pick(std::min(units, job.piece)));
     } else {
       const Extents loose = Subtract(desk_.ledger.map().Held(id, UnitState::kLeased), known.base);
@@ -101,6 +109,7 @@ class RandomRun {
   std::mt19937 random_;
   Manner manner_;
   int losses_ = 0;
+  int evictions_ = 0;
   Desk desk_;
   std::map<JobId, RandomJob> jobs_;
 };
@@ -153,6 +162,24 @@ TEST(RandomLogs, GrowersHarmNobodysInvariants) {
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
     Check(run, seed, &lent);
   }
+}
+
+/// Evicted and brought back: the log says that each came back to its own units, that nobody was
+/// evicted inside its claim, and that the others had what they were promised.
+TEST(RandomLogs, EvictedGrowersHarmNobodysInvariants) {
+  uint64_t lent = 0;
+  int evictions = 0;
+  size_t denied = 0;
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    RandomRun run(seed, "flow", Manner::kInsured);
+    run.Run(3000);
+    ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    Check(run, seed, &lent);
+    evictions += run.evictions();
+    denied += run.desk().denied.size();
+  }
+  std::printf("%d evictions, %zu denied\n", evictions, denied);
+  EXPECT_GT(evictions, 50);
 }
 
 /// Promises break with a profile; no decision may be wrong for it, and none opens a gate beside a

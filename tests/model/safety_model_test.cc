@@ -20,9 +20,10 @@ ClientModel Resident(Units at, Units claim, Units limit) {
 }
 
 void Print(const ModelConfig& config, const SearchResult& result) {
-  std::printf("%-28s %8zu states %9zu edges, lent %zu, denials %zu, sums only %zu, spare %zu\n",
+  std::printf("%-28s %8zu states %9zu edges, lent %zu, denials %zu, evictions %zu, sums only %zu,",
               config.name.c_str(), result.states, result.edges, result.lent, result.denials,
-              result.sums_only, result.spare_kept);
+              result.evictions, result.sums_only);
+  std::printf(" spare %zu\n", result.spare_kept);
   for (const auto& [finding, count] : result.counts) {
     std::printf("  %s: %zu, first: %s\n", FindingName(finding), count,
                 result.first.at(finding).c_str());
@@ -36,12 +37,14 @@ SearchResult Explore(const ModelConfig& config) {
   return result;
 }
 
-void ExpectSound(const ModelConfig& config) {
+/// How often somebody is evicted.
+size_t ExpectSound(const ModelConfig& config) {
   const SearchResult result = Explore(config);
   for (const auto& [finding, count] : result.counts) {
     ADD_FAILURE() << config.name << ": " << FindingName(finding) << " x " << count
                   << ", first: " << result.first.at(finding);
   }
+  return result.evictions;
 }
 
 ModelConfig Three(const std::string& name) {
@@ -123,6 +126,22 @@ TEST(SafetyModel, Grower) {
   ModelConfig config = Three("one grows");
   config.clients[2].grows = true;
   ExpectSound(config);
+}
+
+TEST(SafetyModel, GrowerIsEvicted) {
+  ModelConfig config = Three("one grows and is evicted");
+  config.clients[2].grows = config.clients[2].insured = true;
+  EXPECT_GT(ExpectSound(config), 0u);
+}
+
+/// Blocks lie where they lay, whatever the others did meanwhile.
+TEST(SafetyModel, TwoGrowersAreEvicted) {
+  ModelConfig config = Tight("two grow and are evicted");
+  config.clients.resize(2);
+  config.clients[0] = Resident(0, 3, 5);
+  config.clients[1] = Resident(1, 3, 5);
+  for (ClientModel& client : config.clients) client.grows = client.insured = true;
+  EXPECT_GT(ExpectSound(config), 0u);
 }
 
 TEST(SafetyModel, Newcomer) {

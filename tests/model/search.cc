@@ -108,6 +108,7 @@ SearchResult Search(const ModelConfig& config) {
     for (Step& step : steps) {
       ++result.edges;
       result.denials += step.denials;
+      result.evictions += step.evictions;
       result.sums_only += step.sums_only;
       result.lent += step.lent;
       const uint32_t to = intern(std::move(step.world), at, step.label);

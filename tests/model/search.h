@@ -28,6 +28,7 @@ struct ClientModel {
   bool returns = true;      // it saw the pressure before its gate opened (GateTerms::returns)
   bool newcomer = false;    // arrives during the run and begins without a profile
   bool grows = false;       // deviates: asks for more than its claim, up to its limit
+  bool insured = false;     // then: may be evicted instead of denied
   bool mismatches = false;  // deviates: may lose its profile once in the middle of an iteration
   bool idles = false;       // may compute nothing for a while where it has no profile
   bool drifts = false;  // deviates: may keep a transient unit instead of a base unit at its trough
@@ -77,6 +78,7 @@ struct SearchResult {
   std::map<Finding, size_t> counts;
   std::map<Finding, std::string> first;  // how to get there
   size_t denials = 0;                    // of any kind
+  size_t evictions = 0;                  // told to make room
   size_t sums_only = 0;                  // gates opened without a promise in extents
   size_t lent = 0;        // grants of units that another client released inside its own iteration
   size_t spare_kept = 0;  // states in which a fenced unit stays with its job

@@ -55,6 +55,7 @@ class Actions {
     }
     if (!client.on_gpu.empty()) Fence(i);
     if (world_.deaths < config_.deaths) DieNow(i);
+    Copied(i);
     if (world_.Waits(id)) return;  // blocked: it frees nothing
     const Job& job = *world_.ledger.Find(id);
     if (config_.clients[i].idles && job.phase == Phase::kUnprofiled) TurnQuiet(i, !job.quiet);
@@ -98,6 +99,20 @@ class Actions {
     ++step.world.deaths;
     step.helps = false;
     End(std::move(step));
+  }
+
+  /// It stands still, and what it has is in host memory.
+  void Copied(size_t i) {
+    for (size_t k = 0; k < world_.waiting.size(); ++k) {
+      if (world_.waiting[k].job != IdOf(i) || !world_.clients[i].on_gpu.empty() ||
+          world_.waiting[k].insurance != Insurance::kLeaving)
+        continue;
+      Step step = Begin(i, "is copied");
+      Must(step, step.world.ledger.Evict(IdOf(i)));
+      step.world.waiting[k].kind = RequestKind::kBringBack;
+      step.world.waiting[k].insurance = Insurance::kNone;
+      End(std::move(step));
+    }
   }
 
   /// The clock goes on beside a dead client's last holder.
@@ -222,6 +237,8 @@ class Actions {
     request.contiguous = contiguous;
     request.piece = config_.clients[i].piece;
     request.ticket = world->waiting.size();
+    const bool past = kind == RequestKind::kLease;
+    if (past && config_.clients[i].insured) request.insurance = Insurance::kEvictable;
     world->waiting.push_back(request);
   }
 
@@ -251,9 +268,10 @@ class Actions {
   void UpdateTerms(World* world) {
     for (Request& request : world->waiting) {
       const Job* job = world->ledger.Find(request.job);
-      if (request.kind != RequestKind::kGate0 || job == nullptr) continue;
+      if (job == nullptr || (request.kind != RequestKind::kGate0 && job->away.empty())) continue;
       const ClientModel& model = config_.clients[request.job - 1];
       request.returns = model.returns && PressureOn(world->ledger, request.job, false);
+      if (!job->away.empty()) continue;
       request.claim = model.claim;
       if (!config_.cut_claims) continue;
       const Units most = std::min(job->limit, LargestClaim(world->ledger, request.job));
@@ -288,6 +306,13 @@ class Actions {
     const size_t i = decision.job - 1;
     ClientState& client = world.clients[i];
     const std::string who(1, static_cast<char>('a' + i));
+    if (decision.kind == Decision::Kind::kEvict) {
+      ++step->evictions;
+      if (!client.deviated)
+        step->findings.emplace_back(Finding::kConformingDenied, who + " is evicted in its claim");
+      world.waiting[decision.request].insurance = Insurance::kLeaving;
+      return "; " + who + " is to leave";
+    }
     if (decision.kind == Decision::Kind::kDeny) {
       ++step->denials;
       const Request request = world.waiting[decision.request];
@@ -324,6 +349,10 @@ class Actions {
       if (!taken.empty()) ++step->lent;
       lender.released = Subtract(lender.released, taken);
     }
+    if (world.waiting[decision.request].kind == RequestKind::kBringBack) {
+      world.waiting[decision.request].kind = RequestKind::kLease;
+      return "; " + who + " is back";
+    }
     world.waiting.erase(world.waiting.begin() + static_cast<std::ptrdiff_t>(decision.request));
     return "; " + who + " is granted";
   }
@@ -337,7 +366,7 @@ class Actions {
   bool Moves(const World& world) const {
     for (size_t i = 0; i < world.clients.size(); ++i) {
       const ClientState& client = world.clients[i];
-      if (!client.on_gpu.empty()) return true;
+      if (!client.on_gpu.empty() || world.Leaves(IdOf(i))) return true;
       if (client.stage != Stage::kLiving && client.stage != Stage::kDying) continue;
       const Job& job = *world.ledger.Find(IdOf(i));
       if (client.stage == Stage::kDying && job.linger == Linger::kNot) return true;
@@ -354,7 +383,7 @@ class Actions {
     const World& world = step->world;
     if (decision.kind != Decision::Kind::kGrant) return;
     const Request& opened = world.waiting[decision.request];
-    if (opened.kind != RequestKind::kNewcomer && opened.kind != RequestKind::kGate0) return;
+    if (opened.kind == RequestKind::kGate || opened.kind == RequestKind::kLease) return;
     for (const Job& other : world.ledger.jobs()) {
       // Nothing is measured while it computes nothing.
       const bool passes =
@@ -433,6 +462,12 @@ bool World::Waits(JobId job) const {
                      [job](const Request& r) { return r.job == job; });
 }
 
+bool World::Leaves(JobId job) const {
+  return std::any_of(waiting.begin(), waiting.end(), [job](const Request& r) {
+    return r.job == job && r.insurance == Insurance::kLeaving;
+  });
+}
+
 std::string World::Key() const {
   std::string key;
   auto put = [&key](Units value) { key.push_back(static_cast<char>(value & 0xff)); };
@@ -452,9 +487,11 @@ std::string World::Key() const {
   for (const Job& job : ledger.jobs()) {
     put(job.id);
     put(static_cast<Units>(job.phase));
-    put(job.past_gate() ? job.terms.claim : 0);
-    put(job.past_gate() ? static_cast<Units>(job.terms.end) : 0);
-    put(job.past_gate() ? std::min<Units>(job.terms.piece, 0xff) : 0);
+    const bool terms = job.past_gate() || job.phase == Phase::kEvicted;
+    put(terms ? job.terms.claim : 0);
+    put(terms ? static_cast<Units>(job.terms.end) : 0);
+    put(terms ? std::min<Units>(job.terms.piece, 0xff) : 0);
+    put_extents(job.away);
     put((job.drained ? 1u : 0u) | (job.past_gate() && job.terms.returns ? 2u : 0u) |
         (job.settled ? 4u : 0u) | (job.quiet ? 8u : 0u) | (static_cast<Units>(job.linger) << 4));
     put_extents(job.base);
@@ -473,7 +510,7 @@ std::string World::Key() const {
     put(request.contiguous);
     put(request.claim);
     put(std::min<Units>(request.piece, 0xff));
-    put(request.returns ? 1u : 0u);
+    put((request.returns ? 1u : 0u) | (static_cast<Units>(request.insurance) << 1));
     put(request.overtaken);  // and its ticket is its place in the list
   }
   put(static_cast<Units>(deaths) | (promises_broken ? 16u : 0u));

@@ -33,6 +33,7 @@ struct World {
   bool promises_broken = false;  // somebody lost its profile or drifted: I3 need not hold any more
 
   bool Waits(JobId job) const;
+  bool Leaves(JobId job) const;  // it is being evicted
   /// Two worlds with one key behave alike (ModelConfig::compare_copies holds that against it). All
   /// that the policy reads is in it; limits, requests and names never change, and what a step
   /// counts for people is no behaviour.
@@ -46,6 +47,7 @@ struct Step {
   bool helps = true;  // false: a death; nobody may depend on it to get on
   std::vector<std::pair<Finding, std::string>> findings;
   size_t denials = 0;
+  size_t evictions = 0;
   size_t sums_only = 0;
   size_t lent = 0;
 };

@@ -149,15 +149,50 @@ struct Desk {
       ASSERT_TRUE(status.ok()) << status.message();
       if (decision->kind == Decision::Kind::kReclaim) continue;
       last = *decision;
+      if (decision->kind == Decision::Kind::kEvict) {
+        waiting[decision->request].insurance = Insurance::kLeaving;
+        leaving.push_back(decision->job);
+        continue;
+      }
+      if (waiting[decision->request].kind == RequestKind::kBringBack) {
+        waiting[decision->request].kind = RequestKind::kLease;
+        continue;
+      }
       if (decision->kind == Decision::Kind::kDeny) denied.push_back(decision->job);
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(decision->request));
     }
     FAIL() << "the policy never comes to rest";
   }
 
+  /// A lease of a job that host memory has room for.
+  void InsuredLease(JobId id, Units units) {
+    Request request;
+    request.units = units;
+    request.contiguous = 1;
+    request.insurance = Insurance::kEvictable;
+    Write(EventKind::kWait, id, [&](Record& r) { r.units = units; });
+    Ask(id, request);
+  }
+  /// What a leaving job has is in host memory now.
+  void Copied(JobId id) {
+    Ok(ledger.Evict(id));
+    Write(EventKind::kEvict, id, [&](Record& r) { r.extents = ledger.Find(id)->away; });
+    for (Request& request : waiting) {
+      if (request.job != id) continue;
+      request.kind = RequestKind::kBringBack;
+      request.insurance = Insurance::kNone;
+    }
+    Decide();
+  }
+
   bool Waits(JobId id) const {
     return std::any_of(waiting.begin(), waiting.end(),
                        [id](const Request& r) { return r.job == id; });
+  }
+  bool Leaves(JobId id) const {
+    return std::any_of(waiting.begin(), waiting.end(), [id](const Request& r) {
+      return r.job == id && r.insurance == Insurance::kLeaving;
+    });
   }
   bool PastGate(JobId id) const { return ledger.Find(id)->past_gate(); }
   Extents Held(JobId id) const { return ledger.map().Held(id); }
@@ -177,6 +212,7 @@ struct Desk {
   std::vector<Request> waiting;
   std::vector<Record> records;
   std::vector<JobId> denied;
+  std::vector<JobId> leaving;  // every job that was ever told to make room
   Decision last;
   uint64_t next_ticket = 1;
   ReleaseId next_release = 1;

@@ -42,6 +42,10 @@ Ledger Busy() {
   EXPECT_TRUE(ledger.Fenced(1, 8).ok());
   EXPECT_TRUE(ledger.SetOutside(2, 4).ok());
   EXPECT_TRUE(ledger.Die(3).ok());
+  EXPECT_TRUE(ledger.Admit(5, "evicted", 1, 10).ok());
+  EXPECT_TRUE(ledger.StartUnprofiled(5).ok());
+  EXPECT_TRUE(ledger.Grant(5, {{36, 3}}).ok());
+  EXPECT_TRUE(ledger.Evict(5).ok());
   EXPECT_TRUE(ledger.CheckInvariants().ok());
   return ledger;
 }

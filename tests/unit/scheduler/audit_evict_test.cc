@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// What the audit says to jobs in host memory (I5).
+#include <gtest/gtest.h>
+
+#include "scheduler/audit/audit.h"
+#include "tests/unit/scheduler/log_writer.h"
+
+namespace sluice::scheduler {
+namespace {
+
+/// Job 1 has all of its claim of 8 and waits for 4 more.
+LogWriter BeforeTheEviction(Units waits = 4) {
+  LogWriter log(20);
+  log.Parked(1, 2, 16, {{0, 2}});
+  log.Parked(2, 2, 16, {{2, 2}});
+  log.Gate(1, 8, {{4, 6}});
+  log.Gate(2, 12, {{12, 6}});
+  Record& wait = log.Add(EventKind::kWait, 1);
+  wait.units = waits;
+  return log;
+}
+
+void Evict(LogWriter& log, const Extents& extents) {
+  log.Add(EventKind::kEvict, 1).extents = extents;
+}
+
+void BringBack(LogWriter& log, const Extents& extents, Units claim) {
+  Record& record = log.Add(EventKind::kBringBack, 1);
+  record.extents = extents;
+  record.claim = claim;
+  record.profiled = record.returns = true;
+}
+
+void Gives(LogWriter& log, JobId job, const Extents& extents, ReleaseId release) {
+  log.Release(job, extents, release);
+  log.Fenced(job, release);
+  log.Trough(job);
+}
+
+/// The log breaks `rule` in its last record and nothing before.
+void ExpectCaught(const LogWriter& log, const std::string& rule, const std::string& words) {
+  const AuditReport report = Audit(log.records);
+  ASSERT_FALSE(report.violations.empty());
+  EXPECT_EQ(report.violations[0].rule, rule) << report.violations[0].text;
+  EXPECT_EQ(report.violations[0].record, log.records.size() - 1) << report.violations[0].text;
+  EXPECT_NE(report.violations[0].text.find(words), std::string::npos) << report.violations[0].text;
+}
+
+TEST(AuditEvictions, OneThatComesBackIsSound) {
+  LogWriter log = BeforeTheEviction();
+  Evict(log, {{4, 6}});
+  log.Grant(2, {{4, 4}});  // what it left
+  Gives(log, 2, {{4, 4}, {12, 6}}, 1);
+  BringBack(log, {{4, 6}}, 12);
+  log.Grant(1, {{10, 4}});
+  Gives(log, 1, {{4, 10}}, 1);
+  const AuditReport report = Audit(log.records);
+  for (const auto& violation : report.violations) ADD_FAILURE() << violation.text;
+  EXPECT_EQ(report.broken_promises, 0u);
+}
+
+TEST(AuditEvictions, NobodyInsideItsClaim) {
+  LogWriter log = BeforeTheEviction(0);
+  Evict(log, {{4, 6}});
+  ExpectCaught(log, "I5", "inside its claim");
+}
+
+TEST(AuditEvictions, NobodyWhoseGpuStillWorks) {
+  LogWriter log = BeforeTheEviction(6);
+  log.Release(1, {{8, 2}}, 1);
+  Evict(log, {{4, 4}});
+  ExpectCaught(log, "I1", "before its GPU work is done");
+}
+
+TEST(AuditEvictions, OnlyOfWhatItHas) {
+  LogWriter log = BeforeTheEviction();
+  Evict(log, {{4, 9}});
+  ExpectCaught(log, "I1", "has not leased");
+}
+
+TEST(AuditEvictions, BackToTheSameUnits) {
+  LogWriter log = BeforeTheEviction();
+  Evict(log, {{4, 6}});
+  BringBack(log, {{5, 6}}, 12);
+  ExpectCaught(log, "I5", "does not get back what it had");
+}
+
+TEST(AuditEvictions, NotOverSomebodyElse) {
+  LogWriter log = BeforeTheEviction();
+  Evict(log, {{4, 6}});
+  log.Grant(2, {{4, 2}});
+  BringBack(log, {{4, 6}}, 8);
+  ExpectCaught(log, "I1", "while job 2 holds it");
+}
+
+TEST(AuditEvictions, NotIntoAnUnsafeState) {
+  LogWriter log = BeforeTheEviction();
+  Evict(log, {{4, 6}});
+  BringBack(log, {{4, 6}}, 16);
+  ExpectCaught(log, "I4", "no order");
+}
+
+TEST(AuditEvictions, NobodyIsBackWhoWasNotAway) {
+  LogWriter log = BeforeTheEviction();
+  BringBack(log, {}, 8);
+  ExpectCaught(log, "schema", "not evicted");
+}
+
+}  // namespace
+}  // namespace sluice::scheduler

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// I5: who left its claim makes room for those who did not, and comes back.
+#include <gtest/gtest.h>
+
+#include "scheduler/audit/audit.h"
+#include "tests/unit/scheduler/policy_desk.h"
+
+namespace sluice::scheduler {
+namespace {
+
+void ExpectSoundLog(const Desk& desk) {
+  for (const auto& violation : Audit(desk.records).violations) ADD_FAILURE() << violation.text;
+}
+
+/// Job 1 has all of its claim of 60; job 2 has 30 of 60 and waits for the rest, which job 1 would
+/// give back at its trough; 10 are free.
+Desk BothPastTheirGates(Config config = {}) {
+  Desk desk(100, std::move(config));
+  desk.Parked(1, "a", 10, 80, {0, 10});
+  desk.Parked(2, "b", 10, 80, {10, 10});
+  desk.Gate0(1, 60);
+  desk.Lease(1, 50);
+  desk.Gate0(2, 60);
+  desk.Lease(2, 20);
+  desk.Lease(2, 30);
+  EXPECT_TRUE(desk.Waits(2));
+  return desk;
+}
+
+TEST(PolicyEvicts, TheJobThatGrewAndBringsItBack) {
+  Desk desk = BothPastTheirGates();
+  const Extents before = desk.Held(1);
+  desk.InsuredLease(1, 20);
+  EXPECT_EQ(desk.leaving, (std::vector<JobId>{1}));
+  EXPECT_TRUE(desk.denied.empty());
+  EXPECT_TRUE(desk.Waits(2)) << "nothing is free before it is copied";
+  desk.Copied(1);
+  EXPECT_EQ(desk.Held(1), (Extents{{0, 10}})) << "its base stays";
+  EXPECT_FALSE(desk.Waits(2)) << "the one inside its claim goes on";
+  EXPECT_TRUE(desk.Waits(1));
+  desk.Trough(2);
+  EXPECT_FALSE(desk.Waits(1));
+  EXPECT_TRUE(desk.PastGate(1));
+  EXPECT_TRUE(Subtract(before, desk.Held(1)).empty()) << "to the same units";
+  EXPECT_EQ(TotalUnits(desk.Held(1)), 80u) << "with what it waited for";
+  EXPECT_EQ(desk.ledger.Find(1)->terms.claim, 80u);
+  desk.Trough(1);
+  ExpectSoundLog(desk);
+}
+
+TEST(PolicyEvicts, NobodyWithoutInsurance) {
+  Desk desk = BothPastTheirGates();
+  desk.Lease(1, 20);
+  EXPECT_TRUE(desk.leaving.empty());
+  EXPECT_EQ(desk.denied, (std::vector<JobId>{1}));
+}
+
+TEST(PolicyEvicts, NobodyInsideItsClaim) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 80, {0, 10});
+  desk.Parked(2, "b", 10, 80, {10, 10});
+  desk.Gate0(1, 60);
+  desk.Lease(1, 40);
+  desk.Gate0(2, 60);
+  desk.Lease(2, 20);
+  desk.InsuredLease(2, 30);
+  EXPECT_TRUE(desk.Waits(2)) << "job 1 still runs";
+  desk.Lease(1, 25);  // beyond its claim, and uninsured
+  EXPECT_TRUE(desk.leaving.empty());
+  EXPECT_EQ(desk.denied, (std::vector<JobId>{1}));
+  EXPECT_TRUE(desk.Waits(2));
+}
+
+TEST(PolicyEvicts, NobodyWhoCouldNotComeBack) {
+  Desk desk = BothPastTheirGates();
+  ASSERT_TRUE(desk.ledger.SetLimit(2, 10 + 60).ok());
+  ASSERT_TRUE(desk.ledger.SetLimit(1, 90).ok());
+  // With the base of job 2 there is room for 90.
+  desk.InsuredLease(1, 30);
+  EXPECT_EQ(desk.leaving, (std::vector<JobId>{1})) << "just fits";
+  Desk more = BothPastTheirGates();
+  more.LoseProfile(2);  // gives nothing back any more
+  more.InsuredLease(1, 20);
+  EXPECT_TRUE(more.leaving.empty());
+  EXPECT_EQ(more.denied, (std::vector<JobId>{1}));
+}
+
+TEST(PolicyEvicts, NobodyForNothing) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 60, {0, 10});
+  desk.Parked(2, "b", 40, 70, {10, 45});
+  desk.Gate0(1, 40);
+  desk.Lease(1, 30);
+  desk.InsuredLease(1, 20);  // job 2 keeps more at its trough than it asked for
+  EXPECT_TRUE(desk.leaving.empty()) << "nobody waits for what it has";
+  EXPECT_EQ(desk.denied, (std::vector<JobId>{1}));
+}
+
+TEST(PolicyEvicts, NoGateOpensWhileItStandsStill) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 70, {0, 10});
+  desk.Parked(2, "b", 10, 70, {10, 10});
+  desk.Parked(3, "c", 10, 70, {20, 10});
+  desk.Gate0(1, 50);
+  desk.Lease(1, 40);
+  desk.Gate0(2, 50);
+  desk.Lease(2, 15);
+  desk.Lease(2, 25);
+  desk.InsuredLease(1, 20);
+  ASSERT_EQ(desk.leaving, (std::vector<JobId>{1}));
+  desk.Gate0(3, 12);
+  EXPECT_TRUE(desk.Waits(3));
+  desk.Copied(1);
+  EXPECT_FALSE(desk.Waits(2));
+  EXPECT_FALSE(desk.Waits(3)) << "there is room for all that it may hold";
+  desk.Trough(2);
+  desk.Trough(3);
+  EXPECT_FALSE(desk.Waits(1));
+  ExpectSoundLog(desk);
+}
+
+TEST(PolicyEvicts, ANewcomerWaitsUntilItIsBack) {
+  Desk desk = BothPastTheirGates();
+  desk.InsuredLease(1, 20);
+  desk.Copied(1);
+  desk.Admit(3, "c", 5, 10);
+  desk.Newcomer(3);
+  EXPECT_TRUE(desk.Waits(3)) << "it may keep what job 1 has to come back to";
+  desk.Trough(2);
+  EXPECT_FALSE(desk.Waits(1));
+  desk.Trough(1);
+  EXPECT_FALSE(desk.Waits(3));
+  ExpectSoundLog(desk);
+}
+
+TEST(PolicyEvicts, OthersPassItAFewTimesOnly) {
+  Config config;
+  config.max_overtakes = 2;
+  Desk desk = BothPastTheirGates(config);
+  desk.InsuredLease(1, 20);
+  desk.Copied(1);
+  // Job 2 has all that it wanted; it begins again as soon as it has ended.
+  int passed = 0;
+  while (desk.Waits(1) && passed < 10) {
+    desk.Park(2);
+    desk.Gate0(2, 60, 50);
+    if (desk.PastGate(2)) ++passed;
+    if (!desk.Waits(1)) break;
+  }
+  EXPECT_FALSE(desk.Waits(1));
+  EXPECT_LE(passed, 2);
+  ExpectSoundLog(desk);
+}
+
+TEST(PolicyEvicts, AJobWithoutAProfileComesBackWithoutOne) {
+  Desk desk = BothPastTheirGates();
+  desk.LoseProfile(1);
+  desk.InsuredLease(1, 20);
+  ASSERT_EQ(desk.leaving, (std::vector<JobId>{1}));
+  desk.Copied(1);
+  desk.Trough(2);
+  EXPECT_FALSE(desk.Waits(1));
+  EXPECT_EQ(desk.ledger.Find(1)->phase, Phase::kUnprofiled);
+  desk.Trough(1);
+  ExpectSoundLog(desk);
+}
+
+TEST(PolicyEvicts, WhoDiesInHostMemoryLeavesItsBaseAlone) {
+  Desk desk = BothPastTheirGates();
+  desk.InsuredLease(1, 20);
+  desk.Copied(1);
+  desk.Die(1);
+  EXPECT_EQ(desk.ledger.Find(1)->quarantined, 10u);
+  desk.Gone(1);
+  desk.Trough(2);
+  EXPECT_EQ(desk.ledger.free(), 90u);
+  ExpectSoundLog(desk);
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
