@@ -2,29 +2,15 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/base/lock.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "intercept/base/system.h"
+#include "intercept/base/futex.h"
 
 namespace sluice {
 namespace {
 
 // Critical sections are tens of nanoseconds, so a short spin nearly always ends the wait.
 constexpr int kSpins = 100;
-
-void WaitWhile(std::atomic<uint32_t>& word, uint32_t value, const timespec* at_most) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, value, at_most,
-          nullptr, 0);
-}
-
-void WakeOne(std::atomic<uint32_t>& word) {
-  const ErrnoKeeper keeper;
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr,
-          0);
-}
 
 }  // namespace
 
@@ -39,7 +25,7 @@ void Lock::AcquireSlow() {
   }
 }
 
-void Lock::Wake() { WakeOne(word_); }
+void Lock::Wake() { WakeSleepers(word_, 1); }
 
 void BriefLock::AcquireSlow() {
   const auto take = [this] {
@@ -57,6 +43,6 @@ void BriefLock::AcquireSlow() {
   sleepers_.fetch_sub(1);
 }
 
-void BriefLock::Wake() { WakeOne(word_); }
+void BriefLock::Wake() { WakeSleepers(word_, 1); }
 
 }  // namespace sluice

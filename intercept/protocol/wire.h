@@ -14,22 +14,24 @@
 ///
 /// A client has at most one request (Lease, Gate or Charge) outstanding; Release, Mismatch,
 /// Uncharge, Count and Bye have no answer. The daemon answers a request with zero or more Notice
-/// frames, then either Grant frames (the last one flagged kLastFrame; a client applies all of them
+/// frames and at most one Quiesce, which is answered with Quiet, then either Grant frames (the last one flagged kLastFrame; a client applies all of them
 /// at that point), one Charged, or one Deny.
 ///
 /// Versions: a different major is refused. The minor counts additions: a side uses a frame only
 /// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count,
 /// Resume, Resumed. 2: Ask, Told. 3: an account that outlives its session (Bye), Uncharge without
-/// one, counts of what passes unseen.
+/// one, counts of what passes unseen. 4: Quiesce, Quiet.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
-inline constexpr uint16_t kMinor = 3;  // larger on one side: that side leaves the newer parts alone
+inline constexpr uint16_t kMinor = 4;  // larger on one side: that side leaves the newer parts alone
 /// The first minor version that resumes a session with a daemon that was started anew.
 inline constexpr uint16_t kResumeMinor = 1;
 /// The first one in which what a session leaves on its account stays there for the next.
 inline constexpr uint16_t kRestMinor = 3;
+/// The first one in which a client can be asked to stand still, so that its memory can be moved.
+inline constexpr uint16_t kQuietMinor = 4;
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
 inline constexpr size_t kMaxFenceTerms = 8;
@@ -51,6 +53,7 @@ enum class FrameType : uint16_t {
   kUncharge = 18,
   kCount = 19,
   kAsk = 20,
+  kQuiet = 21,
   // daemon to client
   kWelcome = 32,
   kHandles = 33,
@@ -61,6 +64,7 @@ enum class FrameType : uint16_t {
   kResumed = 48,
   kCharged = 49,
   kTold = 50,
+  kQuiesce = 51,
   // launcher (`sluice run`) and command line to daemon, on the daemon's own socket
   kRegister = 64,
   kRegistered = 65,
@@ -305,6 +309,29 @@ struct Grant {
 };
 inline constexpr uint32_t kNoGate = 0xffffffff;
 
+/// Before the answer to request `seq`: the daemon wants to move what the client has outside its
+/// base to host memory, and back. The client issues no work from any thread until it has the
+/// answer to its request, waits for what it has issued, and says so. A session that ends before
+/// that answer takes what was moved with it.
+struct Quiesce {
+  Header header;
+};
+
+enum class QuietReason : uint32_t {
+  kQuiet = 0,      // nothing is under way and nothing will be: the memory may be moved
+  kBusy = 1,       // work does not come to an end, or a thread is in the middle of a call
+  kCapturing = 2,  // a stream is being captured
+  kDebugging = 3,  // the library itself writes to what is freed
+};
+
+/// The client's word. Quiet, it keeps still until it has the answer to request `seq`; else it goes
+/// on, and nothing is moved.
+struct Quiet {
+  Header header;
+  uint32_t reason;  // QuietReason
+  uint32_t reserved;
+};
+
 enum class DenyCode : uint32_t {
   kOverLimit = 1,  // the job would hold more than its limit: out of memory at once
   kExhausted = 2,  // waited as long as is allowed: out of memory
@@ -367,6 +394,7 @@ static_assert(sizeof(Release) <= kMaxFrameBytes && sizeof(Grant) <= kMaxFrameByt
 static_assert(sizeof(Deny) == 24 + kMaxTextBytes && sizeof(Notice) == 16 + kMaxTextBytes);
 static_assert(sizeof(Charge) == 32 && sizeof(Uncharge) == 32 && sizeof(Count) == 32);
 static_assert(sizeof(Charged) == 24 && sizeof(Ask) == 24 && sizeof(Told) == 56);
+static_assert(sizeof(Quiesce) == 16 && sizeof(Quiet) == 24);
 static_assert(sizeof(Resumed) == 24 && offsetof(Resume, extent) == 304);
 static_assert(sizeof(Resume) == 304 + 16 * kMaxResumeTerms && sizeof(Resume) <= kMaxFrameBytes);
 static_assert(sizeof(Register) == 168 && sizeof(Registered) == 24 + kMaxTextBytes);

@@ -179,6 +179,7 @@ CUresult Client::OpenSession(CUdevice device) {
 }
 
 void Client::StartSession() {
+  standstill_.End();  // what another session has lost is none of this one's
   // The legacy default stream is slot 0: what is allocated without a stream is recorded there.
   uint32_t slot = 0;
   static_cast<void>(SlotOf(CU_STREAM_LEGACY, &slot));
@@ -323,14 +324,27 @@ Answer::Kind Client::Request(protocol::Header* header, Answer* answer) {
       session_.Abandon();  // a last word may still be in the queue
     send_lock_.Release();
     session_.Await(header->seq, answer);
+    while (answer->kind == Answer::kQuiesce) {
+      StandStill(header->seq);
+      session_.Await(header->seq, answer);
+    }
     if (answer->kind == Answer::kGranted && !ApplyPending()) {
       answer->kind = Answer::kLost;
       memcpy(answer->text, "it granted what we hold", sizeof("it granted what we hold"));
     }
-    if (answer->kind != Answer::kLost) return answer->kind;
+    if (answer->kind != Answer::kLost) {
+      if (standstill_.still()) standstill_.End();
+      return answer->kind;
+    }
     MarkLost(answer->text);
     // The daemon that comes back knows nothing of this request.
-    if (state_.load(std::memory_order_acquire) != State::kAway || !Resume()) return answer->kind;
+    if (state_.load(std::memory_order_acquire) != State::kAway || !Resume()) {
+      // Nobody can tell whether it had been moved.
+      if (standstill_.still()) LoseMemory();
+      return answer->kind;
+    }
+    // All that was declared as held is there.
+    if (standstill_.still()) standstill_.End();
     send_lock_.Acquire();
   }
 }
@@ -351,6 +365,8 @@ uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms) {
   if (state != State::kReady || max_units == 0) return 0;
   const LockGuard guard(send_lock_);
   SendUnsent();
+  // The daemon has been told what is there to be moved.
+  if (standstill_.still()) return 0;
   {
     const LockGuard inner(state_lock_);
     if (!open_releases_.HasRoom(session_.marks())) return 0;

@@ -13,6 +13,7 @@
 #include "intercept/gate/credit.h"
 #include "intercept/gate/gate_memory.h"
 #include "intercept/gate/matcher.h"
+#include "intercept/gate/standstill.h"
 #include "intercept/lookup/driver_table.h"
 #include "intercept/outside/holdings.h"
 #include "intercept/session/job_report.h"
@@ -260,7 +261,7 @@ class Client {
   CUresult GraphMemTrim(CUdevice device);
   template <class Issue>
   CUresult Copy(size_t bytes, CUstream stream, Issue issue) {
-    const CUresult result = issue();
+    const CUresult result = Moving(issue);
     if (result == CUDA_SUCCESS && has_session() && !Capturing(stream)) NoteCopy(bytes, stream);
     return result;
   }
@@ -469,14 +470,28 @@ class Client {
   void FinishGreenEnd(uint64_t ending, bool ended);
   void Record(protocol::OpKind kind, uint32_t slot, uint32_t detail, uint64_t value);
 
+  // client_quiet.cc: standing still while the daemon moves memory
+  void StandStill(uint32_t seq);
+  void LoseMemory();
+  protocol::QuietReason BecomeQuiet();
+  /// Work that may touch memory of the arena, from any thread.
+  template <class Issue>
+  CUresult Moving(Issue issue) {
+    if (!has_session()) return issue();
+    if (!standstill_.Enter()) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result = issue();
+    standstill_.Leave();
+    return result;
+  }
+
   // client_launch.cc
   template <class Issue>
   CUresult GraphWithMemory(CUgraphExec* exec, CUgraph graph, uint64_t need, Issue issue);
   template <class Issue>
   CUresult LaunchAs(uint64_t function, CUstream stream, Issue issue) {
     Ticket ticket;
-    if (!BeforeLaunch(function, stream, &ticket)) return issue();
-    const CUresult result = issue();
+    if (!BeforeLaunch(function, stream, &ticket)) return Moving(issue);
+    const CUresult result = Moving(issue);
     AfterLaunch(ticket, result == CUDA_SUCCESS);
     return result;
   }
@@ -523,6 +538,7 @@ class Client {
   Lock outside_lock_;
 
   Session session_;
+  Standstill standstill_;
   JobReport report_;
   std::atomic<CUcontext> context_{nullptr};  // the session's; changed under contexts_lock_
   std::atomic<bool> context_gone_{false};    // the same: its session is about to end

@@ -40,6 +40,9 @@ const char* CheckFrame(Frame& frame, size_t bytes, size_t fds) {
     case FrameType::kCharged:
       wanted = sizeof(protocol::Charged);
       break;
+    case FrameType::kQuiesce:
+      wanted = sizeof(protocol::Quiesce);
+      break;
     case FrameType::kTold:
       wanted = sizeof(protocol::Told);
       break;

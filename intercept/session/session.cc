@@ -280,6 +280,10 @@ void Session::Await(uint32_t seq, Answer* answer) {
         answer->code = static_cast<protocol::DenyCode>(frame.deny.code);
         memcpy(answer->text, frame.deny.text, sizeof answer->text);
         return;
+      case FrameType::kQuiesce:
+        if (frame.header.seq != seq) break;
+        answer->kind = Answer::kQuiesce;
+        return;
       case FrameType::kCharged:
         if (frame.header.seq != seq) break;
         answer->kind = Answer::kGranted;

@@ -15,7 +15,7 @@ namespace sluice {
 
 /// The daemon's answer to a request.
 struct Answer {
-  enum Kind { kGranted, kDenied, kLost };
+  enum Kind { kGranted, kDenied, kLost, kQuiesce };
   Kind kind;
   protocol::DenyCode code;             // kDenied
   char text[protocol::kMaxTextBytes];  // kDenied: who holds what; kLost: what is wrong
@@ -51,7 +51,8 @@ class Session {
   uint32_t NextSeq() { return ++seq_; }
   const char* Send(const protocol::Header* header) { return socket_.Send(header); }
   bool TrySend(const protocol::Header* header) { return socket_.TrySend(header); }
-  /// Waits for the answer to request `seq`; prints notices meanwhile. On kGranted the extents are
+  /// Waits for the answer to request `seq`; prints notices meanwhile. kQuiesce is none: it is
+  /// answered with Quiet, and then waited for again. On kGranted the extents are
   /// in the pending set until TakePending.
   void Await(uint32_t seq, Answer* answer);
   /// f(extent) for each run of granted units; false when f was false for one.

@@ -177,6 +177,8 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     status = flow_->OnCount(job_id, *count);
   } else if (auto* release = std::get_if<session::ReleaseFrame>(&event)) {
     status = flow_->OnRelease(job_id, std::move(*release), now_ns);
+  } else if (const auto* quiet = std::get_if<protocol::Quiet>(&event)) {
+    status = flow_->OnQuiet(job_id, *quiet, now_ns);
   } else if (const auto* mismatch = std::get_if<protocol::Mismatch>(&event)) {
     status = flow_->OnMismatch(job_id, *mismatch, now_ns);
   }

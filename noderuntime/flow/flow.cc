@@ -264,6 +264,7 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   FlowJob* job = Get(id);
   if (job == nullptr) return false;
   DropRequest(id);
+  if (job->moving != Moving::kNot) sink_->DropMoved(id);
   CollectFences(id, job);
   fences_pending_ -= job->releases.size();
   const bool admitted = job->admitted;

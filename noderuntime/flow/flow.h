@@ -65,6 +65,7 @@ class Flow {
   Status OnLease(JobId job, const protocol::Lease& lease, uint64_t now_ns);
   Status OnGate(JobId job, const protocol::Gate& gate, uint64_t now_ns);
   Status OnRelease(JobId job, session::ReleaseFrame release, uint64_t now_ns);
+  Status OnQuiet(JobId job, const protocol::Quiet& quiet, uint64_t now_ns);
   Status OnMismatch(JobId job, const protocol::Mismatch& mismatch, uint64_t now_ns);
   Status OnCharge(JobId job, const protocol::Charge& charge, uint64_t now_ns);
   Status OnUncharge(JobId job, const protocol::Uncharge& uncharge, uint64_t now_ns);
@@ -77,6 +78,9 @@ class Flow {
   /// one, and OnUncharge is heard meanwhile.
   bool Rests(JobId job) const;
   void HolderGone(JobId job, uint64_t now_ns);
+
+  /// A copy that the sink began for the job has ended (FlowSink::MoveOut, MoveBack).
+  void OnMoved(JobId job, const Status& how, uint64_t now_ns);
 
   /// Everything that time brings: records, fences, notices, bounds.
   void Tick(uint64_t now_ns);
@@ -136,6 +140,14 @@ class Flow {
   void Refuse(JobId id, const std::string& reason);
   void UpdateTerms();
   void LogWaits();
+
+  // flow_evict.cc: a job that left its claim, to host memory and back.
+  void BeginEviction(JobId id);
+  void Stay(JobId id, FlowJob* job, const std::string& why);
+  void BeAway(JobId id, FlowJob* job);
+  void BringBack(JobId id);
+  Extents Outside(JobId id) const;  // leased outside its base
+  scheduler::Insurance InsuranceOf(const Request& request, const FlowJob& job) const;
 
   // flow_timers.cc: what happens because time passes.
   void SendNotices();

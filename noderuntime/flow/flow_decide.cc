@@ -167,8 +167,16 @@ bool Flow::ApplyDecision(const Decision& decision) {
     }
     return true;
   }
+  if (decision.kind == Decision::Kind::kEvict) {
+    BeginEviction(id);
+    return true;
+  }
   const Request request = requests_[decision.request];
   scheduler::CountOvertaken(decision, &requests_);
+  if (request.kind == RequestKind::kBringBack) {
+    BringBack(id);
+    return true;
+  }
   const scheduler::Job& known = *ledger_.Find(id);
   // Asking is no sign of life, or whoever asks for ever would be waited for as long. Growth is one.
   if (known.peak > peak) job->last_sign_ns = now_ns_;
@@ -188,6 +196,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
 void Flow::AnswerGrant(JobId id, const Extents& extents) {
   DropRequest(id);
   FlowJob* job = Get(id);
+  job->stays = false;
   if (!extents.empty()) sink_->HolderChanged(extents, id);
   if (!job->answer.has_value()) return;  // a newcomer that has not asked for memory yet
   GrantAnswer answer;
@@ -211,6 +220,7 @@ void Flow::AnswerDeny(JobId id, protocol::DenyCode code, const std::string& text
   if (job == nullptr || !job->answer.has_value()) return;
   const uint32_t seq = job->answer->seq;
   job->answer.reset();
+  job->stays = false;
   sink_->Deny(id, seq, code, text);
 }
 
@@ -234,8 +244,13 @@ void Flow::UpdateTerms() {
       // Release: a client that has seen its gate open sees the flag that the opening counted on.
       job.pages.daemon->flags.store(flags, std::memory_order_release);
     }
-    if (Request* request = RequestOf(id);
-        request != nullptr && request->kind == RequestKind::kGate0) {
+    Request* request = RequestOf(id);
+    if (request == nullptr) continue;
+    request->insurance = InsuranceOf(*request, job);
+    if (request->kind == RequestKind::kBringBack) {
+      request->returns = pressure && options_.credit && job.published.has_value();
+    }
+    if (request->kind == RequestKind::kGate0) {
       // What a gate opens with is what holds when it opens, not when the job came to it.
       request->returns = pressure && options_.credit && job.published.has_value();
       if (job.published.has_value()) request->claim = ClaimFor(job);

@@ -112,6 +112,7 @@ void Flow::Save(ByteWriter* out) const {
     out->Put(job.largest_run);
     out->Put(job.trough_held);
     out->Put(job.gated_iteration);
+    out->Put(job.moving == Moving::kAway || job.moving == Moving::kReturning);
     out->Put(job.published.has_value());
     if (job.published.has_value()) WritePublished(*job.published, out);
   }
@@ -190,9 +191,11 @@ void Flow::RestoreJob(ByteReader* in, const std::map<JobId, JobPages>& pages) {
   job.largest_run = in->Get<Units>();
   job.trough_held = in->Get<Units>();
   job.gated_iteration = flag();
+  const bool moved = flag();
   if (flag()) job.published = ReadPublished(in);
   // Without pages its session ended while the state was written; nobody can speak for it any more.
-  if (!in->ok() || found == pages.end()) return;
+  // And the last daemon took with it what it had of the job in host memory.
+  if (!in->ok() || found == pages.end() || moved) return;
 
   job.last_sign_ns = job.last_work_ns = now_ns_;
   const protocol::ClientPage& client = *job.pages.client;

@@ -58,6 +58,7 @@ void Flow::DenyOverdue() {
     const FlowJob* job = Find(request.job);
     const scheduler::Job* known = ledger_.Find(request.job);
     if (job == nullptr || known == nullptr || request.kind != RequestKind::kLease) continue;
+    if (job->moving != Moving::kNot) continue;  // its own time stands still
     // A profiled job that was promised this waits as long as it takes. So does one without a
     // profile while others are inside the iterations that they were let into beside it.
     const bool promised = (known->phase == Phase::kRunning || others_return(request.job)) &&

@@ -39,6 +39,15 @@ struct Published {
   uint64_t launches_before = 0;  // how many the job had launched when it was published
 };
 
+/// What is being done to a job that left its claim (I5).
+enum class Moving : uint8_t {
+  kNot,
+  kAsked,      // its client was asked to stand still
+  kLeaving,    // and does; its units are copied to host memory
+  kAway,       // they are somebody else's
+  kReturning,  // and its own again: they are copied back
+};
+
 /// What the flow knows of a job with a live session, beside the ledger.
 struct FlowJob {
   explicit FlowJob(const JobSpec& wanted, const JobPages& shared,
@@ -58,6 +67,9 @@ struct FlowJob {
   bool noticed = false;
   uint64_t logged_ticket = 0;  // of the last request whose wait is in the log
   std::optional<PendingAnswer> answer;
+  Moving moving = Moving::kNot;
+  bool stays = false;      // it could not be made quiet, or not be copied, for this request
+  uint64_t evictions = 0;  // that came to an end
 
   std::vector<PendingRelease> releases;
   scheduler::ReleaseId next_release = 1;

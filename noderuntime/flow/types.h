@@ -78,6 +78,25 @@ class FlowSink {
   virtual bool wants_log() const { return true; }
   /// `holder` kNoJob: nobody may touch these units any more, and nothing does.
   virtual void HolderChanged(const Extents& extents, JobId holder) = 0;
+
+  // Host memory (I5). Copies run beside everything else; Flow::OnMoved is told how each has ended.
+  /// There is room for so many more units, and the job's client knows how to stand still.
+  virtual bool CanMove(JobId, Units) { return false; }
+  /// Asks the client that waits for the answer to `seq` to stand still (Flow::OnQuiet).
+  virtual void Quiesce(JobId, uint32_t) {}
+  /// Begins to copy units out, which stay the job's until that has ended.
+  virtual Status MoveOut(JobId, const Extents&) { return NoHostMemory(); }
+  /// Begins to copy back all that was moved out, to the same units, which are the job's again.
+  virtual Status MoveBack(JobId) { return NoHostMemory(); }
+  /// The job has ended. Returns when no copy of it is under way: its units are somebody else's next.
+  virtual void DropMoved(JobId) {}
+  /// What the job had is lost: its session has to end.
+  virtual void EndSession(JobId, const std::string&) {}
+
+ private:
+  static Status NoHostMemory() {
+    return Status(StatusCode::kFailedPrecondition, "there is no host memory to move to");
+  }
 };
 
 }  // namespace sluice::flow

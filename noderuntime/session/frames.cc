@@ -34,6 +34,16 @@ Result<Frame> ParseLease(std::span<const std::byte> datagram) {
   return frame;
 }
 
+Result<Frame> ParseQuiet(std::span<const std::byte> datagram) {
+  Result<Frame> frame = Fixed<protocol::Quiet>(datagram, "Quiet");
+  if (!frame.ok()) return frame;
+  const uint32_t reason = std::get<protocol::Quiet>(*frame).reason;
+  constexpr auto kMost = static_cast<uint32_t>(protocol::QuietReason::kDebugging);
+  if (reason <= kMost) return frame;
+  return Bad("Quiet gives the reason " + std::to_string(reason) + "; allowed: 0 to " +
+             std::to_string(kMost));
+}
+
 Status CheckTerms(const std::vector<protocol::FenceTerm>& terms, const std::string& name) {
   for (const protocol::FenceTerm& term : terms) {
     if (term.slot < protocol::kStreamSlots) continue;
@@ -183,6 +193,8 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return Fixed<protocol::Uncharge>(datagram, "Uncharge");
     case protocol::FrameType::kCount:
       return Fixed<protocol::Count>(datagram, "Count");
+    case protocol::FrameType::kQuiet:
+      return ParseQuiet(datagram);
     case protocol::FrameType::kAsk:
       return Fixed<protocol::Ask>(datagram, "Ask");
     case protocol::FrameType::kBye:

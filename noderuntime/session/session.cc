@@ -125,6 +125,10 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
             if (state_ != State::kReady) return misplaced("Count");
             return count;
           },
+          [&](protocol::Quiet& quiet) -> std::optional<SessionEvent> {
+            if (state_ != State::kReady || !request_outstanding_) return misplaced("Quiet");
+            return quiet;
+          },
           [&](ResumeFrame& resume) -> std::optional<SessionEvent> {
             if (state_ != State::kHello) return Fail("Resume comes in the middle of a session");
             return HandleResume(std::move(resume));

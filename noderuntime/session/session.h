@@ -39,7 +39,7 @@ struct Closed {
 using SessionEvent =
     std::variant<Opened, protocol::Ready, protocol::Lease, protocol::Gate, ReleaseFrame,
                  protocol::Mismatch, protocol::Charge, protocol::Uncharge, protocol::Count,
-                 protocol::Ask, Declaration, Closed>;
+                 protocol::Quiet, protocol::Ask, Declaration, Closed>;
 
 /// The daemon's end of one client connection: the handshake, then one frame at a time. It knows
 /// what a client may say and when, not what it means. Whatever breaks the rules closes this session

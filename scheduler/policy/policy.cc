@@ -269,6 +269,13 @@ class Round {
     return std::nullopt;
   }
 
+  /// An evicted job stands in the middle of its iteration, of which policies predict nothing.
+  bool MayOpen(const Request& request) const {
+    if (request.kind != RequestKind::kBringBack) return policy_->may_open(About(request));
+    const bool one = policy_->may_open == &TemporalMayOpen;
+    return Occupants(ledger_, request.job) < (one ? 1 : config_.lanes);
+  }
+
   /// A job past its gate waits, and a further gate would only take away what it waits for.
   bool HoldsGatesShut(const Request& request) const {
     if (request.overtaken >= config_.max_overtakes || !Grantable(request)) return true;
@@ -281,7 +288,7 @@ class Round {
   std::optional<Decision> TryOpen(size_t i, Measure measure, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    if (policy_ == nullptr || !policy_->may_open(About(request))) return std::nullopt;
+    if (policy_ == nullptr || !MayOpen(request)) return std::nullopt;
     if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {

@@ -40,6 +40,19 @@ class RecordingSink : public FlowSink {
     order.push_back("holder " + std::to_string(holder));
   }
 
+  bool CanMove(JobId, Units) override { return host; }
+  void Quiesce(JobId job, uint32_t seq) override { quiesced[job] = seq; }
+  Status MoveOut(JobId job, const Extents& extents) override {
+    moved_out[job] = extents;
+    return how;
+  }
+  Status MoveBack(JobId job) override {
+    moved_back.push_back(job);
+    return how;
+  }
+  void DropMoved(JobId job) override { dropped.push_back(job); }
+  void EndSession(JobId job, const std::string& text) override { ended[job] = text; }
+
   size_t Count(scheduler::EventKind event, JobId job) const {
     size_t count = 0;
     for (const auto& record : records) count += record.event == event && record.job == job;
@@ -53,6 +66,13 @@ class RecordingSink : public FlowSink {
   std::vector<scheduler::Record> records;
   std::map<Units, JobId> holders;
   std::vector<std::string> order;
+  bool host = false;  // there is host memory
+  Status how;         // that copies begin
+  std::map<JobId, uint32_t> quiesced;
+  std::map<JobId, Extents> moved_out;
+  std::vector<JobId> moved_back;
+  std::vector<JobId> dropped;
+  std::map<JobId, std::string> ended;
 };
 
 /// The pages of one client, and what its library would write into them.

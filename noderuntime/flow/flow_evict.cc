@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// I5 for a job that left its claim: where nobody could go on otherwise, its client is asked to stand
+// still, what it has outside its base is copied to host memory and lent to others, and comes back
+// to the same units before it has its answer. Who holds the bytes: the job, until the copy out has
+// ended, and again from before the copy back begins. That the GPU is done with them: the client has
+// waited for all its work and issues none. Who waits for whom: the job for its neighbours, which
+// never wait for it: they go on when the copy out has ended.
+#include "noderuntime/flow/flow.h"
+
+namespace sluice::flow {
+
+using scheduler::EventKind;
+using scheduler::Insurance;
+using scheduler::Phase;
+using scheduler::Record;
+using scheduler::RequestKind;
+using scheduler::UnitState;
+
+namespace {
+
+const char* ReasonText(protocol::QuietReason reason) {
+  switch (reason) {
+    case protocol::QuietReason::kCapturing:
+      return "it captures a graph";
+    case protocol::QuietReason::kDebugging:
+      return "its library overwrites what is freed";
+    case protocol::QuietReason::kBusy:
+    case protocol::QuietReason::kQuiet:
+      break;
+  }
+  return "its work does not come to an end";
+}
+
+}  // namespace
+
+Insurance Flow::InsuranceOf(const Request& request, const FlowJob& job) const {
+  if (request.kind == RequestKind::kBringBack) return Insurance::kNone;
+  if (job.moving != Moving::kNot) return Insurance::kLeaving;
+  const scheduler::Job* known = ledger_.Find(request.job);
+  const bool past = request.kind == RequestKind::kLease || request.kind == RequestKind::kGate;
+  if (!past || known == nullptr || !known->past_gate() || job.stays) return Insurance::kNone;
+  return sink_->CanMove(request.job, TotalUnits(known->loose)) ? Insurance::kEvictable
+                                                               : Insurance::kNone;
+}
+
+Extents Flow::Outside(JobId id) const {
+  return Intersect(ledger_.map().Held(id, UnitState::kLeased), ledger_.Find(id)->loose);
+}
+
+void Flow::BeginEviction(JobId id) {
+  FlowJob* job = Get(id);
+  job->moving = Moving::kAsked;
+  sink_->Quiesce(id, job->answer->seq);
+}
+
+Status Flow::OnQuiet(JobId id, const protocol::Quiet& quiet, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob* job = Get(id);
+  if (job == nullptr || job->moving != Moving::kAsked || quiet.header.seq != job->answer->seq) {
+    return Status(StatusCode::kInvalidArgument, "Quiet from a job that was not asked to be");
+  }
+  const auto reason = static_cast<protocol::QuietReason>(quiet.reason);
+  if (reason != protocol::QuietReason::kQuiet) {
+    Stay(id, job, ReasonText(reason));
+    Decide();
+    return {};
+  }
+  ConsumeRing(id, job, ~size_t{0});
+  CollectFences(id, job);
+  // It says that its GPU is done, and its marks say otherwise.
+  if (!job->releases.empty()) {
+    return Status(StatusCode::kInvalidArgument, "Quiet, but marks of its releases are not reached");
+  }
+  const Extents leaves = Outside(id);
+  job->moving = Moving::kLeaving;
+  const Status begun = leaves.empty()
+                           ? Status(StatusCode::kFailedPrecondition, "it has nothing to move")
+                           : sink_->MoveOut(id, leaves);
+  if (!begun.ok()) Stay(id, job, begun.message());
+  Decide();
+  return {};
+}
+
+/// What it waits for is decided as if there were no host memory.
+void Flow::Stay(JobId id, FlowJob* job, const std::string& why) {
+  job->moving = Moving::kNot;
+  job->stays = true;
+  sink_->Notice(id, job->answer->seq, "its memory could not be moved to host memory: " + why);
+}
+
+void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  FlowJob* job = Get(id);
+  if (job == nullptr) return;
+  if (job->moving == Moving::kLeaving) {
+    how.ok() ? BeAway(id, job) : Stay(id, job, how.message());
+  } else if (job->moving == Moving::kReturning) {
+    if (!how.ok()) return sink_->EndSession(id, "its memory cannot be moved back: " + how.message());
+    job->moving = Moving::kNot;
+    job->waits_since_ns = now_ns;
+    ++job->evictions;
+  }
+  Decide();
+}
+
+void Flow::BeAway(JobId id, FlowJob* job) {
+  const Extents leaves = Outside(id);
+  // As with what is fenced: published while the ledger still counts them as held.
+  sink_->HolderChanged(leaves, scheduler::kNoJob);
+  Record record = RecordFor(EventKind::kEvict, id);
+  record.extents = leaves;
+  Log(std::move(record));
+  Must(ledger_.Evict(id));
+  job->moving = Moving::kAway;
+  Request* request = RequestOf(id);
+  request->kind = RequestKind::kBringBack;
+  request->overtaken = 0;
+}
+
+/// The ledger has given it back what it had.
+void Flow::BringBack(JobId id) {
+  FlowJob* job = Get(id);
+  const scheduler::Job& known = *ledger_.Find(id);
+  Request* request = RequestOf(id);
+  request->kind = request->gate == 0 ? RequestKind::kLease : RequestKind::kGate;
+  if (known.phase == Phase::kRunning && !job->published.has_value()) LoseProfile(id);
+  sink_->HolderChanged(ledger_.map().Held(id, UnitState::kLeased), id);
+  job->moving = Moving::kReturning;
+  if (const Status begun = sink_->MoveBack(id); !begun.ok()) {
+    sink_->EndSession(id, "its memory cannot be moved back: " + begun.message());
+  }
+}
+
+}  // namespace sluice::flow

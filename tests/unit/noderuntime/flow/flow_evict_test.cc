@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// A job that left its claim, on its way to host memory and back.
+#include "noderuntime/flow/flow.h"
+#include "scheduler/audit/audit.h"
+#include "tests/unit/noderuntime/flow/flow_fixture.h"
+
+namespace sluice::flow {
+namespace {
+
+using scheduler::EventKind;
+using scheduler::Phase;
+using scheduler::UnitState;
+
+constexpr uint32_t kLayers = 16;
+constexpr Units kBase = 2;
+
+class FlowEvictTest : public FlowTest {
+ protected:
+  FlowEvictTest() { sink_.host = true; }
+
+  /// A job with a profile of kBase + kLayers units, at its gate 0.
+  void Ready(JobId job) {
+    if (flow_->Find(job) == nullptr) Start(job, 30, kBase);
+    ASSERT_TRUE(Lease(job, kBase).ok());
+    clients_[job].Push(protocol::OpKind::kAlloc, kBase * kUnit);
+    ASSERT_TRUE(Lease(job, kLayers).ok());
+    profile_[job] = Measure(job, kLayers);
+    ASSERT_NE(profile_[job], 0u);
+    base_[job] = {{Leased(job).front().offset, kBase}};
+    ToGateZero(job);
+  }
+  Extents Leased(JobId job) { return flow_->ledger().map().Held(job, UnitState::kLeased); }
+  void ToGateZero(JobId job) {
+    std::vector<protocol::Extent> rest;
+    for (const auto& extent : scheduler::Subtract(Leased(job), base_[job])) {
+      rest.push_back({extent.offset, extent.length});
+    }
+    if (!rest.empty()) {
+      ASSERT_TRUE(Release(job, rest).ok());
+    }
+    ASSERT_TRUE(Gate(job, 0, profile_[job], iteration_++).ok());
+  }
+  /// Both are past their gates; job 1 has its whole claim, and job 2 waits for the rest of its own.
+  void BothPastTheirGates() {
+    Ready(1);
+    Start(2, 30, kBase);
+    ToGateZero(1);
+    Ready(2);
+    ASSERT_EQ(Known(1).phase, Phase::kRunning);
+    ASSERT_TRUE(Lease(1, Known(1).terms.claim - Known(1).leased).ok());
+    ASSERT_EQ(Known(1).leased, Known(1).terms.claim);
+    ASSERT_EQ(Known(2).phase, Phase::kRunning);
+    ASSERT_TRUE(Lease(2, flow_->ledger().free() - 5).ok());
+    const Units free = flow_->ledger().free();
+    ASSERT_EQ(free, 5u);
+    ASSERT_LT(free, Known(2).terms.claim - Known(2).leased) << "job 2 has to wait";
+    ASSERT_TRUE(Lease(2, Known(2).terms.claim - Known(2).leased).ok());
+    answers_[2] = sink_.grants[2].size();
+  }
+  /// More than its claim, and than there is.
+  void Deviate() {
+    answers_[1] = sink_.grants[1].size();
+    ASSERT_TRUE(Lease(1, 30 - Known(1).leased).ok());
+    asked_ = seq_;
+  }
+  Status Quiet(protocol::QuietReason reason = protocol::QuietReason::kQuiet) {
+    protocol::Quiet frame = {};
+    frame.header.seq = asked_;
+    frame.reason = static_cast<uint32_t>(reason);
+    return flow_->OnQuiet(1, frame, now_);
+  }
+  bool Answered(JobId job) { return sink_.grants[job].size() > answers_[job]; }
+  void ExpectSoundLog() {
+    for (const auto& violation : scheduler::Audit(sink_.records).violations) {
+      ADD_FAILURE() << violation.rule << ": " << violation.text;
+    }
+  }
+
+  std::map<JobId, uint32_t> profile_;
+  std::map<JobId, Extents> base_;
+  std::map<JobId, size_t> answers_;
+  uint64_t iteration_ = 0;
+  uint32_t asked_ = 0;
+};
+
+TEST_F(FlowEvictTest, GoesAndComesBack) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  const Extents before = Leased(1);
+  Deviate();
+  ASSERT_EQ(sink_.quiesced[1], asked_);
+  EXPECT_FALSE(Answered(1));
+  EXPECT_TRUE(sink_.moved_out.empty()) << "it still computes";
+  ASSERT_TRUE(Quiet().ok());
+  EXPECT_EQ(sink_.moved_out[1], scheduler::Subtract(before, base_[1]));
+  EXPECT_FALSE(Answered(2)) << "nothing may be lent before it is copied";
+  flow_->OnMoved(1, Status(), now_);
+  EXPECT_EQ(Known(1).phase, Phase::kEvicted);
+  EXPECT_TRUE(Answered(2));
+  EXPECT_FALSE(Answered(1));
+  ToGateZero(2);
+  EXPECT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
+  EXPECT_EQ(Leased(1), before);
+  for (const auto& extent : before) EXPECT_EQ(sink_.holders[extent.offset], 1u);
+  EXPECT_FALSE(Answered(1)) << "it is not there yet";
+  Pass(60 * kS);
+  EXPECT_FALSE(Answered(1)) << "however long that takes";
+  EXPECT_TRUE(sink_.denials[1].empty());
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_TRUE(Answered(1));
+  EXPECT_EQ(Known(1).leased, 30u);
+  EXPECT_EQ(flow_->Find(1)->evictions, 1u);
+  EXPECT_EQ(sink_.Count(EventKind::kEvict, 1), 1u);
+  EXPECT_EQ(sink_.Count(EventKind::kBringBack, 1), 1u);
+  ToGateZero(1);
+  ExpectSoundLog();
+}
+
+TEST_F(FlowEvictTest, WhoCannotBeMadeQuietIsTold) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  ASSERT_TRUE(Quiet(protocol::QuietReason::kCapturing).ok());
+  ASSERT_EQ(sink_.denials[1].size(), 1u);
+  EXPECT_EQ(sink_.denials[1].front().first, protocol::DenyCode::kExhausted);
+  ASSERT_FALSE(sink_.notices[1].empty());
+  EXPECT_NE(sink_.notices[1].back().find("captures a graph"), std::string::npos);
+  EXPECT_TRUE(sink_.moved_out.empty());
+  // The next time is another time.
+  Deviate();
+  EXPECT_EQ(sink_.quiesced[1], asked_);
+}
+
+TEST_F(FlowEvictTest, ACopyOutThatFailsCostsNothingButTheAnswer) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  const Extents before = Leased(1);
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  flow_->OnMoved(1, Status(StatusCode::kInternal, "the driver says no"), now_);
+  EXPECT_EQ(sink_.denials[1].size(), 1u);
+  EXPECT_EQ(Leased(1), before);
+  EXPECT_EQ(Known(1).phase, Phase::kRunning);
+}
+
+TEST_F(FlowEvictTest, ACopyBackThatFailsEndsTheSession) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  flow_->OnMoved(1, Status(), now_);
+  ToGateZero(2);
+  flow_->OnMoved(1, Status(StatusCode::kInternal, "the driver says no"), now_);
+  EXPECT_NE(sink_.ended[1].find("the driver says no"), std::string::npos);
+  EXPECT_FALSE(Answered(1));
+}
+
+TEST_F(FlowEvictTest, WhoSaysQuietUnaskedBreaksTheRules) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  EXPECT_FALSE(Quiet().ok());
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  EXPECT_FALSE(Quiet().ok()) << "once is enough";
+}
+
+TEST_F(FlowEvictTest, WhoDiesMeanwhileIsForgotten) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  flow_->OnMoved(1, Status(), now_);
+  EXPECT_TRUE(flow_->Die(1, now_)) << "its base is waited for";
+  EXPECT_EQ(sink_.dropped, (std::vector<JobId>{1}));
+  flow_->OnMoved(1, Status(), now_);
+  flow_->HolderGone(1, now_);
+  ToGateZero(2);
+  EXPECT_EQ(Known(2).phase, Phase::kRunning);
+  ExpectSoundLog();
+}
+
+TEST_F(FlowEvictTest, WithoutHostMemoryItIsToldAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  sink_.host = false;
+  Deviate();
+  EXPECT_EQ(sink_.denials[1].size(), 1u);
+  EXPECT_TRUE(sink_.quiesced.empty());
+}
+
+TEST_F(FlowEvictTest, AnotherDaemonHasNothingOfIt) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  flow_->OnMoved(1, Status(), now_);
+  ByteWriter kept;
+  flow_->Save(&kept);
+  const std::vector<std::byte> bytes(kept.bytes().begin(), kept.bytes().end());
+  ByteReader in(bytes);
+  const std::map<JobId, JobPages> pages = {{1, clients_[1].pages()}, {2, clients_[2].pages()}};
+  RecordingSink next;
+  auto restored = Flow::Restore(options_, &next, &in, pages, now_);
+  ASSERT_TRUE(restored.ok()) << restored.status().message();
+  EXPECT_EQ((*restored)->Find(1), nullptr);
+  EXPECT_EQ((*restored)->ledger().Find(1)->phase, Phase::kDying);
+  EXPECT_FALSE((*restored)->Resume(1, {}, now_).ok());
+  EXPECT_NE((*restored)->Find(2), nullptr);
+}
+
+}  // namespace
+}  // namespace sluice::flow
