@@ -317,6 +317,12 @@ void FakeDaemon::Deny(uint32_t seq, protocol::DenyCode code, const char* text) {
   SendRaw(&frame, sizeof frame);
 }
 
+void FakeDaemon::Quiesce(uint32_t seq) {
+  protocol::Quiesce frame{};
+  frame.header = Head(FrameType::kQuiesce, sizeof frame, seq);
+  SendRaw(&frame, sizeof frame);
+}
+
 void FakeDaemon::Notice(const char* text) {
   protocol::Notice frame{};
   frame.header = Head(FrameType::kNotice, sizeof frame, 0);

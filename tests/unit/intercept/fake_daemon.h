@@ -55,6 +55,7 @@ class FakeDaemon {
              bool last = true, uint64_t epoch = 0);
   void Deny(uint32_t seq, protocol::DenyCode code, const char* text);
   void Notice(const char* text);
+  void Quiesce(uint32_t seq);
   void Close(const char* text);
   void SendRaw(const void* bytes, size_t count);
   /// The daemon dies. With socket_is_kept another one takes its place: it answers a whole
