@@ -118,4 +118,8 @@ Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_
   return plan;
 }
 
+uint64_t HostMemory(const Options& options, uint64_t pool_bytes, uint64_t machine_bytes) {
+  return options.host_memory_bytes.value_or(std::min(pool_bytes, machine_bytes / 4));
+}
+
 }  // namespace sluice::config

@@ -34,6 +34,14 @@ constexpr int64_t kLazyFenceLookNs = 1'000'000;
 /// While there is something to say that had no room.
 constexpr int64_t kSayLeftOutNs = 1'000'000'000;
 
+/// A copy to host memory takes tens of milliseconds, and somebody waits for its end.
+constexpr int64_t kCopyLookNs = 100'000;
+
+uint64_t MachineBytes() {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 uint64_t Nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
 /// One descriptor per handle and more per session.
@@ -63,7 +71,8 @@ Daemon::Daemon(const config::Options& options, gpu::Device* device, RuntimeDir d
       device_(device),
       dir_(std::move(dir)),
       loop_(std::move(loop)),
-      pool_(std::move(pool)) {
+      pool_(std::move(pool)),
+      host_(device, options_.unit_bytes, config::HostMemory(options_, pool_.bytes(), MachineBytes())) {
   access_.unit_bytes = options_.unit_bytes;
   access_.handle_bytes = options_.handle_bytes;
   access_.handles = pool_.fds();
@@ -209,6 +218,7 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   if (Status s = loop_.RunOnce(timeout); !s.ok()) return s;
   const uint64_t now = NowNs();
   flow_->PollFences(now);
+  PollMoves(now);
   if (now >= next_tick_ns_) Tick(now);
   Recover(now);
   while (!doomed_.empty()) {
@@ -247,6 +257,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   if (jobs_.empty() && options_.idle_exit_s) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
   }
+  if (host_.busy()) sooner(kCopyLookNs);
   if (flow_->again_at_ns() != 0) sooner(until(flow_->again_at_ns()));
   if (flow_->urgency() == flow::Urgency::kFences) {
     if (fences_since_ns_ == 0) fences_since_ns_ = now_ns;

@@ -23,6 +23,7 @@
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
 #include "noderuntime/gpu/pool.h"
+#include "noderuntime/hosttier/host_tier.h"
 #include "noderuntime/oracle/oracle_writer.h"
 #include "noderuntime/session/session.h"
 
@@ -114,9 +115,17 @@ class Daemon : private flow::FlowSink {
   void Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code,
             const std::string& text) override;
   void Notice(flow::JobId job, uint32_t seq, const std::string& text) override;
+  void Quiesce(flow::JobId job, uint32_t seq) override;
   void Log(const scheduler::Record& record) override;
   bool wants_log() const override { return event_log_.has_value(); }
   void HolderChanged(const flow::Extents& extents, flow::JobId holder) override;
+  // daemon_moves.cc: the same, for what goes to host memory and back
+  bool CanMove(flow::JobId job, flow::Units units) override;
+  Status MoveOut(flow::JobId job, const flow::Extents& extents) override;
+  Status MoveBack(flow::JobId job) override;
+  void DropMoved(flow::JobId job) override;
+  void EndSession(flow::JobId job, const std::string& reason) override;
+  void PollMoves(uint64_t now_ns);
   template <typename Frame>
   bool SendTo(flow::JobId job, const Frame& frame);
   Client* SessionOf(flow::JobId job);
@@ -183,6 +192,7 @@ class Daemon : private flow::FlowSink {
   RuntimeDir dir_;
   EventLoop loop_;
   gpu::Pool pool_;
+  hosttier::HostTier host_;
   session::PoolAccess access_;
   std::optional<eventlog::EventLog> event_log_;
   std::optional<oracle::OracleWriter> oracle_;

@@ -85,6 +85,12 @@ void Daemon::Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const 
   SendTo(job, frame);
 }
 
+void Daemon::Quiesce(flow::JobId job, uint32_t seq) {
+  protocol::Quiesce frame = {};
+  frame.header = MakeHeader(protocol::FrameType::kQuiesce, sizeof frame, seq);
+  SendTo(job, frame);
+}
+
 void Daemon::Notice(flow::JobId job, uint32_t seq, const std::string& text) {
   SayOfJob(job, spdlog::level::info, text);
   protocol::Notice frame = {};

@@ -22,6 +22,8 @@ const char* KindName(scheduler::RequestKind kind) {
       return "gate";
     case scheduler::RequestKind::kLease:
       return "lease";
+    case scheduler::RequestKind::kBringBack:
+      return "bring-back";
   }
   return "unknown";
 }
@@ -98,7 +100,7 @@ uint64_t ServiceTimes::median_ns() const {
 
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
-                       const ServiceTimes& service, uint64_t now_ns) {
+                       const HostFigures& host, const ServiceTimes& service, uint64_t now_ns) {
   const uint64_t unit = flow.options().unit_bytes;
   const scheduler::Ledger& ledger = flow.ledger();
   Json json;
@@ -114,6 +116,8 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["free_bytes"] = ledger.free() * unit;
   json["outside_reserve_bytes"] = flow.outside().reserve();
   json["outside_bytes"] = flow.outside().charged();
+  json["host_memory_bytes"] = host.capacity_bytes;
+  json["host_used_bytes"] = host.used_bytes;
   json["jobs"] = Json::array();
   for (const auto& [id, facts] : jobs) {
     Json entry;
@@ -134,6 +138,8 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
     entry["claim_bytes"] = (state.past_gate() ? state.terms.claim : 0) * unit;
     entry["base_bytes"] = TotalUnits(state.base) * unit;
     entry["held_bytes"] = state.held() * unit;
+    entry["away_bytes"] = TotalUnits(state.away) * unit;
+    entry["evictions"] = job != nullptr ? job->evictions : 0;
     entry["unfenced_bytes"] = state.unfenced * unit;
     entry["spare_bytes"] = state.spare * unit;
     entry["peak_held_bytes"] = state.peak * unit;

@@ -150,10 +150,13 @@ Status CudaDevice::MapArena() {
   return driver_.Check(driver_.cuMemSetAccess(arena_, pool_bytes, &access, 1), "cuMemSetAccess");
 }
 
+Status CudaDevice::Enter() {
+  if (arena_ == 0) return MapArena();
+  return driver_.Check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+}
+
 Status CudaDevice::Poison(uint64_t offset, uint64_t bytes) {
-  if (arena_ == 0) {
-    if (Status s = MapArena(); !s.ok()) return s.Annotate("poison");
-  }
+  if (Status s = Enter(); !s.ok()) return s.Annotate("poison");
   if (Status s =
           driver_.Check(driver_.cuMemsetD32_v2(arena_ + offset, kPoison, bytes / 4), "poison");
       !s.ok()) {

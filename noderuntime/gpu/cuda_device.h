@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,11 +24,19 @@ class CudaDevice : public Device {
   Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
   void AdoptHandles(const std::vector<int>& handles, uint64_t bytes) override;
   Status Poison(uint64_t offset, uint64_t bytes) override;
+  Result<std::byte*> AllocateHost(uint64_t bytes) override;
+  void FreeHost(std::byte* memory) override;
+  Result<CopyTicket> BeginCopies(Direction direction, const std::vector<Piece>& pieces) override;
+  Result<bool> CopiesEnded(CopyTicket ticket) override;
+  Status AwaitCopies(CopyTicket ticket) override;
   bool IsUsedBy(pid_t pid) override;
 
  private:
   explicit CudaDevice(const Driver& driver) : driver_(driver) {}
+  /// The daemon's own context with the pool in it is current afterwards.
+  Status Enter();
   Status MapArena();
+  Status End(CopyTicket ticket, CUresult how);
 
   Driver driver_;
   DeviceInfo info_;
@@ -37,6 +46,9 @@ class CudaDevice : public Device {
   uint64_t handle_bytes_ = 0;
   CUcontext context_ = nullptr;
   CUdeviceptr arena_ = 0;
+  CUstream copy_stream_ = nullptr;
+  std::map<CopyTicket, CUevent> copies_;  // under way; each event is recorded behind them
+  CopyTicket next_ticket_ = 1;
 };
 
 }  // namespace sluice::gpu

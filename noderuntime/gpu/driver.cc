@@ -38,6 +38,17 @@ Result<Driver> Driver::Load() {
   SLUICE_FIND(cuCtxSetCurrent);
   SLUICE_FIND(cuCtxSynchronize);
   SLUICE_FIND(cuMemsetD32_v2);
+  SLUICE_FIND(cuMemHostAlloc);
+  SLUICE_FIND(cuMemFreeHost);
+  SLUICE_FIND(cuMemcpyDtoHAsync_v2);
+  SLUICE_FIND(cuMemcpyHtoDAsync_v2);
+  SLUICE_FIND(cuStreamCreate);
+  SLUICE_FIND(cuStreamSynchronize);
+  SLUICE_FIND(cuEventCreate);
+  SLUICE_FIND(cuEventRecord);
+  SLUICE_FIND(cuEventQuery);
+  SLUICE_FIND(cuEventSynchronize);
+  SLUICE_FIND(cuEventDestroy_v2);
   SLUICE_FIND(cuMemAddressReserve);
   SLUICE_FIND(cuMemCreate);
   SLUICE_FIND(cuMemRelease);

@@ -234,7 +234,7 @@ class Workload {
         Touch(blocks.back(), Seed(iteration, b, step));
       }
     }
-    if (options_.grow_bytes != 0 && iteration == options_.grow_iteration) {
+    if (Grows(iteration)) {
       const uint64_t extra = options_.blocks;
       Free(Allocate(options_.grow_bytes, Seed(iteration, extra, 0), streams_.front()));
     }
@@ -246,6 +246,12 @@ class Workload {
       }
       Free(blocks[b]);
     }
+  }
+
+  bool Grows(uint64_t iteration) const {
+    if (options_.grow_bytes == 0 || iteration < options_.grow_iteration) return false;
+    const uint64_t since = iteration - options_.grow_iteration;
+    return since == 0 || (options_.grow_every != 0 && since % options_.grow_every == 0);
   }
 
   void TriangleBesideACapture(uint64_t iteration, Block* base, uint64_t seed) {

@@ -37,6 +37,8 @@ constexpr NumberFlag kNumbers[] = {
     {"--stream-count", &O::stream_count, false, 1, 64, "block b works on stream b modulo this"},
     {"--seed", &O::seed, false, 0, kMany, "of the pattern"},
     {"--rounds", &O::rounds, false, 0, 1 << 20, "extra work for each word"},
+    {"--grow-every", &O::grow_every, false, 1, kMany,
+     "what --grow-at says, also every so many iterations after that"},
     {"--over-limit", &O::over_limit_bytes, true, 512, kMany * 64,
      "first ask for this much, which must be refused"},
     {"--fork-at-launch", &O::fork_at_launch, false, 1, kMany,

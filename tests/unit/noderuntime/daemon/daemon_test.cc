@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "noderuntime/eventlog/record_json.h"
+#include "tests/unit/noderuntime/support/host_device.h"
 #include "tests/unit/noderuntime/support/scripted_client.h"
 
 namespace sluice::noded {
@@ -24,7 +25,7 @@ using testing::ScriptedClient;
 constexpr uint64_t kUnit = 4096;
 
 /// Memory without a GPU, and a list of its users that the test writes.
-class FakeDevice : public gpu::Device {
+class FakeDevice : public testing::HostDevice {
  public:
   FakeDevice() {
     info_.name = "fake";
@@ -32,13 +33,11 @@ class FakeDevice : public gpu::Device {
     info_.total_bytes = 64 * kUnit;
     info_.granularity = kUnit;
   }
-  const gpu::DeviceInfo& info() const override { return info_; }
   Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t) override {
     std::vector<UniqueFd> fds;
     for (uint32_t i = 0; i < count; ++i) fds.emplace_back(::memfd_create("handle", MFD_CLOEXEC));
     return fds;
   }
-  void AdoptHandles(const std::vector<int>&, uint64_t) override {}
   Status Poison(uint64_t offset, uint64_t bytes) override {
     poisoned.emplace_back(offset, bytes);
     return {};
@@ -47,9 +46,6 @@ class FakeDevice : public gpu::Device {
 
   std::vector<std::pair<uint64_t, uint64_t>> poisoned;
   pid_t user = -1;
-
- private:
-  gpu::DeviceInfo info_;
 };
 
 class DaemonTest : public ::testing::Test {

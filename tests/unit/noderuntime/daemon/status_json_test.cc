@@ -42,7 +42,7 @@ class StatusJsonTest : public flow::FlowTest {
                                             {{1, {"one", 11, true, 0, 0}},
                                              {2, {"two", 22, true, 0, 0}},
                                              {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
-                                            device, 0, 2 * kUnit, ServiceTimes(), now_));
+                                            device, 0, 2 * kUnit, {30, 10}, ServiceTimes(), now_));
   }
 };
 
@@ -56,6 +56,8 @@ TEST_F(StatusJsonTest, SaysWhoHoldsWhatAndWhyOthersWait) {
   EXPECT_EQ(status["gpu_name"], "a \"GPU\"");
   EXPECT_EQ(status["pool_bytes"], 40 * kUnit);
   EXPECT_EQ(status["free_bytes"], 30 * kUnit);
+  EXPECT_EQ(status["host_memory_bytes"], 30);
+  EXPECT_EQ(status["host_used_bytes"], 10);
   const nlohmann::json& one = status["jobs"][0];
   EXPECT_EQ(one["phase"], "unprofiled");
   EXPECT_EQ(one["held_bytes"], 10 * kUnit);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// What a job has that left its claim, to host memory and back.
+#include <spdlog/spdlog.h>
+
+#include "common/bytes.h"
+#include "noderuntime/daemon/daemon.h"
+
+namespace sluice::noded {
+
+bool Daemon::CanMove(flow::JobId job, flow::Units units) {
+  const Client* client = SessionOf(job);
+  return client != nullptr && client->session->client_minor() >= protocol::kQuietMinor &&
+         host_.HasRoom(uint64_t{units} * options_.unit_bytes) &&
+         host_.Where(job) == hosttier::HostTier::Place::kNone;
+}
+
+Status Daemon::MoveOut(flow::JobId job, const flow::Extents& extents) {
+  SayOfJob(job, spdlog::level::info,
+           "moves " + FormatBytes(TotalUnits(extents) * options_.unit_bytes) +
+               " to host memory: it needs more than its claim, and others wait");
+  return host_.Evict(job, extents);
+}
+
+Status Daemon::MoveBack(flow::JobId job) { return host_.Restore(job); }
+
+void Daemon::DropMoved(flow::JobId job) { host_.Forget(job); }
+
+void Daemon::EndSession(flow::JobId job, const std::string& reason) {
+  if (const Client* client = SessionOf(job)) doomed_.emplace_back(client->session->id(), reason);
+}
+
+void Daemon::PollMoves(uint64_t now_ns) {
+  for (const auto& ended : host_.Poll()) flow_->OnMoved(ended.job, ended.status, now_ns);
+}
+
+}  // namespace sluice::noded
