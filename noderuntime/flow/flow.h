@@ -143,6 +143,7 @@ class Flow {
 
   // flow_evict.cc: a job that left its claim, to host memory and back.
   void BeginEviction(JobId id);
+  void BeginMove(JobId id, FlowJob* job);
   void Stay(JobId id, FlowJob* job, const std::string& why);
   void BeAway(JobId id, FlowJob* job);
   void BringBack(JobId id);

@@ -51,6 +51,7 @@ Extents Flow::Outside(JobId id) const {
 void Flow::BeginEviction(JobId id) {
   FlowJob* job = Get(id);
   job->moving = Moving::kAsked;
+  if (options_.faults.skip_quiet) return BeginMove(id, job);
   sink_->Quiesce(id, job->answer->seq);
 }
 
@@ -72,14 +73,18 @@ Status Flow::OnQuiet(JobId id, const protocol::Quiet& quiet, uint64_t now_ns) {
   if (!job->releases.empty()) {
     return Status(StatusCode::kInvalidArgument, "Quiet, but marks of its releases are not reached");
   }
+  BeginMove(id, job);
+  Decide();
+  return {};
+}
+
+void Flow::BeginMove(JobId id, FlowJob* job) {
   const Extents leaves = Outside(id);
   job->moving = Moving::kLeaving;
   const Status begun = leaves.empty()
                            ? Status(StatusCode::kFailedPrecondition, "it has nothing to move")
                            : sink_->MoveOut(id, leaves);
   if (!begun.ok()) Stay(id, job, begun.message());
-  Decide();
-  return {};
 }
 
 /// What it waits for is decided as if there were no host memory.
@@ -127,6 +132,11 @@ void Flow::BringBack(JobId id) {
   if (known.phase == Phase::kRunning && !job->published.has_value()) LoseProfile(id);
   sink_->HolderChanged(ledger_.map().Held(id, UnitState::kLeased), id);
   job->moving = Moving::kReturning;
+  if (options_.faults.skip_copy_back) {
+    sink_->DropMoved(id);
+    job->moving = Moving::kNot;
+    return;
+  }
   if (const Status begun = sink_->MoveBack(id); !begun.ok()) {
     sink_->EndSession(id, "its memory cannot be moved back: " + begun.message());
   }

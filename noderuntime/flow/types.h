@@ -22,6 +22,8 @@ using scheduler::Units;
 struct FaultPlan {
   bool ignore_fences = false;    // released units count as done at once
   bool skip_quarantine = false;  // a dead job's memory is free at once
+  bool skip_quiet = false;       // who is evicted is not asked to stand still
+  bool skip_copy_back = false;   // who was evicted goes on without what it had
 };
 
 struct FlowOptions {

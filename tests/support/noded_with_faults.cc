@@ -22,8 +22,15 @@ int main(int argc, char** argv) {
       faults.ignore_fences = true;
     } else if (name == "skip_quarantine") {
       faults.skip_quarantine = true;
+    } else if (name == "skip_quiet") {
+      faults.skip_quiet = true;
+    } else if (name == "skip_copy_back") {
+      faults.skip_copy_back = true;
     } else {
-      std::fprintf(stderr, "--fault '%s': allowed: ignore_fences, skip_quarantine\n", name.c_str());
+      std::fprintf(stderr,
+                   "--fault '%s': allowed: ignore_fences, skip_quarantine, skip_quiet, "
+                   "skip_copy_back\n",
+                   name.c_str());
       return 2;
     }
   }

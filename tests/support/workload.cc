@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "tests/support/driver.h"
@@ -69,12 +72,14 @@ class Workload {
   int Run() {
     if (options_.over_limit_bytes != 0 && !RefusesOverLimit()) return kOverLimitGranted;
     kernels_.emplace_back(driver_).set_rounds(static_cast<uint32_t>(options_.rounds));
+    if (options_.read_beside) beside_.emplace();
     if (options_.one_shot) {
       OneShot();
     } else {
       Cycle();
     }
-    const PatternCounts counts = kernels_.front().Read();
+    PatternCounts counts = kernels_.front().Read();
+    if (beside_) counts.mismatches += beside_->kernels.Read().mismatches;
     Report(counts);
     return counts.mismatches == 0 ? kWell : kWrongBytes;
   }
@@ -85,6 +90,39 @@ class Workload {
     uint64_t bytes = 0;
     uint64_t seed = 0;
     CUstream stream = nullptr;
+  };
+
+  /// What another thread uses: its own way to the driver, kernels and stream.
+  struct Beside {
+    Beside() : kernels(driver) {
+      SLUICE_CU(driver, cuCtxGetCurrent, &context);
+      SLUICE_CU(driver, cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    }
+    Driver driver;
+    PatternKernels kernels;
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+  };
+
+  /// Has the GPU check a block again and again, in a thread of its own, until it goes.
+  class Reader {
+   public:
+    Reader(Beside& beside, const Block& block)
+        : thread_([this, &beside, block] {
+            SLUICE_CU(beside.driver, cuCtxSetCurrent, beside.context);
+            do {
+              beside.kernels.Check(block.address, block.bytes, block.seed, beside.stream);
+              SLUICE_CU(beside.driver, cuStreamSynchronize, beside.stream);
+            } while (!stop_);
+          }) {}
+    ~Reader() {
+      stop_ = true;
+      thread_.join();
+    }
+
+   private:
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
   };
 
   bool RefusesOverLimit() {
@@ -235,8 +273,16 @@ class Workload {
       }
     }
     if (Grows(iteration)) {
+      std::optional<Reader> reader;
+      if (options_.read_beside) {
+        SLUICE_CU(driver_, cuStreamSynchronize, blocks.front().stream);
+        reader.emplace(*beside_, blocks.front());
+      }
       const uint64_t extra = options_.blocks;
-      Free(Allocate(options_.grow_bytes, Seed(iteration, extra, 0), streams_.front()));
+      const Block block =
+          Allocate(options_.grow_bytes, Seed(iteration, extra, 0), streams_.front());
+      reader.reset();
+      Free(block);
     }
     const uint64_t down =
         options_.launches_down == 0 ? options_.launches_per_block : options_.launches_down;
@@ -305,6 +351,7 @@ class Workload {
   const WorkloadOptions options_;
   Driver driver_;
   std::vector<PatternKernels> kernels_;
+  std::optional<Beside> beside_;
   std::vector<CUstream> streams_;
   CUstream capture_stream_ = nullptr;
   uint64_t captured_operations_ = 0;

@@ -63,6 +63,8 @@ constexpr SwitchFlag kSwitches[] = {
     {"--sync-alloc", &O::sync_alloc, "cuMemAlloc and cuMemFree instead of stream-ordered calls"},
     {"--exec-holding", &O::exec_holding,
      "with --one-shot: execute itself anew, without this flag, instead of freeing"},
+    {"--read-beside", &O::read_beside,
+     "while --grow-at allocates, another thread has the GPU check the first block all the time"},
     {"--use-after-free", &O::use_after_free, "check blocks after freeing them, which is an error"},
 };
 

@@ -38,6 +38,7 @@ struct WorkloadOptions {
   bool until_eof = false;
   bool progress = false;
   bool use_after_free = false;
+  bool read_beside = false;
   bool exec_holding = false;  // one_shot only
 };
 
