@@ -14,8 +14,8 @@
 ///
 /// A client has at most one request (Lease, Gate or Charge) outstanding; Release, Mismatch,
 /// Uncharge, Count and Bye have no answer. The daemon answers a request with zero or more Notice
-/// frames and at most one Quiesce, which is answered with Quiet, then either Grant frames (the last one flagged kLastFrame; a client applies all of them
-/// at that point), one Charged, or one Deny.
+/// frames and at most one Quiesce, which is answered with Quiet, then either Grant frames (the last
+/// one flagged kLastFrame; a client applies all of them at that point), one Charged, or one Deny.
 ///
 /// Versions: a different major is refused. The minor counts additions: a side uses a frame only
 /// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count,

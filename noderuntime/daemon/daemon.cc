@@ -72,7 +72,8 @@ Daemon::Daemon(const config::Options& options, gpu::Device* device, RuntimeDir d
       dir_(std::move(dir)),
       loop_(std::move(loop)),
       pool_(std::move(pool)),
-      host_(device, options_.unit_bytes, config::HostMemory(options_, pool_.bytes(), MachineBytes())) {
+      host_(device, options_.unit_bytes,
+            config::HostMemory(options_, pool_.bytes(), MachineBytes())) {
   access_.unit_bytes = options_.unit_bytes;
   access_.handle_bytes = options_.handle_bytes;
   access_.handles = pool_.fds();

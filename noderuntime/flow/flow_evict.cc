@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-// I5 for a job that left its claim: where nobody could go on otherwise, its client is asked to stand
-// still, what it has outside its base is copied to host memory and lent to others, and comes back
-// to the same units before it has its answer. Who holds the bytes: the job, until the copy out has
-// ended, and again from before the copy back begins. That the GPU is done with them: the client has
-// waited for all its work and issues none. Who waits for whom: the job for its neighbours, which
-// never wait for it: they go on when the copy out has ended.
+// I5 for a job that left its claim: where nobody could go on otherwise, its client is asked to
+// stand still, what it has outside its base is copied to host memory and lent to others, and comes
+// back to the same units before it has its answer. Who holds the bytes: the job, until the copy out
+// has ended, and again from before the copy back begins. That the GPU is done with them: the client
+// has waited for all its work and issues none. Who waits for whom: the job for its neighbours,
+// which never wait for it: they go on when the copy out has ended.
 #include "noderuntime/flow/flow.h"
 
 namespace sluice::flow {
@@ -101,7 +101,8 @@ void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
   if (job->moving == Moving::kLeaving) {
     how.ok() ? BeAway(id, job) : Stay(id, job, how.message());
   } else if (job->moving == Moving::kReturning) {
-    if (!how.ok()) return sink_->EndSession(id, "its memory cannot be moved back: " + how.message());
+    if (!how.ok())
+      return sink_->EndSession(id, "its memory cannot be moved back: " + how.message());
     job->moving = Moving::kNot;
     job->waits_since_ns = now_ns;
     ++job->evictions;

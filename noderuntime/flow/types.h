@@ -90,7 +90,8 @@ class FlowSink {
   virtual Status MoveOut(JobId, const Extents&) { return NoHostMemory(); }
   /// Begins to copy back all that was moved out, to the same units, which are the job's again.
   virtual Status MoveBack(JobId) { return NoHostMemory(); }
-  /// The job has ended. Returns when no copy of it is under way: its units are somebody else's next.
+  /// The job has ended. Returns when no copy of it is under way: its units are somebody else's
+  /// next.
   virtual void DropMoved(JobId) {}
   /// What the job had is lost: its session has to end.
   virtual void EndSession(JobId, const std::string&) {}

@@ -38,8 +38,7 @@ Status HostTier::Evict(JobId job, const Extents& extents) {
     Free(&copy);
     return s;
   }
-  const Result<gpu::CopyTicket> begun =
-      device_->BeginCopies(gpu::Direction::kToHost, copy.pieces);
+  const Result<gpu::CopyTicket> begun = device_->BeginCopies(gpu::Direction::kToHost, copy.pieces);
   if (!begun.ok()) {
     Free(&copy);
     return begun.status();
@@ -79,8 +78,7 @@ Status HostTier::Restore(JobId job) {
                   "job " + std::to_string(job) + " has nothing in host memory to be copied back");
   }
   Copy& copy = found->second;
-  const Result<gpu::CopyTicket> begun =
-      device_->BeginCopies(gpu::Direction::kToPool, copy.pieces);
+  const Result<gpu::CopyTicket> begun = device_->BeginCopies(gpu::Direction::kToPool, copy.pieces);
   if (!begun.ok()) return begun.status();
   copy.ticket = *begun;
   copy.place = Place::kReturning;

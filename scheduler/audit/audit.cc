@@ -143,13 +143,14 @@ class Auditor {
   /// only not make it worse.
   void Safety(const Record& record, bool safe_before, bool sums_before) {
     const bool decision = record.event == EventKind::kGate || record.event == EventKind::kGrant ||
-                          record.event == EventKind::kClaim || record.event == EventKind::kReclaim ||
+                          record.event == EventKind::kClaim ||
+                          record.event == EventKind::kReclaim ||
                           record.event == EventKind::kBringBack;
-    const bool changes = decision || record.event == EventKind::kTrough ||
-                         record.event == EventKind::kRestore ||
-                         record.event == EventKind::kMismatch || record.event == EventKind::kEvict ||
-                         record.event == EventKind::kDeath || record.event == EventKind::kSettle ||
-                         record.event == EventKind::kFree || record.event == EventKind::kLimit;
+    const bool changes =
+        decision || record.event == EventKind::kTrough || record.event == EventKind::kRestore ||
+        record.event == EventKind::kMismatch || record.event == EventKind::kEvict ||
+        record.event == EventKind::kDeath || record.event == EventKind::kSettle ||
+        record.event == EventKind::kFree || record.event == EventKind::kLimit;
     if (!changes) return;
     const size_t past_gate = replay_.PastGate();
     if (past_gate > audit::kMaxParties) {

@@ -239,8 +239,8 @@ void Replay::Evict(const Record& record, ReplayJob* job) {
   job->away.assign(units_.size(), false);
   ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
     if (unit.cell != Cell::kLeased || unit.holder != id) {
-      Complain("I1", "unit " + std::to_string(at) + " is evicted, which job " +
-                         std::to_string(id) + " has not leased");
+      Complain("I1", "unit " + std::to_string(at) + " is evicted, which job " + std::to_string(id) +
+                         " has not leased");
       return;
     }
     unit = ReplayUnit{};

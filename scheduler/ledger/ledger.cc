@@ -17,8 +17,8 @@ Status Precondition(const std::string& text) {
 }
 Status Exhausted(const std::string& text) { return Status(StatusCode::kResourceExhausted, text); }
 
-constexpr std::initializer_list<Phase> kAlive = {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked,
-                                                 Phase::kRunning, Phase::kEvicted};
+constexpr std::initializer_list<Phase> kAlive = {Phase::kWaiting, Phase::kUnprofiled,
+                                                 Phase::kParked, Phase::kRunning, Phase::kEvicted};
 
 std::string Text(const Extent& extent) {
   return "[" + std::to_string(extent.offset) + ", +" + std::to_string(extent.length) + ")";

@@ -151,8 +151,8 @@ std::string WhyWaiting(const Ledger& ledger, const Request& request, const Confi
       text += " for its next iteration";
       break;
     case RequestKind::kBringBack:
-      text += " in host memory for " + ledger.Bytes(static_cast<Units>(job->needs()) +
-                                                    request.units - job->held());
+      text += " in host memory for " +
+              ledger.Bytes(static_cast<Units>(job->needs()) + request.units - job->held());
       break;
     case RequestKind::kGate:
     case RequestKind::kLease:

@@ -314,9 +314,9 @@ class Round {
     const Extents near = Near(runs, job, std::nullopt);
     // The first place is nearly always the right one.
     for (const size_t most : {size_t{1}, kMaxPlacements}) {
-      for (Extents& extents : PlaceCandidates(runs, decision.terms.end, units,
-                                              std::min(request.contiguous, units), near, most,
-                                              pieces)) {
+      for (Extents& extents :
+           PlaceCandidates(runs, decision.terms.end, units, std::min(request.contiguous, units),
+                           near, most, pieces)) {
         decision.extents = std::move(extents);
         const auto change = ChangeOf(decision, requests_, ledger_);
         if (!change) continue;
@@ -454,7 +454,8 @@ class Round {
     if (!victim) return std::nullopt;
     const Request& request = requests_[*victim];
     const Job& job = *ledger_.Find(request.job);
-    if (worst == kGrew && request.insurance == Insurance::kEvictable && WorthEvicting(job, request)) {
+    if (worst == kGrew && request.insurance == Insurance::kEvictable &&
+        WorthEvicting(job, request)) {
       Decision decision;
       decision.kind = Decision::Kind::kEvict;
       decision.request = *victim;
@@ -473,7 +474,8 @@ class Round {
     uint64_t stays = 0;
     for (const Job& other : ledger_.jobs()) {
       if (other.id == job.id) continue;
-      const bool gives = other.phase == Phase::kParked || (other.past_gate() && other.terms.returns);
+      const bool gives =
+          other.phase == Phase::kParked || (other.past_gate() && other.terms.returns);
       stays += other.held() - (gives ? TotalUnits(other.loose) : 0);
     }
     return requests_.size() > 1 && !job.loose.empty() &&
@@ -488,8 +490,7 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (AsksPastGate(request)) {
       const uint64_t wanted = uint64_t{job.leased} + request.units;
-      if (HeldAfter(job, request) > job.terms.claim || wanted > job.terms.ahead())
-        return kGrew;
+      if (HeldAfter(job, request) > job.terms.claim || wanted > job.terms.ahead()) return kGrew;
       if (!Promised(ledger_, request)) return 5;  // fragmented by itself
       return job.phase == Phase::kUnprofiled ? 4 : 3;
     }

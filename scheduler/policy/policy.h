@@ -19,10 +19,10 @@
 namespace sluice::scheduler {
 
 enum class RequestKind : uint8_t {
-  kNewcomer,  // a waiting job wants to begin without a profile (units may be 0)
-  kGate0,     // a parked job wants to open its gate
-  kGate,      // a running job stands at gate k and wants `units` more
-  kLease,     // a job past its gate wants `units` more
+  kNewcomer,   // a waiting job wants to begin without a profile (units may be 0)
+  kGate0,      // a parked job wants to open its gate
+  kGate,       // a running job stands at gate k and wants `units` more
+  kLease,      // a job past its gate wants `units` more
   kBringBack,  // an evicted job wants back what it had, with a claim for `units` more
 };
 
@@ -48,7 +48,7 @@ struct Request {
   uint64_t ticket = 0;        // by arrival; a request keeps it while it waits
   Insurance insurance = Insurance::kNone;
   int32_t priority = 0;  // the job's; higher goes first
-  double served_ns = 0;       // kGate0: GPU time that the job has had, over its weight
+  double served_ns = 0;  // kGate0: GPU time that the job has had, over its weight
   uint32_t overtaken =
       0;  // gates 0 and newcomers that were let in before it although they came later
 };
@@ -77,8 +77,8 @@ struct Decision {
     kDeny,     // requests[request] is answered: no, and why
     kReclaim,  // answers nobody: spare units of `job` become free
     kEvict,    // answers nobody: requests[request] is kLeaving from now on. When its job stands
-               // still and is copied it is evicted (Ledger::Evict), and asks for kBringBack. Granted
-               // that, and copied back, it asks anew for what it waited for: it was promised it
+             // still and is copied it is evicted (Ledger::Evict), and asks for kBringBack. Granted
+             // that, and copied back, it asks anew for what it waited for: it was promised it
   };
   Kind kind = Kind::kGrant;
   size_t request = 0;

@@ -25,26 +25,26 @@ enum class EventKind : uint8_t {
            // first group, may be empty)
   kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), waives
            // (after it), reclaim
-  kRelease,   // extents, release
-  kFenced,    // release
-  kReclaim,   // extents: fenced units of the job that become free
-  kTrough,    // drained, iteration
-  kClaim,     // claim: raised or lowered outside of a grant
-  kBase,      // units: the base as measured (for people; replay derives it)
-  kMismatch,  // the job lost its profile: gives nothing back
-  kSettle,    // unprofiled, and not waited for any more
-  kQuiet,     // unprofiled, and computes nothing: jobs with a profile go on beside it
-  kBusy,      // a quiet job computes again
-  kEvict,     // extents: leased units of a job that stands still, in host memory now and free
-  kBringBack, // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents
-              // (all that was evicted)
-  kWait,      // units, contiguous, text: a request has begun to wait
-  kDeny,      // units, text
-  kOutside,   // bytes: all that it has outside the pool; units: how much of that counts against its
-              // limit; text: why it changed
-  kDeath,     // everything is quarantined
-  kFree,      // last holder gone; the job is removed
-  kLeave,     // removed; extents: spare units of its, which become free in the same step
+  kRelease,    // extents, release
+  kFenced,     // release
+  kReclaim,    // extents: fenced units of the job that become free
+  kTrough,     // drained, iteration
+  kClaim,      // claim: raised or lowered outside of a grant
+  kBase,       // units: the base as measured (for people; replay derives it)
+  kMismatch,   // the job lost its profile: gives nothing back
+  kSettle,     // unprofiled, and not waited for any more
+  kQuiet,      // unprofiled, and computes nothing: jobs with a profile go on beside it
+  kBusy,       // a quiet job computes again
+  kEvict,      // extents: leased units of a job that stands still, in host memory now and free
+  kBringBack,  // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents
+               // (all that was evicted)
+  kWait,       // units, contiguous, text: a request has begun to wait
+  kDeny,       // units, text
+  kOutside,  // bytes: all that it has outside the pool; units: how much of that counts against its
+             // limit; text: why it changed
+  kDeath,    // everything is quarantined
+  kFree,     // last holder gone; the job is removed
+  kLeave,    // removed; extents: spare units of its, which become free in the same step
 };
 
 struct Record {

@@ -35,15 +35,14 @@ class Pair {
                 const std::string& machine = "", bool keeper = false)
       : bed(Options(std::move(noded_flags), noded, machine, keeper)) {
     for (const bool deviates : {true, false}) {
-      JobSpec spec{.label = deviates ? "deviates" : "conforms",
-                   .command = {Program("WORKLOAD"), "--blocks", "22", "--block-bytes", "128KiB",
-                               "--base-bytes", "128KiB", "--iterations", "60", "--until-eof",
-                               "--progress"},
-                   .run_flags = {"--limit", "3840KiB", "--request", "256KiB"},
-                   .input = input.read_end.get()};
+      JobSpec spec{
+          .label = deviates ? "deviates" : "conforms",
+          .command = {Program("WORKLOAD"), "--blocks", "22", "--block-bytes", "128KiB",
+                      "--base-bytes", "128KiB", "--iterations", "60", "--until-eof", "--progress"},
+          .run_flags = {"--limit", "3840KiB", "--request", "256KiB"},
+          .input = input.read_end.get()};
       if (deviates) {
-        for (const char* flag :
-             {"--grow-at", "40:512KiB", "--grow-every", "40", "--read-beside"}) {
+        for (const char* flag : {"--grow-at", "40:512KiB", "--grow-every", "40", "--read-beside"}) {
           spec.command.emplace_back(flag);
         }
       }
@@ -106,8 +105,8 @@ void ExpectNeighbourUnharmed(const std::vector<Record>& records, JobId deviates,
     if (record.event == EventKind::kGrant) waits = false;
     if (record.event == EventKind::kTrough || record.event == EventKind::kMismatch) waits = false;
     if (away && record.event == EventKind::kWait && waits) {
-      ADD_FAILURE() << "job " << conforms << " waits although its neighbour is away: "
-                    << record.text;
+      ADD_FAILURE() << "job " << conforms
+                    << " waits although its neighbour is away: " << record.text;
     }
   }
 }

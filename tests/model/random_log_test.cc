@@ -90,8 +90,7 @@ class RandomRun {
       ++losses_;
       desk_.LoseProfile(id);
     } else if (Pick(2) == 0) {
-      const Units bound =
-          Grows() && Pick(6) == 0 ? known.limit : known.terms.claim;
+      const Units bound = Grows() && Pick(6) == 0 ? known.limit : known.terms.claim;
       const Units room = bound - std::min(bound, known.leased);
       if (room == 0) return;
       const Units units = 1 + Pick(std::min<Units>(room, 8));

@@ -178,9 +178,9 @@ TEST_F(ClientQuiet, WithoutItsDaemonItsMemoryIsLost) {
   EXPECT_EQ(more.get(), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(copy.get(), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_FALSE(copied) << "it would read what is somebody else's";
-  EXPECT_EQ(client->Launch(FakeDriver::Function("k"), FakeDriver::Stream(1),
-                           [] { return CUDA_SUCCESS; }),
-            CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(
+      client->Launch(FakeDriver::Function("k"), FakeDriver::Stream(1), [] { return CUDA_SUCCESS; }),
+      CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace
