@@ -5,6 +5,7 @@
 #include "intercept/hooks/taken_out.h"
 #include "intercept/lookup/lookup.h"
 #include "intercept/outside/array_bytes.h"
+#include "intercept/outside/copy_bytes.h"
 
 // The exported functions, one per line of hooks.def. Their parameters are checked against
 // common/cuda/functions.def by the compiler: a different declaration of the same C function is an

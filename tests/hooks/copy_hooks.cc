@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "tests/hooks/hook_fixture.h"
+#include "tests/hooks/copy_fixture.h"
 
 // The daemon sees each copy once, whatever function it was made with.
 
 namespace sluice::hooks {
 namespace {
-
-/// Two blocks on the device and some bytes of the host.
-class Copy : public Hook {
- protected:
-  void SetUp() override {
-    Hook::SetUp();
-    to_ = Alloc(4096);
-    from_ = Alloc(4096);
-  }
-  void ExpectCounted(const std::function<CUresult()>& copy) {
-    const uint64_t before = Says("copies");
-    for (int i = 0; i < 5; ++i) ASSERT_CU(copy());
-    ExpectSoon([this] { return Says("copies"); }, before + 5);
-  }
-  CUdeviceptr to_ = 0;
-  CUdeviceptr from_ = 0;
-  uint32_t host_[16] = {};
-};
-
-#define COPY_HOOK_TEST(symbol, ...)                        \
-  TEST_F(Copy, symbol) {                                   \
-    ExpectCounted([this] { return symbol(__VA_ARGS__); }); \
-  }
 
 COPY_HOOK_TEST(cuMemcpyHtoD_v2, to_, host_, sizeof host_)
 COPY_HOOK_TEST(cuMemcpyHtoD_v2_ptds, to_, host_, sizeof host_)
