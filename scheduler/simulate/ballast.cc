@@ -41,6 +41,8 @@ void Ballast::Try(double now_ns, Ledger* ledger, std::vector<Record>* records) {
   for (const Job& job : ledger->jobs()) {
     // While somebody is measured nobody else passes a gate (I7).
     if (job.phase == Phase::kUnprofiled && !job.settled && wanted_ > held_) return;
+    // It comes back to its own units, and where the ballast lies is as good as for ever.
+    if (job.phase == Phase::kEvicted) return;
   }
   Ledger trial = *ledger;
   std::vector<Record> made;

@@ -67,6 +67,7 @@ Pool::Pool(const Options& options, const std::vector<JobRun>& runs)
       ballast_(static_cast<JobId>(runs.size() + 1), ledger_.pool_units(), options.setting.budget,
                options.budget_changes),
       asking_(runs.size(), false),
+      moves_(runs.size()),
       open_(runs.size()),
       iterations_(runs.size(), 0) {
   for (const JobRun& run : runs) {
@@ -288,6 +289,7 @@ Result<std::vector<Pool::Answered>> Pool::Answer(double now_ns) {
   if (!broken_.ok()) return broken_;
   PromoteFencedOut();
   if (now_ns >= again_ns()) changed_ = true;
+  EndMoves();
   if (!changed_) return std::vector<Answered>();
   ballast_.Try(now_ns, &ledger_, &records_);
   if (!ballast_.pending()) budget_since_ns_.resize(ballast_.due(), now_ns);
@@ -299,6 +301,7 @@ Result<std::vector<Pool::Answered>> Pool::Decide(double now_ns) {
   const Config& config = options_.setting.policy;
   std::vector<Answered> answered;
   while (true) {
+    for (Request& request : requests_) request.insurance = InsuranceOf(request);
     // Nobody begins an iteration while the budget is to fall: that is what makes room for it.
     std::vector<Request> inside;
     if (ballast_.pending()) {
@@ -327,6 +330,10 @@ Result<std::vector<Pool::Answered>> Pool::Decide(double now_ns) {
     }
     Must(MakeOperations(*decision, requests, &ledger_));
     if (decision->kind == Decision::Kind::kReclaim) continue;
+    if (decision->kind == Decision::Kind::kEvict) {
+      MoveAway(requests[decision->request]);
+      continue;
+    }
     const Request request = requests[decision->request];
     if (!deny) {
       const auto at = std::find_if(requests_.begin(), requests_.end(),
@@ -334,6 +341,10 @@ Result<std::vector<Pool::Answered>> Pool::Decide(double now_ns) {
       Decision same = *decision;
       same.request = static_cast<size_t>(at - requests_.begin());
       CountOvertaken(same, &requests_);
+    }
+    if (request.kind == RequestKind::kBringBack) {
+      BringBack(id - 1);
+      continue;
     }
     std::erase_if(requests_, [id](const Request& r) { return r.job == id; });
     asking_[id - 1] = false;

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -44,13 +45,19 @@ class Pool {
   void Trough(size_t job, uint64_t launched, bool drained);
   /// Its GPU has done so many launches.
   void Done(size_t job, uint64_t done, double now_ns);
+  /// Its GPU has nothing left and its host waits: what it has may be moved, if that was wanted.
+  void Still(size_t job, double now_ns);
+  bool MustBeStill(size_t job) const { return moves_[job].stage == Move::kAsked; }
+  uint32_t evictions(size_t job) const { return moves_[job].done; }
   /// It ends, drained at its trough or refused, and its GPU has nothing left.
   void Gone(size_t job);
   /// Who may go on, in the order of the answers. kResourceExhausted: somebody was refused who kept
   /// to its profile. kInternal: the model broke a rule of the ledger.
   Result<std::vector<Answered>> Answer(double now_ns);
   /// When to call Answer again although nothing has happened; infinity: never.
-  double again_ns() const { return std::min(again_ns_, ballast_.next_ns()); }
+  double again_ns() const {
+    return std::min({again_ns_, ballast_.next_ns(), NextMoveNs()});
+  }
 
   bool asks(size_t job) const { return asking_[job]; }
   uint64_t iterations(size_t job) const { return iterations_[job]; }  // begun
@@ -76,6 +83,13 @@ class Pool {
     Course* course = nullptr;
   };
 
+  struct Move {  // of a job that left its claim, to host memory and back
+    enum Stage : uint8_t { kNone, kAsked, kLeaving, kAway, kReturning } stage = kNone;
+    Units units = 0;
+    double until_ns = 0;  // kLeaving, kReturning
+    uint32_t done = 0;
+  };
+
   static JobId Id(size_t job) { return static_cast<JobId>(job + 1); }
   void Release(size_t job, Units keep, uint64_t launched);
   void Fenced(size_t job, uint64_t done);
@@ -86,6 +100,14 @@ class Pool {
   Result<std::vector<Answered>> Decide(double now_ns);
   void Granted(const Request& request);
   void Refused(size_t job);
+  // pool_moves.cc
+  Insurance InsuranceOf(const Request& request) const;
+  void MoveAway(const Request& request);
+  void BeginMove(size_t job, Move::Stage stage);
+  void EndMoves();
+  void BringBack(size_t job);
+  std::vector<Request>::iterator RequestOf(size_t job);
+  double NextMoveNs() const;
   /// Of the model's own making: an error is a bug in it, and the next Answer says so.
   void Must(const Status& status);
   void Log(Record record);
@@ -100,6 +122,7 @@ class Pool {
   std::vector<Request> requests_;
   std::vector<Request> fenced_out_;  // see WaitsForOwnFences
   std::vector<bool> asking_;
+  std::vector<Move> moves_;
   std::vector<std::deque<Open>> open_;
   std::vector<uint64_t> iterations_;
   std::vector<double> budget_since_ns_;

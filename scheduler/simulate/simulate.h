@@ -54,6 +54,12 @@ struct BudgetChange {
   Units budget = 0;
 };
 
+/// Host memory for what a job has that left its claim (I5).
+struct HostMemory {
+  Units units = 0;  // 0: there is none
+  double bytes_per_ns = 20;
+};
+
 struct Options {
   uint64_t unit_bytes = uint64_t{8} << 20;
   Units pool_units = 0;
@@ -64,6 +70,7 @@ struct Options {
   std::optional<PagingOptions> paging;
   Setting setting;
   std::vector<BudgetChange> budget_changes;  // in order of time
+  HostMemory host;
   double most_credit_ns = 5e6;
   /// A job claims more than its peak by this part of it, and by its largest block at least, as a
   /// live node has it do (docs/design/runtime.md, section 4, Claim). 0: by nothing.
@@ -87,6 +94,7 @@ struct JobOutcome {
   double longest_wait_ns = 0;
   double slowdown = 1;  // of its kernels while they ran, from what ran beside them
   Units most_held = 0;
+  uint32_t evictions = 0;       // to host memory and back
   std::vector<double> ends_ns;  // of its iterations, on the GPU
   /// Why it was told that there is no memory, which ended it; only a job with deviations is. Empty:
   /// it was not.

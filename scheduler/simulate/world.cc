@@ -87,6 +87,9 @@ Status World::MoveHosts() {
     if (pool_.held() > pool_.budget()) {
       return Status(StatusCode::kInternal, "more is held than the budget");
     }
+    for (size_t job = 0; job < hosts_.size(); ++job) {
+      if (gpu_.queued(job) == 0) pool_.Still(job, now_ns_);
+    }
     for (const Pool::Answered& answer : *answered) {
       if (Status status = Answered(answer); !status.ok()) return status;
       moved = true;
@@ -233,6 +236,7 @@ void World::OnEnded(size_t job) {
     return;
   }
   if (options_.managed) pool_.Done(job, done, now_ns_);
+  if (options_.managed && gpu_.queued(job) == 0) pool_.Still(job, now_ns_);
   if (done % workloads_[job]->kernels.size() == 0) {
     outcome_.jobs[job].ends_ns.push_back(now_ns_);
     NoteWarm();
@@ -286,6 +290,7 @@ Outcome World::Finish() {
     auto first = std::lower_bound(job.ends_ns.begin(), job.ends_ns.end(), warm);
     if (job.ends_ns.end() - first < 2) first = job.ends_ns.begin();
     job.iterations = static_cast<uint32_t>(job.ends_ns.size());
+    job.evictions = pool_.evictions(i);
     if (job.ends_ns.end() - first < 2) continue;
     const auto count = static_cast<double>(job.ends_ns.end() - first - 1);
     job.iteration_ns = (job.ends_ns.back() - *first) / count;

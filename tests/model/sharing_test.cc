@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -48,6 +49,7 @@ class RandomSharing {
     options_.iterations = 3;
     options_.record = true;
     options_.most_ns = 2e6;
+    if (Pick(2) == 0) options_.host = {1 + Pick(2 * options_.pool_units), 1.0 + Pick(50)};
     if (Pick(2) == 0) {  // as Zico's figure 10: less for a while
       const Units less = least + Pick(options_.pool_units - least + 1);
       const double at = 500 + Pick(5000);
@@ -59,7 +61,8 @@ class RandomSharing {
   const std::vector<JobRun>& runs() const { return runs_; }
   /// For people: what is special about the run.
   std::string Describe() const {
-    std::string text = "; pool " + std::to_string(options_.pool_units);
+    std::string text = "; pool " + std::to_string(options_.pool_units) + ", host memory " +
+                       std::to_string(options_.host.units);
     for (const BudgetChange& change : options_.budget_changes) {
       text += ", budget " + std::to_string(change.budget) + " at " + std::to_string(change.at_ns);
     }
@@ -110,12 +113,23 @@ std::string Why(const AuditReport& report) {
   return first.rule + " at record " + std::to_string(first.record) + ": " + first.text;
 }
 
-class Sharing : public testing::TestWithParam<std::tuple<std::string, Claims, size_t, Kind>> {};
+class Sharing : public testing::TestWithParam<std::tuple<std::string, Claims, size_t, Kind>> {
+ protected:
+  static void TearDownTestSuite() {
+    std::printf("%zu evictions in %zu cells\n", evicted_, cells_);
+    if (cells_ > 70) EXPECT_GT(evicted_, 20u);
+  }
+  static size_t evicted_;
+  static size_t cells_;
+};
+size_t Sharing::evicted_ = 0;
+size_t Sharing::cells_ = 0;
 
 TEST_P(Sharing, KeepsEveryPromiseWhateverHappens) {
   const auto& [policy, claims, jobs, kind] = GetParam();
   size_t refused = 0;
   size_t deviating = 0;
+  size_t evicted = 0;
   for (uint32_t run = 0; run < RunsPerCell(); ++run) {
     SCOPED_TRACE("run " + std::to_string(run));
     const RandomSharing sharing(run * 7919 + static_cast<uint32_t>(jobs), policy, claims, jobs,
@@ -132,6 +146,7 @@ TEST_P(Sharing, KeepsEveryPromiseWhateverHappens) {
       const JobRun& planned = sharing.runs()[i];
       const JobOutcome& job = outcome->jobs[i];
       deviating += planned.deviations.empty() ? 0u : 1u;
+      evicted += job.evictions;
       if (!job.refused.empty()) {
         ++refused;
         EXPECT_FALSE(planned.deviations.empty()) << "job " << i << ": " << job.refused;
@@ -144,6 +159,8 @@ TEST_P(Sharing, KeepsEveryPromiseWhateverHappens) {
   }
   EXPECT_GT(deviating, 0u);
   EXPECT_LT(refused, deviating) << "not everybody who deviates is out of memory";
+  evicted_ += evicted;
+  ++cells_;
 }
 
 using Cell = std::tuple<std::string, Claims, size_t, Kind>;
