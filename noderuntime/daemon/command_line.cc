@@ -19,6 +19,7 @@ struct Raw {
   std::string pool;
   std::string reserve;
   std::string context;
+  std::string host_memory;
   std::string unit;
   std::string handle;
   std::string lanes = "2";
@@ -96,6 +97,10 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
   if (status.ok() && given("--context")) {
     status = Take(ParseBytes(raw.context, "--context"), &options->context_bytes);
   }
+  if (status.ok() && given("--host-memory")) {
+    status = Take(ParseBytes(raw.host_memory, "--host-memory"), &bytes);
+    options->host_memory_bytes = bytes;
+  }
   if (status.ok() && given("--lease-unit")) {
     status = Take(ParseBytes(raw.unit, "--lease-unit"), &options->unit_bytes);
   }
@@ -148,6 +153,9 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--reserve", raw.reserve, "memory left to contexts (an eighth, at most 2 GiB)");
   app.add_option("--context", raw.context,
                  "what each context is charged for outside the pool (0: contexts are not charged)");
+  app.add_option("--host-memory", raw.host_memory,
+                 "host memory for jobs that are evicted, 0: none (as much as the pool, at most a "
+                 "quarter of the machine's)");
   app.add_option("--lease-unit", raw.unit, "unit of lending (8MiB)");
   app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
   app.add_option("--policy", options.policy, "flow or temporal (flow)");

@@ -55,15 +55,22 @@ Result<gpu::Pool> MakePool(const config::Options& options, gpu::Device* device,
   return gpu::Pool::Create(device, plan->handles, options.handle_bytes);
 }
 
+/// What this machine has, in bytes.
+uint64_t MachineMemory() {
+  return static_cast<uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L)) *
+         static_cast<uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
+}
+
 }  // namespace
 
 Daemon::Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
-               gpu::Pool pool)
+               gpu::Pool pool, uint64_t host_memory_bytes)
     : options_(options),
       device_(device),
       dir_(std::move(dir)),
       loop_(std::move(loop)),
-      pool_(std::move(pool)) {
+      pool_(std::move(pool)),
+      host_tier_(device, options_.unit_bytes, host_memory_bytes) {
   access_.unit_bytes = options_.unit_bytes;
   access_.handle_bytes = options_.handle_bytes;
   access_.handles = pool_.fds();
@@ -90,10 +97,13 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
   }
   Result<gpu::Pool> pool = MakePool(actual, device, &found);
   if (!pool.ok()) return pool.status();
+  const Result<uint64_t> host_memory =
+      config::PlanHostMemory(actual, pool->bytes(), MachineMemory());
+  if (!host_memory.ok()) return host_memory.status();
   Result<EventLoop> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
   std::unique_ptr<Daemon> daemon(
-      new Daemon(actual, device, std::move(*dir), std::move(*loop), std::move(*pool)));
+      new Daemon(actual, device, std::move(*dir), std::move(*loop), std::move(*pool), *host_memory));
   daemon->keeper_ = std::move(keeper);
   daemon->adopted_ = found.has_value();
   if (Status s = daemon->Init(faults, std::move(found)); !s.ok()) return s;

@@ -23,6 +23,7 @@
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
 #include "noderuntime/gpu/pool.h"
+#include "noderuntime/hosttier/host_tier.h"
 #include "noderuntime/oracle/oracle_writer.h"
 #include "noderuntime/session/session.h"
 
@@ -97,7 +98,7 @@ class Daemon : private flow::FlowSink {
 
  private:
   Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
-         gpu::Pool pool);
+         gpu::Pool pool, uint64_t host_memory_bytes);
   Status Init(const flow::FaultPlan& faults, std::optional<Takeover> found);
   Status OpenLogs(bool takes_over);
   Status Listen();
@@ -183,6 +184,7 @@ class Daemon : private flow::FlowSink {
   RuntimeDir dir_;
   EventLoop loop_;
   gpu::Pool pool_;
+  hosttier::HostTier host_tier_;
   session::PoolAccess access_;
   std::optional<eventlog::EventLog> event_log_;
   std::optional<oracle::OracleWriter> oracle_;

@@ -182,7 +182,7 @@ Status Daemon::SendStatus(ControlClient* client) {
                  job.limit_bytes, job.request_bytes, UsesGpuUnseen(job)};
   }
   const std::string text = StatusJson(*flow_, facts, device_->info(), options_.gpu,
-                                      options_.handle_bytes, service_, NowNs());
+                                      options_.handle_bytes, host_tier_, service_, NowNs());
   const UniqueFd file(::memfd_create("sluice-status", MFD_CLOEXEC));
   protocol::StatusReply reply = {};
   reply.header = session::MakeHeader(protocol::FrameType::kStatusReply, sizeof reply);

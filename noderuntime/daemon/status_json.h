@@ -12,6 +12,7 @@
 
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
+#include "noderuntime/hosttier/host_tier.h"
 
 namespace sluice::noded {
 
@@ -46,6 +47,7 @@ struct JobFacts {
 /// The answer to Status: one JSON object, amounts in bytes.
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
-                       const ServiceTimes& service, uint64_t now_ns);
+                       const hosttier::HostTier& host_tier, const ServiceTimes& service,
+                       uint64_t now_ns);
 
 }  // namespace sluice::noded

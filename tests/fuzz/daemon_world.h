@@ -11,21 +11,15 @@
 
 #include "noderuntime/daemon/daemon.h"
 #include "tests/fuzz/fuzz_client.h"
+#include "tests/support/fake_gpu.h"
 
 namespace sluice::fuzz {
 
-/// Memory without a GPU. Its only user is this process, which lives as long as the world does.
-class FuzzDevice : public gpu::Device {
+/// Its only user is this process, which lives as long as the world does.
+class FuzzDevice : public testing::FakeGpu {
  public:
   FuzzDevice();
-  const gpu::DeviceInfo& info() const override { return info_; }
-  Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
-  void AdoptHandles(const std::vector<int>&, uint64_t) override {}
-  Status Poison(uint64_t, uint64_t) override { return {}; }
   bool IsUsedBy(pid_t) override { return true; }
-
- private:
-  gpu::DeviceInfo info_;
 };
 
 /// The whole daemon in this process, under a clock that only Pass moves: its sockets, its parsing,

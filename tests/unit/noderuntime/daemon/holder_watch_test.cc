@@ -8,25 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/fake_gpu.h"
+
 namespace sluice::noded {
 namespace {
-
-/// A list of users that the test writes, and nothing else.
-class UserList : public gpu::Device {
- public:
-  const gpu::DeviceInfo& info() const override { return info_; }
-  Result<std::vector<UniqueFd>> CreateHandles(uint32_t, uint64_t) override {
-    return std::vector<UniqueFd>();
-  }
-  void AdoptHandles(const std::vector<int>&, uint64_t) override {}
-  Status Poison(uint64_t, uint64_t) override { return {}; }
-  bool IsUsedBy(pid_t pid) override { return pid == user; }
-
-  pid_t user = -1;
-
- private:
-  gpu::DeviceInfo info_;
-};
 
 /// A process that lives until it is told to end, or has ended already.
 class Child {
@@ -74,7 +59,7 @@ class HolderWatchTest : public ::testing::Test {
     return gone;
   }
 
-  UserList device_;
+  testing::FakeGpu device_;
   Child child_;
   UniqueFd liveness_;
   UniqueFd fork_;  // what a forked child has of the liveness pipe
