@@ -98,7 +98,10 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
     status = Take(ParseBytes(raw.context, "--context"), &options->context_bytes);
   }
   if (status.ok() && given("--host-memory")) {
-    status = Take(ParseBytes(raw.host_memory, "--host-memory"), &bytes);
+    bytes = 0;  // an amount of memory is more than nothing; here nothing has a meaning
+    if (raw.host_memory != "0") {
+      status = Take(ParseBytes(raw.host_memory, "--host-memory (0: none)"), &bytes);
+    }
     options->host_memory_bytes = bytes;
   }
   if (status.ok() && given("--lease-unit")) {

@@ -102,8 +102,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
   if (!host_memory.ok()) return host_memory.status();
   Result<EventLoop> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
-  std::unique_ptr<Daemon> daemon(
-      new Daemon(actual, device, std::move(*dir), std::move(*loop), std::move(*pool), *host_memory));
+  std::unique_ptr<Daemon> daemon(new Daemon(actual, device, std::move(*dir), std::move(*loop),
+                                            std::move(*pool), *host_memory));
   daemon->keeper_ = std::move(keeper);
   daemon->adopted_ = found.has_value();
   if (Status s = daemon->Init(faults, std::move(found)); !s.ok()) return s;

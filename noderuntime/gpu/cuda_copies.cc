@@ -44,10 +44,9 @@ Status CudaDevice::Queue(CopyDirection direction, const std::vector<CopySpan>& s
                          CUstream stream, CUevent ended) {
   for (const CopySpan& span : spans) {
     const CUdeviceptr pool = arena_ + span.offset;
-    const CUresult result =
-        direction == CopyDirection::kToHost
-            ? driver_.cuMemcpyDtoHAsync_v2(span.host, pool, span.bytes, stream)
-            : driver_.cuMemcpyHtoDAsync_v2(pool, span.host, span.bytes, stream);
+    const CUresult result = direction == CopyDirection::kToHost
+                                ? driver_.cuMemcpyDtoHAsync_v2(span.host, pool, span.bytes, stream)
+                                : driver_.cuMemcpyHtoDAsync_v2(pool, span.host, span.bytes, stream);
     if (Status s = driver_.Check(result, Name(direction)); !s.ok()) return s;
   }
   return driver_.Check(driver_.cuEventRecord(ended, stream), "cuEventRecord");

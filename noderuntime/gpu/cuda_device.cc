@@ -159,8 +159,8 @@ Status CudaDevice::MapHandles(CUdeviceptr arena) {
   if (status.ok()) {
     const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device_},
                                     CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    status = driver_.Check(driver_.cuMemSetAccess(arena, pool_bytes(), &access, 1),
-                           "cuMemSetAccess");
+    status =
+        driver_.Check(driver_.cuMemSetAccess(arena, pool_bytes(), &access, 1), "cuMemSetAccess");
   }
   if (status.ok()) return {};
   for (size_t i = 0; i < count; ++i) {

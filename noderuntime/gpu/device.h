@@ -37,8 +37,8 @@ struct CopySpan {
 /// Names copies that were started together. Never 0.
 using CopyTicket = uint64_t;
 
-/// One GPU as the daemon uses it. For one thread. Offsets and sizes are bytes of the pool. Behind an interface so that sessions and the daemon's wiring can
-/// be tested without any driver.
+/// One GPU as the daemon uses it. For one thread. Offsets and sizes are bytes of the pool. Behind
+/// an interface so that sessions and the daemon's wiring can be tested without any driver.
 class Device {
  public:
   virtual ~Device() = default;

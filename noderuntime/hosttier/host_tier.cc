@@ -134,8 +134,8 @@ std::vector<HostTier::Finished> HostTier::Poll() {
       continue;
     }
     --under_way_;
-    finished.push_back({it->first, copy.place,
-                        ended.ok() ? Status() : ended.status().Annotate(Name(it->first))});
+    finished.push_back(
+        {it->first, copy.place, ended.ok() ? Status() : ended.status().Annotate(Name(it->first))});
     // The bytes are here after a good copy out and after a failed copy back, and only then.
     if ((copy.place == Place::kLeaving) == ended.ok()) {
       copy.place = Place::kAway;

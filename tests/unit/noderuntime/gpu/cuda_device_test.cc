@@ -120,8 +120,9 @@ TEST_F(CudaDeviceTest, WaitingForCopiesIsEnough) {
 }
 
 TEST_F(CudaDeviceTest, RefusesCopiesBeyondThePool) {
-  for (const CopySpan& span : {CopySpan{kHandles * kHandle, host_, 1}, CopySpan{1, host_, kHandles * kHandle},
-                               CopySpan{~uint64_t{0}, host_, 2}, CopySpan{8, host_, ~uint64_t{0}}}) {
+  for (const CopySpan& span :
+       {CopySpan{kHandles * kHandle, host_, 1}, CopySpan{1, host_, kHandles * kHandle},
+        CopySpan{~uint64_t{0}, host_, 2}, CopySpan{8, host_, ~uint64_t{0}}}) {
     EXPECT_EQ(device_->StartCopies(CopyDirection::kToHost, {span}).status().code(),
               StatusCode::kInvalidArgument);
   }
@@ -146,8 +147,9 @@ TEST_F(CudaDeviceTest, AFailureOfTheDriverIsToldOnce) {
 }
 
 TEST_F(CudaDeviceTest, CopiesThatStartByHalvesAreNotUnderWay) {
-  for (const char* rule : {"cuMemcpyDtoHAsync*@2=CUDA_ERROR_UNKNOWN", "cuEventRecord@1=CUDA_ERROR_UNKNOWN",
-                           "cuEventCreate@1=CUDA_ERROR_UNKNOWN"}) {
+  for (const char* rule :
+       {"cuMemcpyDtoHAsync*@2=CUDA_ERROR_UNKNOWN", "cuEventRecord@1=CUDA_ERROR_UNKNOWN",
+        "cuEventCreate@1=CUDA_ERROR_UNKNOWN"}) {
     ASSERT_EQ(Inject(rule), 0);
     const std::vector<CopySpan> spans = {{0, host_, kHandle}, {kHandle, host_ + kHandle, kHandle}};
     EXPECT_EQ(device_->StartCopies(CopyDirection::kToHost, spans).status().code(),
@@ -164,7 +166,8 @@ TEST_F(CudaDeviceTest, HostMemoryThatTheMachineLacksIsResourceExhausted) {
   EXPECT_EQ(status.message(), "3.0 MiB of pinned host memory: CUDA_ERROR_OUT_OF_MEMORY");
 }
 
-class CudaDeviceMapping : public CudaDeviceTest, public ::testing::WithParamInterface<const char*> {};
+class CudaDeviceMapping : public CudaDeviceTest,
+                          public ::testing::WithParamInterface<const char*> {};
 
 // A pool that was mapped by halves was taken for a mapped one ever after.
 TEST_P(CudaDeviceMapping, APoolThatCouldNotBeMappedIsMappedTheNextTime) {

@@ -101,8 +101,7 @@ TEST_F(HostTierTest, WhoDoesNotFitIsRefusedWithTheNumbers) {
   EXPECT_FALSE(tier_->HasRoom(8 * kUnit + 1));
   const Status status = tier_->Evict(2, {{20, 9}});
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(status.message(),
-            "job 2: 576 B have no room in host memory: 768 B of 1.2 KiB used");
+  EXPECT_EQ(status.message(), "job 2: 576 B have no room in host memory: 768 B of 1.2 KiB used");
   EXPECT_EQ(tier_->Where(2), Place::kNone);
   EXPECT_EQ(tier_->used_bytes(), 12 * kUnit);
   EXPECT_TRUE(tier_->Evict(2, {{20, 8}}).ok());
