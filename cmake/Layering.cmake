@@ -15,6 +15,7 @@ set(SLUICE_LAYERS
   "intercept/protocol : intercept/protocol"
   "intercept : intercept common/cuda"
   "noderuntime/gpu : noderuntime scheduler common intercept/protocol"
+  "noderuntime/hosttier : noderuntime/hosttier noderuntime/gpu scheduler common"
   "noderuntime : noderuntime scheduler common intercept/protocol"
   "simgpu : simgpu common"
   "examples : examples common/cuda"

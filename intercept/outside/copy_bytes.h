@@ -12,8 +12,8 @@ namespace sluice {
 /// the driver's to say.
 inline uint64_t BoxBytes(uint64_t width, uint64_t height, uint64_t depth) {
   uint64_t bytes = 0;
-  const bool wraps = __builtin_mul_overflow(width, height, &bytes) ||
-                     __builtin_mul_overflow(bytes, depth, &bytes);
+  const bool wraps =
+      __builtin_mul_overflow(width, height, &bytes) || __builtin_mul_overflow(bytes, depth, &bytes);
   return wraps ? 0 : bytes;
 }
 inline uint64_t BoxBytes(const CUDA_MEMCPY2D_v2* copy) {

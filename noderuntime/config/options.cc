@@ -62,6 +62,10 @@ Status Validate(const Options& options) {
   faults.Check(!options.pool_bytes || *options.pool_bytes >= options.handle_bytes, "pool",
                FormatBytes(options.pool_bytes.value_or(0)),
                "at least one handle (" + FormatBytes(options.handle_bytes) + ")");
+  const uint64_t host_memory = options.host_memory_bytes.value_or(0);
+  faults.Check(host_memory == 0 || host_memory >= options.unit_bytes, "host-memory",
+               FormatBytes(host_memory),
+               "0 (none), or at least one lease unit (" + FormatBytes(options.unit_bytes) + ")");
   std::string policies;
   for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
     policies += (policies.empty() ? "" : ", ") + std::string(policy.name);
@@ -118,8 +122,15 @@ Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_
   return plan;
 }
 
-uint64_t HostMemory(const Options& options, uint64_t pool_bytes, uint64_t machine_bytes) {
-  return options.host_memory_bytes.value_or(std::min(pool_bytes, machine_bytes / 4));
+Result<uint64_t> PlanHostMemory(const Options& options, uint64_t pool_bytes,
+                                uint64_t machine_bytes) {
+  const uint64_t wanted =
+      options.host_memory_bytes.value_or(std::min(pool_bytes, machine_bytes / 4));
+  Faults faults;
+  faults.Check(wanted <= machine_bytes, "host-memory", FormatBytes(wanted),
+               "at most the machine's memory (" + FormatBytes(machine_bytes) + ")");
+  if (Status s = faults.Result(); !s.ok()) return s;
+  return wanted;
 }
 
 }  // namespace sluice::config

@@ -19,7 +19,7 @@ struct Options {
   std::optional<uint64_t> pool_bytes;     // default: the device minus the reserve
   std::optional<uint64_t> reserve_bytes;  // default: an eighth of the device, at most 2 GiB
   uint64_t context_bytes = 0;             // what a context is charged for
-  /// For jobs that leave their claims; 0: none. Default: HostMemory.
+  /// Host memory for jobs that are evicted; 0: none. Default: see PlanHostMemory.
   std::optional<uint64_t> host_memory_bytes;
   uint64_t unit_bytes = 8 * kMiB;
   uint64_t handle_bytes = 32 * kMiB;
@@ -52,7 +52,10 @@ struct PoolPlan {
 /// The pool on a device, in whole handles. The error names the field that does not fit it.
 Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_t granularity);
 
-/// As was asked for; else as much as the pool, but at most a quarter of the machine's memory.
-uint64_t HostMemory(const Options& options, uint64_t pool_bytes, uint64_t machine_bytes);
+/// Host memory for evicted jobs, in bytes. Unless given, as much as the pool, but at most a quarter
+/// of the machine's memory, which programs need for themselves. kInvalidArgument: more than the
+/// machine has.
+Result<uint64_t> PlanHostMemory(const Options& options, uint64_t pool_bytes,
+                                uint64_t machine_bytes);
 
 }  // namespace sluice::config

@@ -94,13 +94,15 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
     status = Take(ParseBytes(raw.reserve, "--reserve"), &bytes);
     options->reserve_bytes = bytes;
   }
-  if (status.ok() && given("--host-memory")) {
-    bytes = 0;
-    if (raw.host_memory != "0") status = Take(ParseBytes(raw.host_memory, "--host-memory"), &bytes);
-    options->host_memory_bytes = bytes;
-  }
   if (status.ok() && given("--context")) {
     status = Take(ParseBytes(raw.context, "--context"), &options->context_bytes);
+  }
+  if (status.ok() && given("--host-memory")) {
+    bytes = 0;  // an amount of memory is more than nothing; here nothing has a meaning
+    if (raw.host_memory != "0") {
+      status = Take(ParseBytes(raw.host_memory, "--host-memory (0: none)"), &bytes);
+    }
+    options->host_memory_bytes = bytes;
   }
   if (status.ok() && given("--lease-unit")) {
     status = Take(ParseBytes(raw.unit, "--lease-unit"), &options->unit_bytes);
@@ -155,8 +157,8 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--context", raw.context,
                  "what each context is charged for outside the pool (0: contexts are not charged)");
   app.add_option("--host-memory", raw.host_memory,
-                 "most host memory for what a job has that left its claim, so that others can go "
-                 "on; 0: none (as much as the pool, at most a quarter of the machine's)");
+                 "host memory for jobs that are evicted, 0: none (as much as the pool, at most a "
+                 "quarter of the machine's)");
   app.add_option("--lease-unit", raw.unit, "unit of lending (8MiB)");
   app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
   app.add_option("--policy", options.policy, "flow, nodegroup, temporal or timeshift (flow)");

@@ -36,11 +36,8 @@ constexpr int64_t kSayLeftOutNs = 1'000'000'000;
 
 /// A copy to host memory takes tens of milliseconds, and somebody waits for its end.
 constexpr int64_t kCopyLookNs = 100'000;
-
-uint64_t MachineBytes() {
-  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
+/// A daemon that is to end waits so long for its neighbours to let a job in host memory come back.
+constexpr uint64_t kStopPatienceNs = 10'000'000'000;
 
 uint64_t Nanoseconds(double seconds) { return static_cast<uint64_t>(seconds * 1e9); }
 
@@ -63,17 +60,22 @@ Result<gpu::Pool> MakePool(const config::Options& options, gpu::Device* device,
   return gpu::Pool::Create(device, plan->handles, options.handle_bytes);
 }
 
+/// What this machine has, in bytes.
+uint64_t MachineMemory() {
+  return static_cast<uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L)) *
+         static_cast<uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
+}
+
 }  // namespace
 
 Daemon::Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
-               gpu::Pool pool)
+               gpu::Pool pool, uint64_t host_memory_bytes)
     : options_(options),
       device_(device),
       dir_(std::move(dir)),
       loop_(std::move(loop)),
       pool_(std::move(pool)),
-      host_(device, options_.unit_bytes,
-            config::HostMemory(options_, pool_.bytes(), MachineBytes())) {
+      host_tier_(device, options_.unit_bytes, host_memory_bytes) {
   access_.unit_bytes = options_.unit_bytes;
   access_.handle_bytes = options_.handle_bytes;
   access_.handles = pool_.fds();
@@ -100,10 +102,13 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
   }
   Result<gpu::Pool> pool = MakePool(actual, device, &found);
   if (!pool.ok()) return pool.status();
+  const Result<uint64_t> host_memory =
+      config::PlanHostMemory(actual, pool->bytes(), MachineMemory());
+  if (!host_memory.ok()) return host_memory.status();
   Result<EventLoop> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
-  std::unique_ptr<Daemon> daemon(
-      new Daemon(actual, device, std::move(*dir), std::move(*loop), std::move(*pool)));
+  std::unique_ptr<Daemon> daemon(new Daemon(actual, device, std::move(*dir), std::move(*loop),
+                                            std::move(*pool), *host_memory));
   daemon->keeper_ = std::move(keeper);
   daemon->adopted_ = found.has_value();
   if (Status s = daemon->Init(faults, std::move(found)); !s.ok()) return s;
@@ -236,11 +241,14 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
     spdlog::info("no job for {} s: done", *options_.idle_exit_s);
     stopping_ = true;
   }
-  return !stopping_;
+  if (!stopping_) return true;
+  if (stop_by_ns_ == 0) stop_by_ns_ = now + kStopPatienceNs;
+  // Whoever is away would lose what it has here.
+  return host_tier_.used_bytes() > 0 && now < stop_by_ns_;
 }
 
 int64_t Daemon::NextTimeout(uint64_t now_ns) {
-  if (stopping_ || !doomed_.empty()) return 0;
+  if ((stopping_ && host_tier_.used_bytes() == 0) || !doomed_.empty()) return 0;
   const auto until = [now_ns](uint64_t at) {
     return at <= now_ns ? int64_t{0} : static_cast<int64_t>(at - now_ns);
   };
@@ -258,7 +266,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   if (jobs_.empty() && options_.idle_exit_s) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
   }
-  if (host_.busy()) sooner(kCopyLookNs);
+  if (host_tier_.busy()) sooner(kCopyLookNs);
   if (flow_->again_at_ns() != 0) sooner(until(flow_->again_at_ns()));
   if (flow_->urgency() == flow::Urgency::kFences) {
     if (fences_since_ns_ == 0) fences_since_ns_ = now_ns;

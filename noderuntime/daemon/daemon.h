@@ -98,7 +98,7 @@ class Daemon : private flow::FlowSink {
 
  private:
   Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
-         gpu::Pool pool);
+         gpu::Pool pool, uint64_t host_memory_bytes);
   Status Init(const flow::FaultPlan& faults, std::optional<Takeover> found);
   Status OpenLogs(bool takes_over);
   Status Listen();
@@ -192,7 +192,8 @@ class Daemon : private flow::FlowSink {
   RuntimeDir dir_;
   EventLoop loop_;
   gpu::Pool pool_;
-  hosttier::HostTier host_;
+  hosttier::HostTier host_tier_;
+  bool has_moved_ = false;  // it has a context of its own since then
   session::PoolAccess access_;
   std::optional<eventlog::EventLog> event_log_;
   std::optional<oracle::OracleWriter> oracle_;
@@ -226,6 +227,7 @@ class Daemon : private flow::FlowSink {
   pid_t predecessor_ = 0;  // died with a context of its own; 0: gone
 
   bool stopping_ = false;
+  uint64_t stop_by_ns_ = 0;   // whoever is still in host memory
   bool adopted_ = false;      // a predecessor's keeper, pool and jobs
   bool initialised_ = false;  // and all of that was taken over
   bool poison_failed_ = false;

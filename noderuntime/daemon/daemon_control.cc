@@ -181,9 +181,8 @@ Status Daemon::SendStatus(ControlClient* client) {
     facts[id] = {job.spec.name,   job.pid,           job.session != 0,
                  job.limit_bytes, job.request_bytes, UsesGpuUnseen(job)};
   }
-  const std::string text =
-      StatusJson(*flow_, facts, device_->info(), options_.gpu, options_.handle_bytes,
-                 {host_.capacity_bytes(), host_.used_bytes()}, service_, NowNs());
+  const std::string text = StatusJson(*flow_, facts, device_->info(), options_.gpu,
+                                      options_.handle_bytes, host_tier_, service_, NowNs());
   const UniqueFd file(::memfd_create("sluice-status", MFD_CLOEXEC));
   protocol::StatusReply reply = {};
   reply.header = session::MakeHeader(protocol::FrameType::kStatusReply, sizeof reply);

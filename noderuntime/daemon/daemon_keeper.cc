@@ -149,7 +149,7 @@ void Daemon::WriteRegistry() {
   state.gpu = options_.gpu;
   state.device_uuid = access_.device_uuid;
   state.daemon_pid = ::getpid();
-  state.poison = options_.poison;
+  state.own_context = options_.poison || has_moved_;
   state.next_job = next_job_;
   for (const auto& [id, job] : jobs_) {
     state.jobs.push_back({id, job.spec.name, job.limit_bytes, job.request_bytes, job.spec.limit,

@@ -10,28 +10,34 @@ namespace sluice::noded {
 
 bool Daemon::CanMove(flow::JobId job, flow::Units units) {
   const Client* client = SessionOf(job);
-  return client != nullptr && client->session->client_minor() >= protocol::kQuietMinor &&
-         host_.HasRoom(uint64_t{units} * options_.unit_bytes) &&
-         host_.Where(job) == hosttier::HostTier::Place::kNone;
+  return !stopping_ && client != nullptr &&
+         client->session->client_minor() >= protocol::kQuietMinor &&
+         host_tier_.HasRoom(uint64_t{units} * options_.unit_bytes) &&
+         host_tier_.Where(job) == hosttier::HostTier::Place::kNone;
 }
 
 Status Daemon::MoveOut(flow::JobId job, const flow::Extents& extents) {
   SayOfJob(job, spdlog::level::info,
            "moves " + FormatBytes(TotalUnits(extents) * options_.unit_bytes) +
                " to host memory: it needs more than its claim, and others wait");
-  return host_.Evict(job, extents);
+  if (!has_moved_) {
+    // First: a daemon that follows this one has to wait until this one's copies are over.
+    has_moved_ = registry_changed_ = true;
+    SaveState();
+  }
+  return host_tier_.Evict(job, extents);
 }
 
-Status Daemon::MoveBack(flow::JobId job) { return host_.Restore(job); }
+Status Daemon::MoveBack(flow::JobId job) { return host_tier_.Restore(job); }
 
-void Daemon::DropMoved(flow::JobId job) { host_.Forget(job); }
+void Daemon::DropMoved(flow::JobId job) { host_tier_.Forget(job); }
 
 void Daemon::EndSession(flow::JobId job, const std::string& reason) {
   if (const Client* client = SessionOf(job)) doomed_.emplace_back(client->session->id(), reason);
 }
 
 void Daemon::PollMoves(uint64_t now_ns) {
-  for (const auto& ended : host_.Poll()) flow_->OnMoved(ended.job, ended.status, now_ns);
+  for (const auto& ended : host_tier_.Poll()) flow_->OnMoved(ended.job, ended.status, now_ns);
 }
 
 }  // namespace sluice::noded

@@ -28,7 +28,7 @@ Status Daemon::TakeOver(Takeover found, const flow::FlowOptions& options, flow::
   notebook_.emplace(std::move(found.notebook));
   next_job_ = found.state.next_job;
   // In a container the next daemon may well have the same number.
-  if (found.state.poison && found.state.daemon_pid != ::getpid()) {
+  if (found.state.own_context && found.state.daemon_pid != ::getpid()) {
     predecessor_ = found.state.daemon_pid;
   }
   std::map<flow::JobId, flow::JobPages> pages;

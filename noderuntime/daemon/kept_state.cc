@@ -18,7 +18,7 @@ void WriteRegistry(const KeptState& state, ByteWriter* out) {
   out->Put(state.gpu);
   out->PutBytes(std::as_bytes(std::span(state.device_uuid)));
   out->Put(state.daemon_pid);
-  out->Put(state.poison);
+  out->Put(state.own_context);
   out->Put(state.next_job);
   out->PutList(state.jobs, [out](const KeptJob& job) {
     out->Put(job.id);
@@ -53,7 +53,7 @@ Result<KeptState> ReadKeptState(std::span<const std::byte> bytes) {
     std::memcpy(state.device_uuid.data(), uuid.data(), uuid.size());
   }
   state.daemon_pid = in.Get<pid_t>();
-  state.poison = in.Get<uint8_t>() != 0;
+  state.own_context = in.Get<uint8_t>() != 0;
   state.next_job = in.Get<uint32_t>();
   uint32_t last = 0;
   bool ordered = true;

@@ -38,7 +38,7 @@ struct KeptState {
   uint32_t gpu = 0;
   std::array<uint8_t, 16> device_uuid = {};
   pid_t daemon_pid = 0;
-  bool poison = false;  // that daemon had a context of its own
+  bool own_context = false;  // that daemon had one, and its last work may touch the pool
   uint32_t next_job = 1;
   std::vector<KeptJob> jobs;
   std::vector<std::byte> flow;  // Flow::Save

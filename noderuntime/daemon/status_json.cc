@@ -100,7 +100,8 @@ uint64_t ServiceTimes::median_ns() const {
 
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
-                       const HostFigures& host, const ServiceTimes& service, uint64_t now_ns) {
+                       const hosttier::HostTier& host_tier, const ServiceTimes& service,
+                       uint64_t now_ns) {
   const uint64_t unit = flow.options().unit_bytes;
   const scheduler::Ledger& ledger = flow.ledger();
   Json json;
@@ -116,8 +117,8 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["free_bytes"] = ledger.free() * unit;
   json["outside_reserve_bytes"] = flow.outside().reserve();
   json["outside_bytes"] = flow.outside().charged();
-  json["host_memory_bytes"] = host.capacity_bytes;
-  json["host_used_bytes"] = host.used_bytes;
+  json["host_tier"]["capacity_bytes"] = host_tier.capacity_bytes();
+  json["host_tier"]["used_bytes"] = host_tier.used_bytes();
   json["jobs"] = Json::array();
   for (const auto& [id, facts] : jobs) {
     Json entry;

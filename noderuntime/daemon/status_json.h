@@ -12,6 +12,7 @@
 
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
+#include "noderuntime/hosttier/host_tier.h"
 
 namespace sluice::noded {
 
@@ -43,15 +44,10 @@ struct JobFacts {
   bool unseen = false;  // it is on the GPU and has not opened a session
 };
 
-/// Host memory for jobs that left their claims.
-struct HostFigures {
-  uint64_t capacity_bytes = 0;
-  uint64_t used_bytes = 0;
-};
-
 /// The answer to Status: one JSON object, amounts in bytes.
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
-                       const HostFigures& host, const ServiceTimes& service, uint64_t now_ns);
+                       const hosttier::HostTier& host_tier, const ServiceTimes& service,
+                       uint64_t now_ns);
 
 }  // namespace sluice::noded

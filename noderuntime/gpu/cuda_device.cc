@@ -112,7 +112,7 @@ void CudaDevice::AdoptHandles(const std::vector<int>& handles, uint64_t bytes) {
   handle_bytes_ = bytes;
 }
 
-Status CudaDevice::MapArena() {
+Status CudaDevice::EnterContext() {
   if (context_ == nullptr) {
     if (Status s = driver_.Check(driver_.cuDevicePrimaryCtxRetain(&context_, device_),
                                  "the daemon's own context");
@@ -121,42 +121,56 @@ Status CudaDevice::MapArena() {
       return s;
     }
   }
-  if (Status s = driver_.Check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); !s.ok()) {
-    return s;
-  }
-  const uint64_t pool_bytes = handle_bytes_ * handle_fds_.size();
-  if (Status s = driver_.Check(driver_.cuMemAddressReserve(&arena_, pool_bytes, 0, 0, 0),
-                               "cuMemAddressReserve");
-      !s.ok()) {
-    arena_ = 0;
-    return s;
-  }
-  for (size_t i = 0; i < handle_fds_.size(); ++i) {
-    CUmemGenericAllocationHandle handle = 0;
-    void* os_handle = reinterpret_cast<void*>(static_cast<intptr_t>(handle_fds_[i]));
-    if (Status s = driver_.Check(driver_.cuMemImportFromShareableHandle(
-                                     &handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-                                 "cuMemImportFromShareableHandle");
-        !s.ok()) {
-      return s;
-    }
-    const Status mapped = driver_.Check(
-        driver_.cuMemMap(arena_ + i * handle_bytes_, handle_bytes_, 0, handle, 0), "cuMemMap");
-    driver_.cuMemRelease(handle);
-    if (!mapped.ok()) return mapped;
-  }
-  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device_},
-                                  CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  return driver_.Check(driver_.cuMemSetAccess(arena_, pool_bytes, &access, 1), "cuMemSetAccess");
-}
-
-Status CudaDevice::Enter() {
-  if (arena_ == 0) return MapArena();
   return driver_.Check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
 }
 
+Status CudaDevice::MapArena() {
+  if (Status s = EnterContext(); !s.ok() || arena_ != 0) return s;
+  CUdeviceptr arena = 0;
+  if (Status s = driver_.Check(driver_.cuMemAddressReserve(&arena, pool_bytes(), 0, 0, 0),
+                               "cuMemAddressReserve");
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = MapHandles(arena); !s.ok()) {
+    // Half a mapping would be taken for a whole one by the next call.
+    driver_.cuMemAddressFree(arena, pool_bytes());
+    return s;
+  }
+  arena_ = arena;
+  return {};
+}
+
+Status CudaDevice::MapHandles(CUdeviceptr arena) {
+  size_t count = 0;
+  Status status;
+  for (; count < handle_fds_.size(); ++count) {
+    CUmemGenericAllocationHandle handle = 0;
+    void* os_handle = reinterpret_cast<void*>(static_cast<intptr_t>(handle_fds_[count]));
+    status = driver_.Check(driver_.cuMemImportFromShareableHandle(
+                               &handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                           "cuMemImportFromShareableHandle");
+    if (!status.ok()) break;
+    status = driver_.Check(
+        driver_.cuMemMap(arena + count * handle_bytes_, handle_bytes_, 0, handle, 0), "cuMemMap");
+    driver_.cuMemRelease(handle);
+    if (!status.ok()) break;
+  }
+  if (status.ok()) {
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device_},
+                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    status =
+        driver_.Check(driver_.cuMemSetAccess(arena, pool_bytes(), &access, 1), "cuMemSetAccess");
+  }
+  if (status.ok()) return {};
+  for (size_t i = 0; i < count; ++i) {
+    driver_.cuMemUnmap(arena + i * handle_bytes_, handle_bytes_);
+  }
+  return status;
+}
+
 Status CudaDevice::Poison(uint64_t offset, uint64_t bytes) {
-  if (Status s = Enter(); !s.ok()) return s.Annotate("poison");
+  if (Status s = MapArena(); !s.ok()) return s.Annotate("poison");
   if (Status s =
           driver_.Check(driver_.cuMemsetD32_v2(arena_ + offset, kPoison, bytes / 4), "poison");
       !s.ok()) {

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,7 +15,8 @@
 
 namespace sluice::gpu {
 
-/// A GPU behind the CUDA driver (or what stands in for it).
+/// A GPU behind the CUDA driver (or what stands in for it). The daemon's context, its mapping of
+/// the pool and its streams are made when they are first needed and stay until the process ends.
 class CudaDevice : public Device {
  public:
   /// The driver's device number `ordinal`; the error names what there is.
@@ -24,19 +26,35 @@ class CudaDevice : public Device {
   Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
   void AdoptHandles(const std::vector<int>& handles, uint64_t bytes) override;
   Status Poison(uint64_t offset, uint64_t bytes) override;
-  Result<std::byte*> AllocateHost(uint64_t bytes) override;
-  void FreeHost(std::byte* memory) override;
-  Result<CopyTicket> BeginCopies(Direction direction, const std::vector<Piece>& pieces) override;
-  Result<bool> CopiesEnded(CopyTicket ticket) override;
-  Status AwaitCopies(CopyTicket ticket) override;
   bool IsUsedBy(pid_t pid) override;
 
+  // cuda_copies.cc
+  Result<std::byte*> AllocateHost(uint64_t bytes) override;
+  void FreeHost(std::byte* host) override;
+  Result<CopyTicket> StartCopies(CopyDirection direction,
+                                 const std::vector<CopySpan>& spans) override;
+  Result<bool> CopiesEnded(CopyTicket ticket) override;
+  Status WaitForCopies(CopyTicket ticket) override;
+
  private:
+  struct UnderWay {
+    CUstream stream = nullptr;
+    CUevent ended = nullptr;
+  };
+
   explicit CudaDevice(const Driver& driver) : driver_(driver) {}
-  /// The daemon's own context with the pool in it is current afterwards.
-  Status Enter();
+  /// The daemon's context is there and current.
+  Status EnterContext();
+  /// And the pool is mapped in it; all of it or nothing.
   Status MapArena();
-  Status End(CopyTicket ticket, CUresult how);
+  Status MapHandles(CUdeviceptr arena);
+  uint64_t pool_bytes() const { return handle_bytes_ * handle_fds_.size(); }
+
+  // cuda_copies.cc
+  Result<CUstream> StreamOf(CopyDirection direction);
+  Status Queue(CopyDirection direction, const std::vector<CopySpan>& spans, CUstream stream,
+               CUevent ended);
+  Status Drop(CopyTicket ticket, const Status& status);
 
   Driver driver_;
   DeviceInfo info_;
@@ -46,9 +64,9 @@ class CudaDevice : public Device {
   uint64_t handle_bytes_ = 0;
   CUcontext context_ = nullptr;
   CUdeviceptr arena_ = 0;
-  CUstream copy_stream_ = nullptr;
-  std::map<CopyTicket, CUevent> copies_;  // under way; each event is recorded behind them
-  CopyTicket next_ticket_ = 1;
+  std::array<CUstream, 2> streams_ = {};  // by direction: each has a copy engine of its own
+  std::map<CopyTicket, UnderWay> under_way_;
+  CopyTicket last_ticket_ = 0;
 };
 
 }  // namespace sluice::gpu

@@ -11,7 +11,7 @@ namespace sluice::gpu {
 
 Result<Driver> Driver::Load() {
   // The simulated GPU polices who touches which memory; the daemon's own context poisons bytes that
-  // nobody holds. Must be set before the driver looks.
+  // nobody holds, and copies those of jobs that hold still. Must be set before the driver looks.
   ::setenv("SLUICE_ORACLE_EXEMPT", "1", 1);
   // Never closed: a driver's threads outlive the last call.
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -38,17 +38,6 @@ Result<Driver> Driver::Load() {
   SLUICE_FIND(cuCtxSetCurrent);
   SLUICE_FIND(cuCtxSynchronize);
   SLUICE_FIND(cuMemsetD32_v2);
-  SLUICE_FIND(cuMemHostAlloc);
-  SLUICE_FIND(cuMemFreeHost);
-  SLUICE_FIND(cuMemcpyDtoHAsync_v2);
-  SLUICE_FIND(cuMemcpyHtoDAsync_v2);
-  SLUICE_FIND(cuStreamCreate);
-  SLUICE_FIND(cuStreamSynchronize);
-  SLUICE_FIND(cuEventCreate);
-  SLUICE_FIND(cuEventRecord);
-  SLUICE_FIND(cuEventQuery);
-  SLUICE_FIND(cuEventSynchronize);
-  SLUICE_FIND(cuEventDestroy_v2);
   SLUICE_FIND(cuMemAddressReserve);
   SLUICE_FIND(cuMemCreate);
   SLUICE_FIND(cuMemRelease);
@@ -57,6 +46,19 @@ Result<Driver> Driver::Load() {
   SLUICE_FIND(cuMemGetAllocationGranularity);
   SLUICE_FIND(cuMemExportToShareableHandle);
   SLUICE_FIND(cuMemImportFromShareableHandle);
+  SLUICE_FIND(cuMemUnmap);
+  SLUICE_FIND(cuMemAddressFree);
+  SLUICE_FIND(cuMemHostAlloc);
+  SLUICE_FIND(cuMemFreeHost);
+  SLUICE_FIND(cuMemcpyDtoHAsync_v2);
+  SLUICE_FIND(cuMemcpyHtoDAsync_v2);
+  SLUICE_FIND(cuStreamCreate);
+  SLUICE_FIND(cuStreamSynchronize);
+  SLUICE_FIND(cuEventCreate);
+  SLUICE_FIND(cuEventDestroy_v2);
+  SLUICE_FIND(cuEventRecord);
+  SLUICE_FIND(cuEventQuery);
+  SLUICE_FIND(cuEventSynchronize);
 #undef SLUICE_FIND
   if (missing != nullptr) {
     return Status(StatusCode::kFailedPrecondition,

@@ -24,17 +24,6 @@ struct Driver {
   PFN_cuCtxSetCurrent cuCtxSetCurrent = nullptr;
   PFN_cuCtxSynchronize cuCtxSynchronize = nullptr;
   PFN_cuMemsetD32_v2 cuMemsetD32_v2 = nullptr;
-  PFN_cuMemHostAlloc cuMemHostAlloc = nullptr;
-  PFN_cuMemFreeHost cuMemFreeHost = nullptr;
-  PFN_cuMemcpyDtoHAsync_v2 cuMemcpyDtoHAsync_v2 = nullptr;
-  PFN_cuMemcpyHtoDAsync_v2 cuMemcpyHtoDAsync_v2 = nullptr;
-  PFN_cuStreamCreate cuStreamCreate = nullptr;
-  PFN_cuStreamSynchronize cuStreamSynchronize = nullptr;
-  PFN_cuEventCreate cuEventCreate = nullptr;
-  PFN_cuEventRecord cuEventRecord = nullptr;
-  PFN_cuEventQuery cuEventQuery = nullptr;
-  PFN_cuEventSynchronize cuEventSynchronize = nullptr;
-  PFN_cuEventDestroy_v2 cuEventDestroy_v2 = nullptr;
   PFN_cuMemAddressReserve cuMemAddressReserve = nullptr;
   PFN_cuMemCreate cuMemCreate = nullptr;
   PFN_cuMemRelease cuMemRelease = nullptr;
@@ -43,6 +32,19 @@ struct Driver {
   PFN_cuMemGetAllocationGranularity cuMemGetAllocationGranularity = nullptr;
   PFN_cuMemExportToShareableHandle cuMemExportToShareableHandle = nullptr;
   PFN_cuMemImportFromShareableHandle cuMemImportFromShareableHandle = nullptr;
+  PFN_cuMemUnmap cuMemUnmap = nullptr;
+  PFN_cuMemAddressFree cuMemAddressFree = nullptr;
+  PFN_cuMemHostAlloc cuMemHostAlloc = nullptr;
+  PFN_cuMemFreeHost cuMemFreeHost = nullptr;
+  PFN_cuMemcpyDtoHAsync_v2 cuMemcpyDtoHAsync_v2 = nullptr;
+  PFN_cuMemcpyHtoDAsync_v2 cuMemcpyHtoDAsync_v2 = nullptr;
+  PFN_cuStreamCreate cuStreamCreate = nullptr;
+  PFN_cuStreamSynchronize cuStreamSynchronize = nullptr;
+  PFN_cuEventCreate cuEventCreate = nullptr;
+  PFN_cuEventDestroy_v2 cuEventDestroy_v2 = nullptr;
+  PFN_cuEventRecord cuEventRecord = nullptr;
+  PFN_cuEventQuery cuEventQuery = nullptr;
+  PFN_cuEventSynchronize cuEventSynchronize = nullptr;
 
   static Result<Driver> Load();
 

@@ -3,123 +3,146 @@
 #include "noderuntime/hosttier/host_tier.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
-
-#include "common/bytes.h"
 
 namespace sluice::hosttier {
 namespace {
 
-/// Pinned memory is asked for in pieces: one block of many gigabytes is hard to come by.
-constexpr uint64_t kPieceBytes = 64 * kMiB;
+/// A job leaves part of its last piece unused; with 64 pieces or more that is little of the whole.
+uint64_t PieceBytes(uint64_t unit_bytes, uint64_t capacity_bytes) {
+  const uint64_t bytes = std::min(HostTier::kMaxPieceBytes, capacity_bytes / 64);
+  return std::max(unit_bytes, bytes / unit_bytes * unit_bytes);
+}
+
+std::string Name(JobId job) { return "job " + std::to_string(job); }
+
+/// Sorted, not empty and apart: a unit that stood twice would be counted and copied twice.
+bool AreGood(const Extents& extents) {
+  uint64_t end = 0;
+  for (const scheduler::Extent& extent : extents) {
+    if (extent.length == 0 || extent.offset < end) return false;
+    end = uint64_t{extent.offset} + extent.length;
+  }
+  return !extents.empty();
+}
 
 }  // namespace
 
 HostTier::HostTier(gpu::Device* device, uint64_t unit_bytes, uint64_t capacity_bytes)
-    : device_(device), unit_bytes_(unit_bytes), capacity_bytes_(capacity_bytes) {}
+    : device_(device),
+      unit_bytes_(unit_bytes),
+      pieces_(device, capacity_bytes, PieceBytes(unit_bytes, capacity_bytes)) {}
 
 HostTier::~HostTier() {
   while (!copies_.empty()) Forget(copies_.begin()->first);
 }
 
-Status HostTier::Evict(JobId job, const Extents& extents) {
-  if (copies_.contains(job)) {
-    return Status(StatusCode::kFailedPrecondition,
-                  "job " + std::to_string(job) + " has something in host memory already");
-  }
-  Copy copy;
-  copy.bytes = TotalUnits(extents) * unit_bytes_;
-  if (!HasRoom(copy.bytes)) {
-    return Status(StatusCode::kResourceExhausted,
-                  FormatBytes(copy.bytes) + " do not fit: " + FormatBytes(used_bytes_) + " of " +
-                      FormatBytes(capacity_bytes_) + " of host memory are in use");
-  }
-  if (Status s = Allocate(extents, &copy); !s.ok()) {
-    Free(&copy);
-    return s;
-  }
-  const Result<gpu::CopyTicket> begun = device_->BeginCopies(gpu::Direction::kToHost, copy.pieces);
-  if (!begun.ok()) {
-    Free(&copy);
-    return begun.status();
-  }
-  copy.ticket = *begun;
-  copy.place = Place::kLeaving;
-  used_bytes_ += copy.bytes;
-  ++under_way_;
-  copies_.emplace(job, std::move(copy));
-  return {};
-}
-
-Status HostTier::Allocate(const Extents& extents, Copy* copy) {
-  for (const scheduler::Extent& extent : extents) {
+/// The extents one behind the other over the pieces, cut where a piece ends.
+std::vector<gpu::CopySpan> HostTier::Spans(const Copy& copy) const {
+  std::vector<gpu::CopySpan> spans;
+  const uint64_t piece_bytes = pieces_.piece_bytes();
+  uint64_t at = 0;
+  for (const scheduler::Extent& extent : copy.extents) {
     uint64_t offset = extent.offset * unit_bytes_;
-    const uint64_t end = extent.end() * unit_bytes_;
-    while (offset < end) {
-      const uint64_t bytes = std::min(kPieceBytes, end - offset);
-      Result<std::byte*> memory = device_->AllocateHost(bytes);
-      if (!memory.ok()) return memory.status();
-      copy->pieces.push_back({offset, *memory, bytes});
+    uint64_t left = extent.length * unit_bytes_;
+    while (left > 0) {
+      const uint64_t within = at % piece_bytes;
+      const uint64_t bytes = std::min(left, piece_bytes - within);
+      spans.push_back({offset, copy.pieces[at / piece_bytes] + within, bytes});
+      at += bytes;
       offset += bytes;
+      left -= bytes;
     }
   }
+  return spans;
+}
+
+Status HostTier::Start(Place place, Copy* copy) {
+  const gpu::CopyDirection direction =
+      place == Place::kLeaving ? gpu::CopyDirection::kToHost : gpu::CopyDirection::kToPool;
+  const Result<gpu::CopyTicket> ticket = device_->StartCopies(direction, Spans(*copy));
+  if (!ticket.ok()) return ticket.status();
+  copy->ticket = *ticket;
+  copy->place = place;
+  ++under_way_;
   return {};
 }
 
-void HostTier::Free(Copy* copy) {
-  for (const gpu::Piece& piece : copy->pieces) device_->FreeHost(piece.host);
-  copy->pieces.clear();
+Status HostTier::Evict(JobId job, const Extents& extents) {
+  if (!AreGood(extents)) {
+    return Status(StatusCode::kInvalidArgument,
+                  Name(job) + ": extents to evict must be sorted, apart and not empty");
+  }
+  if (copies_.contains(job)) {
+    return Status(StatusCode::kFailedPrecondition, Name(job) + " is in host memory already");
+  }
+  Result<std::vector<std::byte*>> pieces = pieces_.Take(TotalUnits(extents) * unit_bytes_);
+  if (!pieces.ok()) return pieces.status().Annotate(Name(job));
+  const auto copy = copies_.emplace(job, Copy{}).first;
+  copy->second.extents = extents;
+  copy->second.pieces = std::move(*pieces);
+  const Status started = Start(Place::kLeaving, &copy->second);
+  if (!started.ok()) Drop(copy);
+  return started.ok() ? started : started.Annotate(Name(job));
 }
 
 Status HostTier::Restore(JobId job) {
-  const auto found = copies_.find(job);
-  if (found == copies_.end() || found->second.place != Place::kAway) {
-    return Status(StatusCode::kFailedPrecondition,
-                  "job " + std::to_string(job) + " has nothing in host memory to be copied back");
+  const auto copy = copies_.find(job);
+  if (copy == copies_.end()) {
+    return Status(StatusCode::kNotFound, "nothing of " + Name(job) + " is in host memory");
   }
-  Copy& copy = found->second;
-  const Result<gpu::CopyTicket> begun = device_->BeginCopies(gpu::Direction::kToPool, copy.pieces);
-  if (!begun.ok()) return begun.status();
-  copy.ticket = *begun;
-  copy.place = Place::kReturning;
-  ++under_way_;
-  return {};
+  if (copy->second.place != Place::kAway) {
+    return Status(StatusCode::kFailedPrecondition, "a copy of " + Name(job) + " is under way");
+  }
+  const Status started = Start(Place::kReturning, &copy->second);
+  return started.ok() ? started : started.Annotate(Name(job));
 }
 
 void HostTier::Forget(JobId job) {
-  const auto found = copies_.find(job);
-  if (found == copies_.end()) return;
-  Copy& copy = found->second;
-  if (copy.place != Place::kAway) {
-    // However it ends: the memory is nobody's afterwards.
-    static_cast<void>(device_->AwaitCopies(copy.ticket).ok());
+  const auto copy = copies_.find(job);
+  if (copy == copies_.end()) return;
+  if (copy->second.place != Place::kAway) {
+    // However it ended: the GPU touches neither side any more, and nobody needs the bytes.
+    (void)device_->WaitForCopies(copy->second.ticket).ok();
     --under_way_;
   }
-  used_bytes_ -= copy.bytes;
-  Free(&copy);
-  copies_.erase(found);
+  Drop(copy);
+}
+
+HostTier::Copies::iterator HostTier::Drop(Copies::iterator copy) {
+  pieces_.GiveBack(copy->second.pieces);
+  return copies_.erase(copy);
 }
 
 HostTier::Place HostTier::Where(JobId job) const {
-  const auto found = copies_.find(job);
-  return found == copies_.end() ? Place::kNone : found->second.place;
+  const auto copy = copies_.find(job);
+  return copy == copies_.end() ? Place::kNone : copy->second.place;
 }
 
 std::vector<HostTier::Finished> HostTier::Poll() {
   std::vector<Finished> finished;
-  if (!busy()) return finished;
-  for (auto& [job, copy] : copies_) {
-    if (copy.place == Place::kAway) continue;
+  for (auto it = copies_.begin(); it != copies_.end();) {
+    Copy& copy = it->second;
+    if (copy.place == Place::kAway) {
+      ++it;
+      continue;
+    }
     const Result<bool> ended = device_->CopiesEnded(copy.ticket);
-    if (ended.ok() && !*ended) continue;
-    finished.push_back({job, copy.place, ended.ok() ? Status() : ended.status()});
+    if (ended.ok() && !*ended) {
+      ++it;
+      continue;
+    }
     --under_way_;
-    copy.place = Place::kAway;
-  }
-  for (const Finished& one : finished) {
-    // A copy out that failed leaves nothing here, one back that failed leaves all of it.
-    const bool gone = one.was == Place::kLeaving ? !one.status.ok() : one.status.ok();
-    if (gone) Forget(one.job);
+    finished.push_back(
+        {it->first, copy.place, ended.ok() ? Status() : ended.status().Annotate(Name(it->first))});
+    // The bytes are here after a good copy out and after a failed copy back, and only then.
+    if ((copy.place == Place::kLeaving) == ended.ok()) {
+      copy.place = Place::kAway;
+      ++it;
+    } else {
+      it = Drop(it);
+    }
   }
   return finished;
 }

@@ -2,81 +2,110 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "common/status.h"
 #include "noderuntime/gpu/device.h"
+#include "noderuntime/hosttier/pinned_pieces.h"
 #include "scheduler/ledger/types.h"
 
-/// Host memory for what a job has on the GPU (I5: the insurance against jobs that leave their
-/// claims).
 namespace sluice::hosttier {
 
 using scheduler::Extents;
 using scheduler::JobId;
 
-/// Copies of extents of the pool, at most one set for each job. Copies run on the GPU's own time;
-/// Poll tells which have ended. One thread.
+/// Copies a quiet job's part of the pool to host memory, and back to the same offsets. It decides
+/// nothing: who leaves, and when, is for its caller.
 ///
-/// Who holds the bytes: until a copy out has ended, the job does, on the GPU; then this does, and
-/// the extents may be lent; they have to be the job's again before Restore. What proves that the
-/// GPU is done with them: the caller, who had the job stand still, for the copy out; an event
-/// behind it, for whoever is lent them next. Who waits: nobody but Forget, for a copy that would
-/// otherwise read from or write to what is somebody else's.
+/// Who holds these bytes? The job. While they leave and while they return its units are leased to
+/// it, and nobody else may touch them. Only while it is away may they be lent to others, and before
+/// Restore they are leased to it again.
+///
+/// What proves that the GPU is done with them? Before Evict, that the job is quiet and that all its
+/// marks are reached: its caller's proof, because no stream here is ordered behind one of another
+/// process. Before Restore, the fences of those who held the units in between, likewise. Afterwards
+/// an event behind the copies, which Poll asks for; or, where the driver fails, that it has drained
+/// or given up the stream.
+///
+/// Who may be waiting for whom? The job waits for its copies, at its gate. The copies wait for
+/// nobody but the copies of the same direction before them. Forget and the destructor wait for
+/// copies under way, which need no job to go on; nothing else here waits, except that locking new
+/// host memory takes time (Evict) and that after an error of the driver the stream is drained.
+///
+/// The copies die with the daemon: whoever is away then has lost its memory. Neither does a copy
+/// survive an error that ends the daemon's context; Restore reports it each time it is tried.
+///
+/// Owns the host memory; `device` outlives it. Amounts in bytes, extents in lease units. For one
+/// thread.
 class HostTier {
  public:
-  /// `device` outlives it. A capacity of 0: there is no host memory.
+  /// Large enough for full speed, small enough that the host has it in one run.
+  static constexpr uint64_t kMaxPieceBytes = uint64_t{64} << 20;
+
+  /// `capacity_bytes`: most host memory that it takes, whole pieces of it; 0: there is no tier.
   HostTier(gpu::Device* device, uint64_t unit_bytes, uint64_t capacity_bytes);
   ~HostTier();
   HostTier(const HostTier&) = delete;
   HostTier& operator=(const HostTier&) = delete;
 
-  uint64_t capacity_bytes() const { return capacity_bytes_; }
-  uint64_t used_bytes() const { return used_bytes_; }
-  bool HasRoom(uint64_t bytes) const { return bytes <= capacity_bytes_ - used_bytes_; }
+  uint64_t capacity_bytes() const { return pieces_.capacity_bytes(); }
+  /// Held for jobs, in whole pieces. What is kept for the next one does not count.
+  uint64_t used_bytes() const { return pieces_.used_bytes(); }
+  /// Whether a job of so many bytes could leave. The machine may still refuse the memory.
+  bool HasRoom(uint64_t bytes) const { return pieces_.HasRoom(bytes); }
 
-  /// Begins to copy out. kResourceExhausted: no room; kFailedPrecondition: something of the job is
-  /// here. After an error nothing is left of it.
+  /// Begins to copy out. Host memory is allocated here. An error leaves nothing behind, and the
+  /// bytes on the GPU are good: kInvalidArgument: extents that are none, or not sorted and apart;
+  /// kFailedPrecondition: something of the job is here already; kResourceExhausted: no room;
+  /// others: the driver's.
   Status Evict(JobId job, const Extents& extents);
-  /// Begins to copy back, to the same extents. kFailedPrecondition: its copy out has not ended.
+
+  /// Begins to copy back, to the extents that it left. kNotFound: nothing of the job is here;
+  /// kFailedPrecondition: a copy of it is under way; others: the driver's, and the host's copy
+  /// stays: it may be tried again.
   Status Restore(JobId job);
-  /// The job has ended: waits for a copy of it that is under way, and gives its memory up.
+
+  /// The job is gone. Waits for a copy of it that is under way, which would read or write units
+  /// that are somebody else's next. Poll does not tell of it. Nothing happens if nothing is here.
   void Forget(JobId job);
 
+  /// kAway: the host has its bytes. kLeaving, kReturning: a copy is under way.
   enum class Place : uint8_t { kNone, kLeaving, kAway, kReturning };
   Place Where(JobId job) const;
 
+  /// A copy that has ended. `was` kLeaving: the job is away now; after a failure it is not, and its
+  /// bytes on the GPU are good. `was` kReturning: it is back and forgotten here; after a failure it
+  /// is away still, its units hold anything, and Restore may be tried again.
   struct Finished {
-    JobId job;
-    Place was;      // kLeaving or kReturning
-    Status status;  // failed: it is still on the GPU (kLeaving), or still here (kReturning)
+    JobId job = 0;
+    Place was = Place::kNone;
+    Status status;
   };
-  /// The copies that have ended since the last call. What came back whole is forgotten here.
+  /// Each copy that has ended since the last call, by job.
   std::vector<Finished> Poll();
-  /// A copy is under way: poll again soon.
+  /// A copy is under way: poll soon.
   bool busy() const { return under_way_ > 0; }
 
  private:
   struct Copy {
     Place place = Place::kNone;
-    uint64_t bytes = 0;
-    std::vector<gpu::Piece> pieces;
-    gpu::CopyTicket ticket = 0;
+    Extents extents;
+    std::vector<std::byte*> pieces;
+    gpu::CopyTicket ticket = 0;  // while it leaves or returns
   };
+  using Copies = std::map<JobId, Copy>;
 
-  Status Allocate(const Extents& extents, Copy* copy);
-  void Free(Copy* copy);
+  std::vector<gpu::CopySpan> Spans(const Copy& copy) const;
+  Status Start(Place place, Copy* copy);
+  Copies::iterator Drop(Copies::iterator copy);
 
   gpu::Device* device_;
   uint64_t unit_bytes_;
-  uint64_t capacity_bytes_;
-  uint64_t used_bytes_ = 0;
+  PinnedPieces pieces_;
+  Copies copies_;
   size_t under_way_ = 0;
-  std::map<JobId, Copy> copies_;
 };
 
 }  // namespace sluice::hosttier

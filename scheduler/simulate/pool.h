@@ -55,9 +55,7 @@ class Pool {
   /// to its profile. kInternal: the model broke a rule of the ledger.
   Result<std::vector<Answered>> Answer(double now_ns);
   /// When to call Answer again although nothing has happened; infinity: never.
-  double again_ns() const {
-    return std::min({again_ns_, ballast_.next_ns(), NextMoveNs()});
-  }
+  double again_ns() const { return std::min({again_ns_, ballast_.next_ns(), NextMoveNs()}); }
 
   bool asks(size_t job) const { return asking_[job]; }
   uint64_t iterations(size_t job) const { return iterations_[job]; }  // begun

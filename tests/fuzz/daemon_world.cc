@@ -3,7 +3,6 @@
 #include "tests/fuzz/daemon_world.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/mman.h>
 
 #include <filesystem>
 
@@ -36,16 +35,10 @@ constexpr uint64_t kTurnNs = 20'000;
 }  // namespace
 
 FuzzDevice::FuzzDevice() {
-  info_.name = "fuzz";
-  info_.uuid = {9, 8, 7};
-  info_.total_bytes = 2 * DaemonWorld::kPoolUnits * DaemonWorld::kUnit;
-  info_.granularity = DaemonWorld::kUnit;
-}
-
-Result<std::vector<UniqueFd>> FuzzDevice::CreateHandles(uint32_t count, uint64_t) {
-  std::vector<UniqueFd> fds;
-  for (uint32_t i = 0; i < count; ++i) fds.emplace_back(::memfd_create("handle", MFD_CLOEXEC));
-  return fds;
+  facts.name = "fuzz";
+  facts.uuid = {9, 8, 7};
+  facts.total_bytes = 2 * DaemonWorld::kPoolUnits * DaemonWorld::kUnit;
+  facts.granularity = DaemonWorld::kUnit;
 }
 
 DaemonWorld::DaemonWorld(const std::string& dir, const flow::FaultPlan& faults) : dir_(dir) {

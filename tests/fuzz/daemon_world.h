@@ -11,15 +11,14 @@
 
 #include "noderuntime/daemon/daemon.h"
 #include "tests/fuzz/fuzz_client.h"
-#include "tests/unit/noderuntime/support/host_device.h"
+#include "tests/support/fake_gpu.h"
 
 namespace sluice::fuzz {
 
-/// Memory without a GPU. Its only user is this process, which lives as long as the world does.
-class FuzzDevice : public testing::HostDevice {
+/// Its only user is this process, which lives as long as the world does.
+class FuzzDevice : public testing::FakeGpu {
  public:
   FuzzDevice();
-  Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t bytes) override;
   bool IsUsedBy(pid_t) override { return true; }
 };
 

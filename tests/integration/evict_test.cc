@@ -127,7 +127,7 @@ TEST(Evict, BothJobsKeepEveryByte) {
   EXPECT_GE(pair.back, Wanted());
   EXPECT_EQ(pair.back, pair.evicted);
   const nlohmann::json status = pair.bed.Status();
-  EXPECT_EQ(status.at("host_used_bytes"), 0);
+  EXPECT_EQ(status.at("host_tier").at("used_bytes"), 0);
   ExpectAllGivenBack(pair.bed);
   const std::vector<Record>& records = pair.bed.log().Read();
   ExpectNeighbourUnharmed(records, 1, 2);
@@ -151,7 +151,7 @@ TEST(Evict, WhoIsKilledMeanwhileLeavesNothingBehind) {
   });
   EXPECT_FALSE(pair.deviating().status().ok());
   EXPECT_TRUE(pair.conforming().status().ok()) << Describe(pair.conforming());
-  EXPECT_EQ(pair.bed.Status().at("host_used_bytes"), 0);
+  EXPECT_EQ(pair.bed.Status().at("host_tier").at("used_bytes"), 0);
   ExpectAllGivenBack(pair.bed);
 }
 
@@ -172,6 +172,24 @@ TEST(Evict, WhatADaemonTakesWithItIsLostToOneJobOnly) {
   EXPECT_FALSE(pair.deviating().status().ok()) << Describe(pair.deviating());
   EXPECT_NE(pair.deviating().status().code, kWrongBytes) << Describe(pair.deviating());
   EXPECT_TRUE(pair.conforming().status().ok()) << Describe(pair.conforming());
+  EXPECT_EQ(pair.bed.GpuStats().oracle_violations, 0u);
+}
+
+TEST(Evict, AnOrderlyEndBringsItBackFirst) {
+  Pair pair({"--host-memory", "64MiB"}, "", "", true);
+  bool stopped = false;
+  pair.Run([&](Pair& running) {
+    if (!stopped && running.evicted > running.back) {
+      stopped = true;
+      running.bed.StopDaemon();
+      running.bed.StartDaemon();
+    }
+    return stopped && running.jobs.jobs()[1].out().size() > 100;
+  });
+  EXPECT_TRUE(stopped);
+  for (const cli::JobProcess& job : pair.jobs.jobs()) {
+    EXPECT_TRUE(job.status().ok()) << Describe(job);
+  }
   EXPECT_EQ(pair.bed.GpuStats().oracle_violations, 0u);
 }
 

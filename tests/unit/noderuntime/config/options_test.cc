@@ -35,6 +35,8 @@ TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
             "--handle 12.0 MiB: allowed: a multiple of the lease unit (8.0 MiB)");
   EXPECT_EQ(Fault([](Options& o) { o.pool_bytes = 16 * kMiB; }),
             "--pool 16.0 MiB: allowed: at least one handle (32.0 MiB)");
+  EXPECT_EQ(Fault([](Options& o) { o.host_memory_bytes = 4 * kMiB; }),
+            "--host-memory 4.0 MiB: allowed: 0 (none), or at least one lease unit (8.0 MiB)");
   EXPECT_EQ(Fault([](Options& o) { o.policy = "magic"; }),
             "--policy 'magic': allowed: flow, nodegroup, temporal, timeshift");
   EXPECT_EQ(Fault([](Options& o) { o.lanes = 0; }), "--lanes 0: allowed: 1 to 64");
@@ -98,6 +100,20 @@ TEST(PlanPool, FaultsNameTheGpusSize) {
   options.reserve_bytes = kGiB;
   EXPECT_EQ(PlanPool(options, kGiB, 2 * kMiB).status().message(),
             "--reserve 1.0 GiB: allowed: less than the GPU's memory (1.0 GiB)");
+}
+
+TEST(PlanHostMemory, IsThePoolsSizeButAQuarterOfTheMachineAtMost) {
+  EXPECT_EQ(*PlanHostMemory(Good(), 10 * kGiB, 64 * kGiB), 10 * kGiB);
+  EXPECT_EQ(*PlanHostMemory(Good(), 78 * kGiB, 64 * kGiB), 16 * kGiB);
+  Options options = Good();
+  options.host_memory_bytes = 40 * kGiB;
+  EXPECT_EQ(*PlanHostMemory(options, 10 * kGiB, 64 * kGiB), 40 * kGiB);
+  options.host_memory_bytes = 0;
+  EXPECT_TRUE(Validate(options).ok());
+  EXPECT_EQ(*PlanHostMemory(options, 10 * kGiB, 64 * kGiB), 0u);
+  options.host_memory_bytes = 65 * kGiB;
+  EXPECT_EQ(PlanHostMemory(options, 10 * kGiB, 64 * kGiB).status().message(),
+            "--host-memory 65.0 GiB: allowed: at most the machine's memory (64.0 GiB)");
 }
 
 }  // namespace

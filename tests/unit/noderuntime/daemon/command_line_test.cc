@@ -54,11 +54,14 @@ TEST(CommandLine, ReadsEveryOption) {
                                          "--ready-fd",
                                          "7",
                                          "--patience",
-                                         "9"});
+                                         "9",
+                                         "--host-memory",
+                                         "5GiB"});
   EXPECT_EQ(options.runtime_dir, "/run/x");
   EXPECT_EQ(options.gpu, 2u);
   EXPECT_EQ(options.pool_bytes, 3 * kGiB);
   EXPECT_EQ(options.reserve_bytes, kGiB);
+  EXPECT_EQ(options.host_memory_bytes, 5 * kGiB);
   EXPECT_EQ(options.unit_bytes, 256 * kKiB);
   EXPECT_EQ(options.handle_bytes, 2 * kMiB);
   EXPECT_EQ(options.policy, "temporal");
@@ -80,6 +83,12 @@ TEST(CommandLine, OracleWithoutAValueIsTheEnvironments) {
   EXPECT_EQ(Parse({"--oracle", "/own", "--poison"}, "/from/environment").oracle, "/own");
   EXPECT_EQ(Parse({"--poison"}, "/from/environment").oracle, "");
   EXPECT_NE(Error({"--oracle"}).find("SLUICE_ORACLE"), std::string::npos);
+}
+
+TEST(CommandLine, HostMemoryOfNothingIsNotTheDefault) {
+  EXPECT_EQ(Parse({"--poison"}).host_memory_bytes, std::nullopt);
+  EXPECT_EQ(Parse({"--host-memory", "0"}).host_memory_bytes, uint64_t{0});
+  EXPECT_NE(Error({"--host-memory", "much"}).find("--host-memory"), std::string::npos);
 }
 
 TEST(CommandLine, ARelativeFolderIsMadeAbsolute) {

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "noderuntime/eventlog/record_json.h"
-#include "tests/unit/noderuntime/support/host_device.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/unit/noderuntime/support/scripted_client.h"
 
 namespace sluice::noded {
@@ -24,33 +23,13 @@ using testing::ScriptedClient;
 
 constexpr uint64_t kUnit = 4096;
 
-/// Memory without a GPU, and a list of its users that the test writes.
-class FakeDevice : public testing::HostDevice {
- public:
-  FakeDevice() {
-    info_.name = "fake";
-    info_.uuid = {9, 8, 7};
-    info_.total_bytes = 64 * kUnit;
-    info_.granularity = kUnit;
-  }
-  Result<std::vector<UniqueFd>> CreateHandles(uint32_t count, uint64_t) override {
-    std::vector<UniqueFd> fds;
-    for (uint32_t i = 0; i < count; ++i) fds.emplace_back(::memfd_create("handle", MFD_CLOEXEC));
-    return fds;
-  }
-  Status Poison(uint64_t offset, uint64_t bytes) override {
-    poisoned.emplace_back(offset, bytes);
-    return {};
-  }
-  bool IsUsedBy(pid_t pid) override { return pid == user; }
-
-  std::vector<std::pair<uint64_t, uint64_t>> poisoned;
-  pid_t user = -1;
-};
-
 class DaemonTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    device_.facts.name = "fake";
+    device_.facts.uuid = {9, 8, 7};
+    device_.facts.total_bytes = 64 * kUnit;
+    device_.facts.granularity = kUnit;
     char dir[] = "/tmp/sluice-noded-test-XXXXXX";
     ASSERT_NE(::mkdtemp(dir), nullptr);
     dir_ = dir;
@@ -132,7 +111,7 @@ class DaemonTest : public ::testing::Test {
 
   std::string dir_;
   config::Options options_;
-  FakeDevice device_;
+  testing::FakeGpu device_;
   std::unique_ptr<Daemon> daemon_;
 };
 

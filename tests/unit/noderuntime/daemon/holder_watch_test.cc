@@ -8,18 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/unit/noderuntime/support/host_device.h"
+#include "tests/support/fake_gpu.h"
 
 namespace sluice::noded {
 namespace {
-
-/// A list of users that the test writes, and nothing else.
-class UserList : public testing::HostDevice {
- public:
-  bool IsUsedBy(pid_t pid) override { return pid == user; }
-
-  pid_t user = -1;
-};
 
 /// A process that lives until it is told to end, or has ended already.
 class Child {
@@ -67,7 +59,7 @@ class HolderWatchTest : public ::testing::Test {
     return gone;
   }
 
-  UserList device_;
+  testing::FakeGpu device_;
   Child child_;
   UniqueFd liveness_;
   UniqueFd fork_;  // what a forked child has of the liveness pipe

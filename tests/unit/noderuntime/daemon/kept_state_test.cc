@@ -15,7 +15,7 @@ KeptState Example() {
   state.gpu = 1;
   state.device_uuid = {1, 2, 3};
   state.daemon_pid = 77;
-  state.poison = true;
+  state.own_context = true;
   state.next_job = 9;
   state.jobs = {{2, "first", 100, 50, 10, 5, 11, 4, 1}, {8, "", 0, 0, 0, 0, 0, 0, 0}};
   state.flow = {std::byte{5}, std::byte{6}};

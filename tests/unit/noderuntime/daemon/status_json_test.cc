@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/fake_gpu.h"
 #include "tests/unit/noderuntime/flow/flow_fixture.h"
 
 namespace sluice::noded {
@@ -42,9 +43,20 @@ class StatusJsonTest : public flow::FlowTest {
                                             {{1, {"one", 11, true, 0, 0}},
                                              {2, {"two", 22, true, 0, 0}},
                                              {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
-                                            device, 0, 2 * kUnit, {30, 10}, ServiceTimes(), now_));
+                                            device, 0, 2 * kUnit, host_tier_, ServiceTimes(),
+                                            now_));
   }
+
+  testing::FakeGpu device_{40 * kUnit};
+  hosttier::HostTier host_tier_{&device_, kUnit, 20 * kUnit};
 };
+
+TEST_F(StatusJsonTest, TellsOfTheHostTier) {
+  EXPECT_EQ(Status()["host_tier"],
+            nlohmann::json({{"capacity_bytes", 20 * kUnit}, {"used_bytes", 0}}));
+  ASSERT_TRUE(host_tier_.Evict(1, {{0, 3}}).ok());
+  EXPECT_EQ(Status()["host_tier"]["used_bytes"], 3 * kUnit);
+}
 
 TEST_F(StatusJsonTest, SaysWhoHoldsWhatAndWhyOthersWait) {
   Start(1);
@@ -56,8 +68,6 @@ TEST_F(StatusJsonTest, SaysWhoHoldsWhatAndWhyOthersWait) {
   EXPECT_EQ(status["gpu_name"], "a \"GPU\"");
   EXPECT_EQ(status["pool_bytes"], 40 * kUnit);
   EXPECT_EQ(status["free_bytes"], 30 * kUnit);
-  EXPECT_EQ(status["host_memory_bytes"], 30);
-  EXPECT_EQ(status["host_used_bytes"], 10);
   const nlohmann::json& one = status["jobs"][0];
   EXPECT_EQ(one["phase"], "unprofiled");
   EXPECT_EQ(one["held_bytes"], 10 * kUnit);

@@ -4,225 +4,225 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
+#include <algorithm>
+#include <optional>
 
-#include "common/bytes.h"
-#include "tests/unit/noderuntime/support/host_device.h"
+#include "tests/support/fake_gpu.h"
 
 namespace sluice::hosttier {
 namespace {
 
 using Place = HostTier::Place;
 
-constexpr uint64_t kUnit = 4096;
+constexpr uint64_t kUnit = 64;
+constexpr uint64_t kPoolUnits = 64;
+const Status kBroken(StatusCode::kInternal, "the GPU is ill");
 
 class HostTierTest : public ::testing::Test {
  protected:
-  HostTierTest() { Scribble(1); }
-  /// Other bytes everywhere.
-  void Scribble(uint32_t seed) {
-    std::mt19937 random(seed);
-    for (std::byte& byte : device_.pool) byte = static_cast<std::byte>(random());
+  HostTierTest() {
+    for (size_t i = 0; i < device_.pool.size(); ++i) {
+      device_.pool[i] = static_cast<std::byte>(i * 131 / 7);
+    }
+    device_.holds_copies = true;
   }
-  void Fill(const Extents& extents, uint8_t value) {
-    for (const auto& extent : extents) {
-      std::memset(device_.pool.data() + extent.offset * kUnit, value, extent.length * kUnit);
+  void TearDown() override {
+    tier_.reset();
+    EXPECT_EQ(device_.host_bytes(), 0u) << "host memory that nobody frees";
+    EXPECT_EQ(device_.under_way(), 0u);
+    EXPECT_EQ(device_.violations(), 0);
+  }
+  void Scribble(const Extents& extents) {
+    for (const scheduler::Extent& extent : extents) {
+      std::fill_n(device_.pool.begin() + static_cast<std::ptrdiff_t>(extent.offset * kUnit),
+                  extent.length * kUnit, std::byte{0xee});
     }
   }
-  bool Filled(const Extents& extents, uint8_t value) const {
-    for (const auto& extent : extents) {
-      for (uint64_t at = extent.offset * kUnit; at < extent.end() * kUnit; ++at) {
-        if (device_.pool[at] != static_cast<std::byte>(value)) return false;
-      }
-    }
-    return true;
+  /// Ends the copy that is under way, and what Poll says of it.
+  HostTier::Finished End(const Status& status = {}) {
+    device_.EndOldest(status);
+    const std::vector<HostTier::Finished> finished = tier_->Poll();
+    EXPECT_EQ(finished.size(), 1u);
+    return finished.empty() ? HostTier::Finished() : finished.front();
   }
-  /// All copies end; what Poll says of them.
-  std::vector<HostTier::Finished> Finish() {
-    device_.RunCopies();
-    return tier_.Poll();
+  void Away(JobId job, const Extents& extents) {
+    ASSERT_TRUE(tier_->Evict(job, extents).ok());
+    ASSERT_TRUE(End().status.ok());
+    ASSERT_EQ(tier_->Where(job), Place::kAway);
   }
 
-  testing::HostDevice device_{64 * kUnit};
-  HostTier tier_{&device_, kUnit, 16 * kUnit};
+  testing::FakeGpu device_{kPoolUnits * kUnit};
+  std::optional<HostTier> tier_{std::in_place, &device_, kUnit, 20 * kUnit};
 };
 
-TEST_F(HostTierTest, BringsEveryByteBackToItsPlace) {
-  const Extents extents = {{2, 3}, {9, 1}, {60, 4}};
+TEST_F(HostTierTest, BringsEveryByteBackToWhereItWas) {
   const std::vector<std::byte> before = device_.pool;
-  ASSERT_TRUE(tier_.Evict(1, extents).ok());
-  EXPECT_EQ(tier_.Where(1), Place::kLeaving);
-  EXPECT_EQ(tier_.used_bytes(), 8 * kUnit);
-  EXPECT_TRUE(tier_.busy());
-  EXPECT_TRUE(tier_.Poll().empty()) << "it is under way";
-  auto ended = Finish();
-  ASSERT_EQ(ended.size(), 1u);
-  EXPECT_EQ(ended[0].was, Place::kLeaving);
-  EXPECT_TRUE(ended[0].status.ok());
-  EXPECT_FALSE(tier_.busy());
-  Fill(extents, 0xee);  // somebody else has them
-  ASSERT_TRUE(tier_.Restore(1).ok());
-  ended = Finish();
-  ASSERT_EQ(ended.size(), 1u);
-  EXPECT_EQ(ended[0].was, Place::kReturning);
+  const Extents extents = {{0, 3}, {10, 1}, {40, 14}};
+  ASSERT_TRUE(tier_->Evict(7, extents).ok());
+  EXPECT_EQ(tier_->Where(7), Place::kLeaving);
+  EXPECT_TRUE(tier_->busy());
+  EXPECT_TRUE(tier_->Poll().empty()) << "the copy has not ended";
+  const HostTier::Finished left = End();
+  EXPECT_EQ(left.job, 7u);
+  EXPECT_EQ(left.was, Place::kLeaving);
+  EXPECT_TRUE(left.status.ok());
+  EXPECT_FALSE(tier_->busy());
+  EXPECT_EQ(tier_->used_bytes(), 18 * kUnit);
+
+  Scribble(extents);
+  ASSERT_TRUE(tier_->Restore(7).ok());
+  EXPECT_EQ(tier_->Where(7), Place::kReturning);
+  EXPECT_TRUE(tier_->busy());
+  const HostTier::Finished back = End();
+  EXPECT_EQ(back.was, Place::kReturning);
+  EXPECT_TRUE(back.status.ok());
   EXPECT_EQ(device_.pool, before);
-  EXPECT_EQ(tier_.Where(1), Place::kNone);
-  EXPECT_EQ(tier_.used_bytes(), 0u);
-  EXPECT_EQ(device_.host_blocks(), 0u);
+  EXPECT_EQ(tier_->Where(7), Place::kNone);
+  EXPECT_EQ(tier_->used_bytes(), 0u);
+  EXPECT_TRUE(tier_->Poll().empty()) << "each end is told once";
 }
 
-TEST_F(HostTierTest, HasRoomForItsCapacityOnly) {
-  EXPECT_TRUE(tier_.HasRoom(16 * kUnit));
-  EXPECT_FALSE(tier_.HasRoom(16 * kUnit + 1));
-  const Status status = tier_.Evict(1, {{0, 17}});
+// Pieces are larger than units there, and extents end in the middle of them.
+TEST_F(HostTierTest, ExtentsAndPiecesNeedNotFitEachOther) {
+  tier_.emplace(&device_, kUnit, 64 * 3 * kUnit);
+  const std::vector<std::byte> before = device_.pool;
+  const Extents extents = {{1, 1}, {3, 4}, {9, 2}, {20, 13}};
+  Away(1, extents);
+  EXPECT_EQ(tier_->used_bytes(), 21 * kUnit) << "20 units in pieces of three";
+  Scribble(extents);
+  ASSERT_TRUE(tier_->Restore(1).ok());
+  EXPECT_TRUE(End().status.ok());
+  EXPECT_EQ(device_.pool, before);
+}
+
+TEST_F(HostTierTest, WhoDoesNotFitIsRefusedWithTheNumbers) {
+  Away(1, {{0, 12}});
+  EXPECT_TRUE(tier_->HasRoom(8 * kUnit));
+  EXPECT_FALSE(tier_->HasRoom(8 * kUnit + 1));
+  const Status status = tier_->Evict(2, {{20, 9}});
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_NE(status.message().find("0 B of 64.0 KiB"), std::string::npos) << status.message();
-  ASSERT_TRUE(tier_.Evict(1, {{0, 10}}).ok());
-  EXPECT_FALSE(tier_.Evict(2, {{20, 7}}).ok());
-  ASSERT_TRUE(tier_.Evict(2, {{20, 6}}).ok());
-  EXPECT_EQ(Finish().size(), 2u);
+  EXPECT_EQ(status.message(), "job 2: 576 B have no room in host memory: 768 B of 1.2 KiB used");
+  EXPECT_EQ(tier_->Where(2), Place::kNone);
+  EXPECT_EQ(tier_->used_bytes(), 12 * kUnit);
+  EXPECT_TRUE(tier_->Evict(2, {{20, 8}}).ok());
 }
 
-TEST_F(HostTierTest, OneSetOfAJobAtATime) {
-  ASSERT_TRUE(tier_.Evict(1, {{0, 1}}).ok());
-  EXPECT_EQ(tier_.Evict(1, {{4, 1}}).code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(tier_.Restore(1).code(), StatusCode::kFailedPrecondition) << "it is still leaving";
-  EXPECT_EQ(tier_.Restore(2).code(), StatusCode::kFailedPrecondition);
-  Finish();
-  ASSERT_TRUE(tier_.Restore(1).ok());
-  EXPECT_EQ(tier_.Restore(1).code(), StatusCode::kFailedPrecondition) << "it returns already";
+TEST_F(HostTierTest, WithoutCapacityThereIsNone) {
+  tier_.emplace(&device_, kUnit, 0);
+  EXPECT_EQ(tier_->capacity_bytes(), 0u);
+  EXPECT_FALSE(tier_->HasRoom(1));
+  EXPECT_EQ(tier_->Evict(1, {{0, 1}}).code(), StatusCode::kResourceExhausted);
 }
 
-TEST_F(HostTierTest, NothingIsLeftOfWhatCouldNotBegin) {
-  device_.host_left = 2 * kUnit;
-  EXPECT_FALSE(tier_.Evict(1, {{0, 1}, {2, 1}, {4, 1}}).ok());
-  EXPECT_EQ(device_.host_blocks(), 0u);
-  device_.host_left = ~uint64_t{0};
-  device_.refusal = Status(StatusCode::kInternal, "no");
-  EXPECT_FALSE(tier_.Evict(1, {{0, 1}}).ok());
-  EXPECT_EQ(device_.host_blocks(), 0u);
-  EXPECT_EQ(tier_.used_bytes(), 0u);
-  EXPECT_EQ(tier_.Where(1), Place::kNone);
-  EXPECT_FALSE(tier_.busy());
+TEST_F(HostTierTest, RefusesWhatIsOutOfTurn) {
+  EXPECT_EQ(tier_->Restore(1).code(), StatusCode::kNotFound);
+  ASSERT_TRUE(tier_->Evict(1, {{0, 2}}).ok());
+  EXPECT_EQ(tier_->Evict(1, {{4, 2}}).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(tier_->Restore(1).code(), StatusCode::kFailedPrecondition);
+  End();
+  EXPECT_EQ(tier_->Evict(1, {{4, 2}}).code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(tier_->Restore(1).ok());
+  EXPECT_EQ(tier_->Restore(1).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(tier_->Evict(1, {{4, 2}}).code(), StatusCode::kFailedPrecondition);
 }
 
-TEST_F(HostTierTest, ACopyOutThatFailsLeavesNothingHere) {
-  ASSERT_TRUE(tier_.Evict(1, {{0, 1}}).ok());
-  device_.failure = Status(StatusCode::kInternal, "no");
-  const auto ended = Finish();
-  ASSERT_EQ(ended.size(), 1u);
-  EXPECT_FALSE(ended[0].status.ok());
-  EXPECT_EQ(tier_.Where(1), Place::kNone);
-  EXPECT_EQ(device_.host_blocks(), 0u);
-}
-
-TEST_F(HostTierTest, ACopyBackThatFailsCanBeTriedAgain) {
-  const Extents extents = {{5, 2}};
-  Fill(extents, 0x11);
-  ASSERT_TRUE(tier_.Evict(1, extents).ok());
-  Finish();
-  Fill(extents, 0);
-  ASSERT_TRUE(tier_.Restore(1).ok());
-  device_.failure = Status(StatusCode::kInternal, "no");
-  auto ended = Finish();
-  ASSERT_EQ(ended.size(), 1u);
-  EXPECT_FALSE(ended[0].status.ok());
-  EXPECT_EQ(tier_.Where(1), Place::kAway);
-  device_.failure = Status();
-  ASSERT_TRUE(tier_.Restore(1).ok());
-  ended = Finish();
-  ASSERT_EQ(ended.size(), 1u);
-  EXPECT_TRUE(ended[0].status.ok());
-  EXPECT_TRUE(Filled(extents, 0x11));
-}
-
-TEST_F(HostTierTest, ForgetWaitsForWhatIsUnderWay) {
-  const Extents extents = {{5, 2}};
-  Fill(extents, 0x11);
-  ASSERT_TRUE(tier_.Evict(1, extents).ok());
-  Finish();
-  Fill(extents, 0);
-  ASSERT_TRUE(tier_.Restore(1).ok());
-  tier_.Forget(1);
-  Fill(extents, 0x22);  // the next holder
-  EXPECT_TRUE(Finish().empty());
-  EXPECT_TRUE(Filled(extents, 0x22)) << "nothing was written behind its back";
-  EXPECT_EQ(tier_.used_bytes(), 0u);
-  EXPECT_EQ(device_.host_blocks(), 0u);
-  EXPECT_FALSE(tier_.busy());
-  tier_.Forget(1);
-}
-
-TEST_F(HostTierTest, LargeExtentsGoInPieces) {
-  const uint64_t unit = 32 * kMiB;
-  testing::HostDevice device(6 * unit);
-  for (size_t i = 0; i < device.pool.size(); i += 4096) device.pool[i] = std::byte(i >> 20);
-  const std::vector<std::byte> before = device.pool;
-  HostTier tier(&device, unit, 6 * unit);
-  ASSERT_TRUE(tier.Evict(1, {{0, 5}}).ok());
-  EXPECT_EQ(device.host_blocks(), 3u);
-  device.RunCopies();
-  ASSERT_EQ(tier.Poll().size(), 1u);
-  std::memset(device.pool.data(), 0, 5 * unit);
-  ASSERT_TRUE(tier.Restore(1).ok());
-  device.RunCopies();
-  ASSERT_EQ(tier.Poll().size(), 1u);
-  EXPECT_EQ(device.pool, before);
-}
-
-/// Several jobs in any order, beside a model of what each must find.
-TEST_F(HostTierTest, WhateverTheOrderEachFindsItsOwnBytes) {
-  for (uint32_t seed = 1; seed <= 200; ++seed) {
-    std::mt19937 random(seed);
-    testing::HostDevice device(64 * kUnit);
-    HostTier tier(&device, kUnit, 24 * kUnit);
-    std::map<JobId, uint8_t> value;  // of what is away
-    const auto extents = [](JobId job) { return Extents{{job * 16, 4}, {job * 16 + 8, 6}}; };
-    const auto fill = [&](JobId job, uint8_t with) {
-      for (const auto& extent : extents(job)) {
-        std::memset(device.pool.data() + extent.offset * kUnit, with, extent.length * kUnit);
-      }
-    };
-    const auto first = [&](JobId job) {
-      return static_cast<uint8_t>(device.pool[extents(job)[1].offset * kUnit]);
-    };
-    for (int step = 0; step < 300; ++step) {
-      const JobId job = random() % 4;
-      switch (random() % 4) {
-        case 0: {
-          const bool fits = tier.HasRoom(10 * kUnit) && tier.Where(job) == Place::kNone;
-          const auto now = static_cast<uint8_t>(1 + random() % 255);
-          if (tier.Where(job) == Place::kNone) fill(job, now);
-          EXPECT_EQ(tier.Evict(job, extents(job)).ok(), fits);
-          if (fits) value[job] = now;
-          break;
-        }
-        case 1: {
-          const bool away = tier.Where(job) == Place::kAway;
-          if (away) fill(job, 0);
-          EXPECT_EQ(tier.Restore(job).ok(), away);
-          break;
-        }
-        case 2:
-          if (random() % 4 == 0) tier.Forget(job);
-          break;
-        default:
-          device.RunCopies();
-          for (const auto& one : tier.Poll()) {
-            ASSERT_TRUE(one.status.ok());
-            if (one.was == Place::kReturning) {
-              EXPECT_EQ(first(one.job), value[one.job]) << "seed " << seed;
-            }
-          }
-      }
-      uint64_t used = 0;
-      for (JobId each = 0; each < 4; ++each) {
-        used += tier.Where(each) == Place::kNone ? 0 : 10 * kUnit;
-      }
-      ASSERT_EQ(tier.used_bytes(), used);
-      ASSERT_EQ(device.host_blocks(), used / (5 * kUnit));
-    }
+TEST_F(HostTierTest, RefusesExtentsThatAreNone) {
+  for (const Extents& extents :
+       {Extents{}, Extents{{3, 0}}, Extents{{4, 2}, {0, 2}}, Extents{{0, 3}, {2, 2}}}) {
+    EXPECT_EQ(tier_->Evict(1, extents).code(), StatusCode::kInvalidArgument);
   }
+  EXPECT_EQ(device_.allocations, 0);
+}
+
+TEST_F(HostTierTest, AMachineWithoutMemoryLeavesNothingBehind) {
+  device_.host_memory = 5 * kUnit;
+  EXPECT_EQ(tier_->Evict(1, {{0, 6}}).code(), StatusCode::kResourceExhausted);
+  EXPECT_GT(device_.allocations, 0);
+  EXPECT_EQ(device_.host_bytes(), 0u) << "what it got before the failure";
+  EXPECT_EQ(tier_->used_bytes(), 0u);
+  EXPECT_FALSE(tier_->busy());
+  EXPECT_TRUE(tier_->Evict(1, {{0, 5}}).ok());
+}
+
+TEST_F(HostTierTest, ACopyOutThatDoesNotStartLeavesNothingBehind) {
+  device_.next_start = kBroken;
+  const Status status = tier_->Evict(1, {{0, 6}});
+  EXPECT_EQ(status.message(), "job 1: the GPU is ill");
+  EXPECT_EQ(tier_->Where(1), Place::kNone);
+  EXPECT_EQ(tier_->used_bytes(), 0u);
+  EXPECT_FALSE(tier_->busy());
+}
+
+TEST_F(HostTierTest, AfterAFailedCopyOutTheBytesAreGoodWhereTheyAre) {
+  const std::vector<std::byte> before = device_.pool;
+  ASSERT_TRUE(tier_->Evict(1, {{0, 6}}).ok());
+  const HostTier::Finished failed = End(kBroken);
+  EXPECT_EQ(failed.was, Place::kLeaving);
+  EXPECT_EQ(failed.status.message(), "job 1: the GPU is ill");
+  EXPECT_EQ(device_.pool, before);
+  EXPECT_EQ(tier_->Where(1), Place::kNone);
+  EXPECT_EQ(tier_->used_bytes(), 0u);
+  EXPECT_FALSE(tier_->busy());
+}
+
+TEST_F(HostTierTest, AFailedCopyBackMayBeTriedAgain) {
+  const std::vector<std::byte> before = device_.pool;
+  Away(1, {{0, 6}});
+  Scribble({{0, 6}});
+  device_.next_start = kBroken;
+  EXPECT_EQ(tier_->Restore(1).message(), "job 1: the GPU is ill");
+  EXPECT_EQ(tier_->Where(1), Place::kAway);
+  ASSERT_TRUE(tier_->Restore(1).ok());
+  const HostTier::Finished failed = End(kBroken);
+  EXPECT_EQ(failed.was, Place::kReturning);
+  EXPECT_FALSE(failed.status.ok());
+  EXPECT_EQ(tier_->Where(1), Place::kAway);
+  EXPECT_NE(device_.pool, before);
+  ASSERT_TRUE(tier_->Restore(1).ok());
+  EXPECT_TRUE(End().status.ok());
+  EXPECT_EQ(device_.pool, before);
+}
+
+TEST_F(HostTierTest, ForgettingWaitsForTheCopyThatIsUnderWay) {
+  ASSERT_TRUE(tier_->Evict(1, {{0, 6}}).ok());
+  tier_->Forget(1);
+  EXPECT_EQ(device_.under_way(), 0u);
+  EXPECT_EQ(tier_->Where(1), Place::kNone);
+  EXPECT_FALSE(tier_->busy());
+
+  Away(2, {{0, 6}});
+  ASSERT_TRUE(tier_->Restore(2).ok());
+  tier_->Forget(2);
+  EXPECT_EQ(device_.under_way(), 0u) << "it would write to somebody else's units";
+  const std::vector<std::byte> others = device_.pool;
+  EXPECT_TRUE(tier_->Poll().empty()) << "nobody is there to be told";
+  EXPECT_EQ(device_.pool, others);
+  EXPECT_EQ(tier_->used_bytes(), 0u);
+}
+
+TEST_F(HostTierTest, ForgettingWhoIsAwayWaitsForNobody) {
+  Away(1, {{0, 6}});
+  ASSERT_TRUE(tier_->Evict(2, {{10, 6}}).ok());
+  tier_->Forget(1);
+  tier_->Forget(3);
+  EXPECT_EQ(device_.under_way(), 1u);
+  EXPECT_EQ(tier_->used_bytes(), 6 * kUnit);
+  EXPECT_EQ(tier_->Where(2), Place::kLeaving);
+}
+
+TEST_F(HostTierTest, ItsEndWaitsForCopiesUnderWay) {
+  ASSERT_TRUE(tier_->Evict(1, {{0, 6}}).ok());
+  ASSERT_TRUE(tier_->Evict(2, {{10, 6}}).ok());
+  tier_.reset();
+  EXPECT_EQ(device_.under_way(), 0u);
+}
+
+TEST_F(HostTierTest, TheNextJobGetsThePiecesOfTheLast) {
+  Away(1, {{0, 6}});
+  const int allocations = device_.allocations;
+  tier_->Forget(1);
+  Away(2, {{10, 6}});
+  EXPECT_EQ(device_.allocations, allocations);
 }
 
 }  // namespace
