@@ -112,7 +112,7 @@ std::vector<protocol::FenceTerm> Player::Fence() {
 
 /// A frame whose length is right, with fields that may mean something.
 std::vector<uint8_t> Player::Wellformed() {
-  switch (source_.Below(10)) {
+  switch (source_.Below(11)) {
     case 0: {
       protocol::Lease frame = {};
       frame.units = source_.Amount();
@@ -179,6 +179,13 @@ std::vector<uint8_t> Player::Wellformed() {
     }
     case 8:
       return AsBytes(protocol::Ready{}, FrameType::kReady);
+    case 9: {
+      protocol::Quiet frame = {};
+      frame.reason = source_.Below(5);
+      auto bytes = AsBytes(frame, FrameType::kQuiet);
+      bytes[offsetof(protocol::Header, seq)] = source_.Below(2) == 0 ? 0 : 3;  // of a gate
+      return bytes;
+    }
     default: {
       protocol::Register frame = {};
       frame.limit_bytes = uint64_t{source_.Amount()} * 1024;

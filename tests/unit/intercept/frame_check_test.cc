@@ -33,6 +33,7 @@ TEST_F(FrameCheck, WellFormedFramesPass) {
   EXPECT_EQ(Check(FrameType::kDeny, sizeof(protocol::Deny)), nullptr);
   EXPECT_EQ(Check(FrameType::kNotice, sizeof(protocol::Notice)), nullptr);
   EXPECT_EQ(Check(FrameType::kClose, sizeof(protocol::Close)), nullptr);
+  EXPECT_EQ(Check(FrameType::kQuiesce, sizeof(protocol::Quiesce)), nullptr);
 }
 
 TEST_F(FrameCheck, EverySizeAndCountIsChecked) {
@@ -51,6 +52,7 @@ TEST_F(FrameCheck, EverySizeAndCountIsChecked) {
   frame_->grant.extents = 3;
   EXPECT_NE(Check(FrameType::kGrant, offsetof(protocol::Grant, extent) + 16), nullptr);
   EXPECT_NE(Check(FrameType::kNotice, sizeof(protocol::Notice), 1), nullptr);
+  EXPECT_NE(Check(FrameType::kQuiesce, sizeof(protocol::Quiesce) + 8), nullptr);
   EXPECT_NE(Check(FrameType::kHello, sizeof(protocol::Hello)), nullptr);
   EXPECT_NE(Check(static_cast<FrameType>(999), 100), nullptr);
   frame_->header = MakeHeader(FrameType::kNotice, sizeof(protocol::Notice), 1);

@@ -120,6 +120,20 @@ TEST(Frames, RefusesALeaseOfNothingOrOfALongerRunThanItself) {
   EXPECT_FALSE(ParseFrame(Bytes(lease)).ok());
 }
 
+TEST(Frames, RefusesAReasonThatNobodyHas) {
+  protocol::Quiet quiet{};
+  quiet.header = MakeHeader(protocol::FrameType::kQuiet, sizeof quiet, 7);
+  quiet.reason = static_cast<uint32_t>(protocol::QuietReason::kDebugging);
+  const auto good = ParseFrame(std::as_bytes(std::span(&quiet, 1)));
+  ASSERT_TRUE(good.ok()) << good.status().message();
+  EXPECT_EQ(std::get<protocol::Quiet>(*good).header.seq, 7u);
+  ++quiet.reason;
+  const auto bad = ParseFrame(std::as_bytes(std::span(&quiet, 1)));
+  ASSERT_FALSE(bad.ok());
+  EXPECT_NE(bad.status().message().find("allowed: 0 to 3"), std::string::npos)
+      << bad.status().message();
+}
+
 TEST(Frames, CleansNamesAndSurvivesUnterminatedOnes) {
   protocol::Register wanted = {};
   wanted.header = MakeHeader(FrameType::kRegister, sizeof wanted);

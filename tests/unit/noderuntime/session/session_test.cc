@@ -149,6 +149,22 @@ TEST_F(SessionTest, AnUnchargeMayComeByItself) {
   ExpectClosed("Uncharge comes before the handshake");
 }
 
+TEST_F(SessionTest, OnlyWhoWaitsForAnAnswerMayBeQuiet) {
+  client_->Send(protocol::Quiet{}, FrameType::kQuiet);
+  ExpectClosed("Quiet comes before the handshake");
+  SetUp();
+  Handshake();
+  protocol::Lease lease{};
+  lease.units = 1;
+  client_->Send(lease, FrameType::kLease);
+  ASSERT_TRUE(Next<protocol::Lease>());
+  client_->Send(protocol::Quiet{}, FrameType::kQuiet);
+  EXPECT_TRUE(Next<protocol::Quiet>());
+  session_->Answered();
+  client_->Send(protocol::Quiet{}, FrameType::kQuiet);
+  ExpectClosed("Quiet");
+}
+
 TEST_F(SessionTest, OnlyAGoodbyeParts) {
   Handshake();
   client_->Send(protocol::Bye{}, FrameType::kBye);
