@@ -70,6 +70,8 @@ enum class FrameType : uint16_t {
   kRegistered = 65,
   kStatus = 66,
   kStatusReply = 67,
+  kSetPolicy = 68,
+  kPolicySet = 69,
 };
 
 enum FrameFlags : uint16_t {
@@ -385,6 +387,23 @@ struct StatusReply {
   uint64_t json_bytes;
 };
 
+/// Another policy from now on, for all jobs; iterations that have begun go on.
+struct SetPolicy {
+  Header header;
+  uint32_t lanes;  // 0: as many as now
+  uint32_t reserved;
+  char policy[32];
+};
+
+/// status 0: `text` says what holds now; else why nothing has changed.
+struct PolicySet {
+  Header header;
+  uint32_t status;
+  uint32_t lanes;
+  char text[kMaxTextBytes];
+};
+
+static_assert(sizeof(SetPolicy) == 56 && sizeof(PolicySet) == 24 + kMaxTextBytes);
 static_assert(sizeof(Header) == 16 && sizeof(Extent) == 8 && sizeof(FenceTerm) == 16);
 static_assert(sizeof(Hello) == 52 && sizeof(Welcome) == 64 && sizeof(Handles) == 24);
 static_assert(sizeof(Lease) == 24 && sizeof(Gate) == 40 && sizeof(Mismatch) == 24);

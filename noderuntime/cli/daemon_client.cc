@@ -146,6 +146,20 @@ Result<std::string> DaemonClient::FetchStatus() {
   return text;
 }
 
+Result<uint32_t> DaemonClient::SetPolicy(const std::string& policy, uint32_t lanes) {
+  auto frame = MakeFrame<wire::SetPolicy>(wire::FrameType::kSetPolicy);
+  frame.lanes = lanes;
+  std::memcpy(frame.policy, policy.data(), std::min(policy.size(), sizeof frame.policy - 1));
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+  wire::PolicySet answer = {};
+  const auto received =
+      Receive(static_cast<uint16_t>(wire::FrameType::kPolicySet), &answer, sizeof answer);
+  if (!received.ok()) return received.status();
+  answer.text[sizeof answer.text - 1] = '\0';
+  if (answer.status != 0) return Status(StatusCode::kInvalidArgument, answer.text);
+  return answer.lanes;
+}
+
 std::string JobName(const std::string& program, const std::vector<std::string>& arguments) {
   std::string name = program.substr(program.rfind('/') + 1);
   for (const std::string& argument : arguments) name += ' ' + argument;

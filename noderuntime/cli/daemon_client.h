@@ -37,6 +37,10 @@ class DaemonClient {
   /// The daemon's state as JSON text.
   Result<std::string> FetchStatus();
 
+  /// Has the daemon decide by another policy. 0 lanes: as many as now. kInvalidArgument: it does
+  /// not know that one; returns the lanes that hold now.
+  Result<uint32_t> SetPolicy(const std::string& policy, uint32_t lanes);
+
   /// Hands the connection over; the job lives as long as it stays open.
   UniqueFd Release() && { return std::move(socket_); }
 

@@ -21,17 +21,27 @@ int Complain(const std::string& text, int code) {
   return code;
 }
 
+Result<DaemonClient> Connect(const std::string& runtime_dir) {
+  Result<DaemonClient> client = DaemonClient::Connect(DaemonSocket(runtime_dir));
+  if (client.ok()) return client;
+  const StatusCode code = client.status().code();
+  if (code != StatusCode::kNotFound && code != StatusCode::kUnavailable) return client;
+  return Status(code, "no daemon runs in " + runtime_dir +
+                          "; 'sluice run' starts one, or name another folder with --runtime-dir");
+}
+
+int SwitchPolicy(const PolicyOptions& options) {
+  Result<DaemonClient> client = Connect(options.runtime_dir);
+  if (!client.ok()) return Complain(client.status().message(), 1);
+  const Result<uint32_t> lanes = client->SetPolicy(options.policy, options.lanes);
+  if (!lanes.ok()) return Complain(lanes.status().message(), 1);
+  std::printf("policy %s, %u lanes\n", options.policy.c_str(), *lanes);
+  return 0;
+}
+
 int ShowStatus(const StatusOptions& options) {
-  Result<DaemonClient> client = DaemonClient::Connect(DaemonSocket(options.runtime_dir));
-  if (!client.ok()) {
-    const StatusCode code = client.status().code();
-    const bool absent = code == StatusCode::kNotFound || code == StatusCode::kUnavailable;
-    return Complain(absent
-                        ? "no daemon runs in " + options.runtime_dir +
-                              "; 'sluice run' starts one, or name another folder with --runtime-dir"
-                        : client.status().message(),
-                    1);
-  }
+  Result<DaemonClient> client = Connect(options.runtime_dir);
+  if (!client.ok()) return Complain(client.status().message(), 1);
   const Result<std::string> json = client->FetchStatus();
   if (!json.ok()) return Complain(json.status().message(), 1);
   const Result<std::string> text = options.json ? json : RenderStatus(*json);
@@ -55,6 +65,7 @@ int Main(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (const auto* status = std::get_if<StatusOptions>(&*parsed)) return ShowStatus(*status);
+  if (const auto* policy = std::get_if<PolicyOptions>(&*parsed)) return SwitchPolicy(*policy);
   if (const auto* check = std::get_if<CheckLogOptions>(&*parsed)) {
     Output output;
     output.code = CheckLog(check->file, output.out, output.err);

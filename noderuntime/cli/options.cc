@@ -17,8 +17,9 @@ namespace {
 
 constexpr char kVersionText[] = "sluice 0.1.0\n";
 const std::string kCommands =
-    std::string("run, status, check-log, demo, doctor, ") + kOfflineCommands;
+    std::string("run, status, policy, check-log, demo, doctor, ") + kOfflineCommands;
 constexpr uint32_t kMaxGpu = 63;
+constexpr uint32_t kMaxLanes = 64;
 
 /// "--json, --jobs": what an unknown option could have been.
 std::string OptionNames(const CLI::App& app) {
@@ -63,6 +64,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   std::string pool;
   RunOptions run;
   StatusOptions status;
+  PolicyOptions other_policy;
   CheckLogOptions check_log;
   DemoOptions demo;
   DoctorOptions doctor;
@@ -92,6 +94,15 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   CLI::App* status_app = app.add_subcommand("status", "Show jobs and who holds what");
   status_app->add_flag("--json", status.json, "As JSON");
   status_app->add_option("--runtime-dir", runtime_dir, dir_help);
+
+  CLI::App* policy_app =
+      app.add_subcommand("policy", "Have a running daemon decide by another policy");
+  policy_app->add_option("NAME", other_policy.policy, "The policy from now on")
+      ->required()
+      ->check(OneOf(scheduler::PolicyNames()));
+  policy_app->add_option("--lanes", other_policy.lanes, "Jobs past their gate at once (as now)")
+      ->check(Integer(1, kMaxLanes));
+  policy_app->add_option("--runtime-dir", runtime_dir, dir_help);
 
   CLI::App* doctor_app =
       app.add_subcommand("doctor", "Look at this machine: what is fine, and what to do");
@@ -173,6 +184,10 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   if (*status_app) {
     status.runtime_dir = runtime_dir;
     return Invocation(std::move(status));
+  }
+  if (*policy_app) {
+    other_policy.runtime_dir = runtime_dir;
+    return Invocation(std::move(other_policy));
   }
   if (*doctor_app) {
     doctor.runtime_dir = runtime_dir;

@@ -20,6 +20,12 @@ struct StatusOptions {
   bool json = false;
 };
 
+struct PolicyOptions {
+  std::string runtime_dir;
+  std::string policy;
+  uint32_t lanes = 0;  // 0: as many as now
+};
+
 struct CheckLogOptions {
   std::string file;
 };
@@ -28,8 +34,8 @@ struct PrintText {
   std::string text;  // --help, --version
 };
 
-using Invocation = std::variant<RunOptions, StatusOptions, CheckLogOptions, DemoOptions,
-                                DoctorOptions, OfflineOptions, PrintText>;
+using Invocation = std::variant<RunOptions, StatusOptions, PolicyOptions, CheckLogOptions,
+                                DemoOptions, DoctorOptions, OfflineOptions, PrintText>;
 
 /// Reads the command line (without the program's own name). An error is one line that names the
 /// option and what is allowed.

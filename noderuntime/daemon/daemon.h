@@ -146,6 +146,7 @@ class Daemon : private flow::FlowSink {
   Result<uint32_t> AddControl(UniqueFd socket, flow::JobId job);
   Status AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq);
   Status SendStatus(ControlClient* client);
+  Status SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted);
 
   // daemon_jobs.cc: jobs and their sessions
   Result<flow::JobId> AddJob(const flow::JobSpec& spec, const session::RegisterFrame& wanted);

@@ -85,6 +85,8 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
     if (status.ok()) {
       if (const auto* wanted = std::get_if<session::RegisterFrame>(&*frame)) {
         status = Register(id, *wanted);
+      } else if (const auto* policy = std::get_if<session::SetPolicyFrame>(&*frame)) {
+        status = SetPolicy(&client, *policy);
       } else if (std::holds_alternative<protocol::Status>(*frame)) {
         status = SendStatus(&client);
       } else {
@@ -173,6 +175,24 @@ bool Daemon::UsesGpuUnseen(const JobEntry& job) const {
   if (job.session_number != 0 || launcher == controls_.end()) return false;
   const Result<session::Peer> peer = session::PeerOf(launcher->second.connection.fd());
   return peer.ok() && device_->IsUsedBy(peer->pid);
+}
+
+Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted) {
+  config::Options options = options_;
+  options.policy = wanted.policy;
+  if (wanted.lanes != 0) options.lanes = wanted.lanes;
+  const Status valid = config::Validate(options);
+  if (valid.ok()) {
+    options_ = options;
+    flow_->SetPolicy(options_.policy, options_.lanes, NowNs());
+    SayOfLaunchers(spdlog::level::info, "policy " + options_.policy + " from now on");
+  }
+  protocol::PolicySet answer = {};
+  answer.header = session::MakeHeader(protocol::FrameType::kPolicySet, sizeof answer, wanted.seq);
+  answer.status = valid.ok() ? 0 : 1;
+  answer.lanes = options_.lanes;
+  session::CopyText(valid.ok() ? options_.policy : valid.message(), answer.text);
+  return client->connection.SendFrame(answer);
 }
 
 Status Daemon::SendStatus(ControlClient* client) {

@@ -333,6 +333,17 @@ void Flow::Tick(uint64_t now_ns) {
   SendNotices();
 }
 
+void Flow::SetPolicy(const std::string& policy, uint32_t lanes, uint64_t now_ns) {
+  now_ns_ = now_ns;
+  options_.policy.policy = policy;
+  options_.policy.lanes = lanes;
+  Record record = RecordFor(EventKind::kPolicy, scheduler::kNoJob);
+  record.policy = policy;
+  record.units = lanes;
+  Log(std::move(record));
+  Decide();
+}
+
 Urgency Flow::urgency() const {
   if (jobs_.empty()) return Urgency::kIdle;
   const bool somebody_waits = !requests_.empty() || !fenced_out_.empty();

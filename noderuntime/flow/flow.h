@@ -82,6 +82,9 @@ class Flow {
   /// A copy that the sink began for the job has ended (FlowSink::MoveOut, MoveBack).
   void OnMoved(JobId job, const Status& how, uint64_t now_ns);
 
+  /// Decides by another policy from here on. What was granted and promised stays so.
+  void SetPolicy(const std::string& policy, uint32_t lanes, uint64_t now_ns);
+
   /// Everything that time brings: records, fences, notices, bounds.
   void Tick(uint64_t now_ns);
   /// The cheap part of it, for polling: fences, and what a policy put off until now.

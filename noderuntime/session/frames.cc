@@ -158,6 +158,20 @@ Result<Frame> ParseRegister(std::span<const std::byte> datagram) {
   return Frame(std::move(frame));
 }
 
+Result<Frame> ParseSetPolicy(std::span<const std::byte> datagram) {
+  if (datagram.size() != sizeof(protocol::SetPolicy)) {
+    return Bad("SetPolicy has " + std::to_string(datagram.size()) +
+               " bytes; allowed: " + std::to_string(sizeof(protocol::SetPolicy)));
+  }
+  protocol::SetPolicy raw;
+  std::memcpy(&raw, datagram.data(), sizeof raw);
+  SetPolicyFrame frame;
+  frame.seq = raw.header.seq;
+  frame.lanes = raw.lanes;
+  frame.policy = CleanText({raw.policy, ::strnlen(raw.policy, sizeof raw.policy)});
+  return Frame(std::move(frame));
+}
+
 }  // namespace
 
 Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
@@ -201,6 +215,8 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return Fixed<protocol::Bye>(datagram, "Bye");
     case protocol::FrameType::kRegister:
       return ParseRegister(datagram);
+    case protocol::FrameType::kSetPolicy:
+      return ParseSetPolicy(datagram);
     case protocol::FrameType::kStatus:
       return Fixed<protocol::Status>(datagram, "Status");
     default:

@@ -44,11 +44,18 @@ struct RegisterFrame {
   std::string name;
 };
 
+/// Another policy, as the command line asks for it. 0 lanes: as many as now.
+struct SetPolicyFrame {
+  uint32_t seq = 0;
+  uint32_t lanes = 0;
+  std::string policy;
+};
+
 /// Everything a client, launcher or command line may send.
 using Frame = std::variant<protocol::Hello, protocol::Ready, protocol::Lease, protocol::Gate,
                            ReleaseFrame, protocol::Mismatch, protocol::Charge, protocol::Uncharge,
                            protocol::Count, protocol::Quiet, protocol::Bye, protocol::Ask,
-                           ResumeFrame, RegisterFrame, protocol::Status>;
+                           ResumeFrame, RegisterFrame, SetPolicyFrame, protocol::Status>;
 
 /// Reads one datagram, which may be anything. Checks what a frame can tell by itself: magic, type,
 /// sizes, counts, ranges that do not depend on the pool. The error is one line for the sender.

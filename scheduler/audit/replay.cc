@@ -27,6 +27,8 @@ std::vector<AuditViolation> Replay::Apply(const Record& record) {
     job.request = record.request;
     job.limit = record.limit;
     jobs_[record.job] = job;
+  } else if (record.event == EventKind::kPolicy) {
+    // What holds of decisions holds whoever makes them.
   } else if (record.event == EventKind::kPool) {
     Complain("schema", "a second pool record");
   } else if (const auto at = jobs_.find(record.job); at != jobs_.end()) {
@@ -157,6 +159,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       job->wants = record.units;
       break;
     case EventKind::kPool:
+    case EventKind::kPolicy:
     case EventKind::kRestore:
     case EventKind::kAdmit:
     case EventKind::kBase:

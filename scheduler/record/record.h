@@ -16,6 +16,7 @@ namespace sluice::scheduler {
 
 enum class EventKind : uint8_t {
   kPool,     // units, unit_bytes, policy, bytes (what the GPU has outside the pool); always first
+  kPolicy,   // policy, units (its lanes): another one decides from here on
   kRestore,  // a job that another daemon knew, right behind the pool: name, request, limit, text
              // (its phase), claim, piece, returns, drained, settled, extents (all it holds), base,
              // last_trough. outside, release, fenced and death follow where they apply.

@@ -89,11 +89,13 @@ const char kSizeRule[] =
 INSTANTIATE_TEST_SUITE_P(
     Lines, BadOptions,
     testing::Values(
-        BadLine{{},
-                "a command is needed; allowed: run, status, check-log, demo, doctor, place, "
-                "simulate, max-batch, profile"},
+        BadLine{
+            {},
+            "a command is needed; allowed: run, status, policy, check-log, demo, doctor, place, "
+            "simulate, max-batch, profile"},
         BadLine{{"walk"},
-                "'walk' is not a command; allowed: run, status, check-log, demo, doctor, place, "
+                "'walk' is not a command; allowed: run, status, policy, check-log, demo, doctor, "
+                "place, "
                 "simulate, max-batch, profile"},
         BadLine{{"run", "--limit", "", "--", "true"}, std::string("--limit: '") + kSizeRule},
         BadLine{{"run", "--limit", "3XB", "--", "true"}, std::string("--limit: '3XB") + kSizeRule},

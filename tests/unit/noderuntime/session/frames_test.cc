@@ -134,6 +134,19 @@ TEST(Frames, RefusesAReasonThatNobodyHas) {
       << bad.status().message();
 }
 
+TEST(Frames, ReadsAnotherPolicysName) {
+  protocol::SetPolicy wanted{};
+  wanted.header = MakeHeader(protocol::FrameType::kSetPolicy, sizeof wanted, 7);
+  wanted.lanes = 3;
+  std::memset(wanted.policy, 'x', sizeof wanted.policy);  // without an end
+  const auto frame = ParseFrame(std::as_bytes(std::span(&wanted, 1)));
+  ASSERT_TRUE(frame.ok()) << frame.status().message();
+  EXPECT_EQ(std::get<SetPolicyFrame>(*frame).policy, std::string(32, 'x'));
+  EXPECT_EQ(std::get<SetPolicyFrame>(*frame).lanes, 3u);
+  wanted.header.bytes -= 4;
+  EXPECT_FALSE(ParseFrame(std::as_bytes(std::span(&wanted, 1)).first(sizeof wanted - 4)).ok());
+}
+
 TEST(Frames, CleansNamesAndSurvivesUnterminatedOnes) {
   protocol::Register wanted = {};
   wanted.header = MakeHeader(FrameType::kRegister, sizeof wanted);
