@@ -18,6 +18,7 @@ constexpr size_t kLaunchesAwaited = 8192;
 constexpr uint32_t kTroughsCompared = 8;
 constexpr uint64_t kTroughTolerance = 32;  // troughs may differ by this part of the peak
 constexpr uint64_t kForgiven = 16;  // times what was required: a cycle that lasted so long was one
+constexpr uint32_t kTimesForgiven = 2;
 constexpr uint64_t kMostRequired = 16384;  // launches
 constexpr uint64_t kDetectEvery = 16;      // launches, at least
 
@@ -138,24 +139,38 @@ void Profiler::Detect() {
   }
 }
 
-/// The same launches while memory only grows (or falls) are the layers of one iteration, not
-/// iterations.
+/// The same launches while memory only grows (or falls) are the layers of one iteration, or the
+/// steps of its decoder, not iterations. What a step keeps may be little beside the weights, so a
+/// drift in one direction is compared with what a repetition itself takes and gives back.
 bool Profiler::TroughRepeats(uint32_t period, uint32_t covered) const {
   const uint32_t repetitions = std::min(covered / period, kTroughsCompared);
   uint64_t lowest = UINT64_MAX;
   uint64_t highest = 0;
   uint64_t peak = 0;
+  uint64_t swing = 0;  // most that one repetition holds above its trough
+  bool rises = true;
+  bool falls = true;
+  uint64_t previous = 0;
   size_t at = history_.size() - static_cast<size_t>(repetitions) * period;
   for (uint32_t r = 0; r < repetitions; ++r) {
     uint64_t trough = UINT64_MAX;
+    uint64_t most = 0;
     for (uint32_t i = 0; i < period; ++i, ++at) {
       trough = std::min(trough, history_[at].live_before);
-      peak = std::max(peak, history_[at].max_after);
+      most = std::max(most, history_[at].max_after);
     }
+    if (r > 0) {
+      rises &= trough >= previous;
+      falls &= trough <= previous;
+    }
+    previous = trough;
+    peak = std::max(peak, most);
+    swing = std::max(swing, most - trough);
     lowest = std::min(lowest, trough);
     highest = std::max(highest, trough);
   }
-  return highest - lowest <= peak / kTroughTolerance;
+  const uint64_t measure = rises || falls ? swing : peak;
+  return highest - lowest <= measure / kTroughTolerance;
 }
 
 uint32_t Profiler::Required(uint32_t period) const {
@@ -165,10 +180,12 @@ uint32_t Profiler::Required(uint32_t period) const {
 
 /// A loop inside an iteration looks like a cycle until it ends, each time: it has to go on for
 /// twice as long before it is believed again. A true cycle that something interrupted (an
-/// evaluation) had gone on for long.
+/// evaluation) had gone on for long. So has a long loop, but it ends in every iteration: a period
+/// is forgiven a few times only.
 void Profiler::Distrust() {
   const uint64_t required = Required(period_);
-  if (covered_ >= kForgiven * required) {
+  if (covered_ >= kForgiven * required && forgiven_[period_] < kTimesForgiven) {
+    ++forgiven_[period_];
     required_.erase(period_);
   } else {
     required_[period_] = static_cast<uint32_t>(std::min(2 * required, kMostRequired));

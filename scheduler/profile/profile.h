@@ -116,6 +116,7 @@ class Profiler {
   uint64_t lost_at_ = 0;  // launches when the last cycle was lost
   std::map<uint32_t, uint32_t>
       required_;  // period that turned out wrong -> launches until it is believed again
+  std::map<uint32_t, uint32_t> forgiven_;  // period -> times that it was believed anew at once
 
   uint32_t period_ = 0;
   uint32_t position_ = 0;  // phase of the next launch

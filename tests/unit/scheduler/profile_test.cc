@@ -168,6 +168,29 @@ TEST_F(ProfilerTest, AFlatInnerLoopIsUnlearnt) {
   EXPECT_EQ(lost, 0u) << "the loop is not taken for the cycle again and again";
 }
 
+TEST_F(ProfilerTest, StepsThatKeepLittleBesideLargeWeightsAreNotIterations) {
+  job.Begin(400 * kMiB);
+  for (int i = 0; i < 100; ++i) {  // a decoder: each step keeps its activations until the end
+    job.Alloc(kMiB);
+    for (uint64_t l = 0; l < 4; ++l) job.Launch(100 + l);
+    EXPECT_FALSE(profiler.certain()) << "step " << i;
+  }
+}
+
+TEST_F(ProfilerTest, ALongFlatLoopIsNotForgivenEachTime) {
+  job.Begin(kWeights);
+  uint64_t lost = 0;
+  for (int i = 0; i < 30; ++i) {
+    const uint64_t before = profiler.generation();
+    job.Iteration(4, 8 * kMiB);
+    for (int u = 0; u < 2000; ++u) job.Launch(400);  // many times what makes it believed
+    if (i >= 20) lost += profiler.generation() - before;
+  }
+  ASSERT_TRUE(profiler.Current().has_value());
+  EXPECT_EQ(profiler.Current()->period, 2012u);
+  EXPECT_EQ(lost, 0u) << "the loop is not taken for the cycle again and again";
+}
+
 TEST_F(ProfilerTest, AccumulationCyclesAreFoundWhole) {
   job.Begin(kWeights);
   for (int i = 0; i < 4; ++i) {
