@@ -260,11 +260,7 @@ class Client {
   CUresult GraphExecDestroy(CUgraphExec exec);
   CUresult GraphMemTrim(CUdevice device);
   template <class Issue>
-  CUresult Copy(size_t bytes, CUstream stream, Issue issue) {
-    const CUresult result = Moving(issue);
-    if (result == CUDA_SUCCESS && has_session() && !Capturing(stream)) NoteCopy(bytes, stream);
-    return result;
-  }
+  CUresult Copy(size_t bytes, CUstream stream, Issue issue);
 
  private:
   enum class State : uint32_t {
@@ -476,25 +472,13 @@ class Client {
   protocol::QuietReason BecomeQuiet();
   /// Work that may touch memory of the arena, from any thread.
   template <class Issue>
-  CUresult Moving(Issue issue) {
-    if (!has_session()) return issue();
-    if (!standstill_.Enter()) return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult result = issue();
-    standstill_.Leave();
-    return result;
-  }
+  CUresult Moving(Issue issue);
 
   // client_launch.cc
   template <class Issue>
   CUresult GraphWithMemory(CUgraphExec* exec, CUgraph graph, uint64_t need, Issue issue);
   template <class Issue>
-  CUresult LaunchAs(uint64_t function, CUstream stream, Issue issue) {
-    Ticket ticket;
-    if (!BeforeLaunch(function, stream, &ticket)) return Moving(issue);
-    const CUresult result = Moving(issue);
-    AfterLaunch(ticket, result == CUDA_SUCCESS);
-    return result;
-  }
+  CUresult LaunchAs(uint64_t function, CUstream stream, Issue issue);
   bool BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket);
   bool InSessionContext(uint32_t slot);
   void AfterLaunch(const Ticket& ticket, bool issued);

@@ -63,4 +63,29 @@ inline uint32_t Client::FindLiveAt(CUdeviceptr address) const {
   return arena_.FindLive(static_cast<uint32_t>(offset >> kGranuleShift));
 }
 
+template <class Issue>
+CUresult Client::Moving(Issue issue) {
+  if (!has_session()) return issue();
+  if (!standstill_.Enter()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = issue();
+  standstill_.Leave();
+  return result;
+}
+
+template <class Issue>
+CUresult Client::LaunchAs(uint64_t function, CUstream stream, Issue issue) {
+  Ticket ticket;
+  if (!BeforeLaunch(function, stream, &ticket)) return Moving(issue);
+  const CUresult result = Moving(issue);
+  AfterLaunch(ticket, result == CUDA_SUCCESS);
+  return result;
+}
+
+template <class Issue>
+CUresult Client::Copy(size_t bytes, CUstream stream, Issue issue) {
+  const CUresult result = Moving(issue);
+  if (result == CUDA_SUCCESS && has_session() && !Capturing(stream)) NoteCopy(bytes, stream);
+  return result;
+}
+
 }  // namespace sluice
