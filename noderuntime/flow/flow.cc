@@ -329,6 +329,7 @@ void Flow::Tick(uint64_t now_ns) {
   GiveUpHolders();
   YieldToQuarantine();
   DenyOverdue();
+  GiveUpMoves();
   Decide();
   SendNotices();
 }

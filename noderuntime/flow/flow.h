@@ -151,6 +151,7 @@ class Flow {
   void BeAway(JobId id, FlowJob* job);
   void BringBack(JobId id);
   Extents Outside(JobId id) const;  // leased outside its base
+  void GiveUpMoves();
   scheduler::Insurance InsuranceOf(const Request& request, const FlowJob& job) const;
 
   // flow_timers.cc: what happens because time passes.

@@ -19,6 +19,12 @@ using scheduler::UnitState;
 
 namespace {
 
+/// A client looks for quiet within seconds (intercept/session/client_quiet.cc). Others wait for its
+/// word: one that hangs, or does not mean to give it, costs them no more than this.
+constexpr uint64_t kQuietPatienceNs = 15'000'000'000;
+/// Where a job has to come back to, somebody may keep memory who does nothing.
+constexpr uint64_t kAwayPatienceNs = 300'000'000'000;
+
 const char* ReasonText(protocol::QuietReason reason) {
   switch (reason) {
     case protocol::QuietReason::kCapturing:
@@ -51,6 +57,7 @@ Extents Flow::Outside(JobId id) const {
 void Flow::BeginEviction(JobId id) {
   FlowJob* job = Get(id);
   job->moving = Moving::kAsked;
+  job->moving_since_ns = now_ns_;
   if (options_.faults.skip_quiet) return BeginMove(id, job);
   sink_->Quiesce(id, job->answer->seq);
 }
@@ -58,6 +65,10 @@ void Flow::BeginEviction(JobId id) {
 Status Flow::OnQuiet(JobId id, const protocol::Quiet& quiet, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
+  if (job != nullptr && job->moving != Moving::kAsked && job->late_quiets > 0) {
+    --job->late_quiets;
+    return {};
+  }
   if (job == nullptr || job->moving != Moving::kAsked || quiet.header.seq != job->answer->seq) {
     return Status(StatusCode::kInvalidArgument, "Quiet from a job that was not asked to be");
   }
@@ -94,6 +105,26 @@ void Flow::Stay(JobId id, FlowJob* job, const std::string& why) {
   sink_->Notice(id, job->answer->seq, "its memory could not be moved to host memory: " + why);
 }
 
+/// Every wait ends.
+void Flow::GiveUpMoves() {
+  for (auto& [id, job] : jobs_) {
+    const uint64_t since = now_ns_ - job.moving_since_ns;
+    if (job.moving == Moving::kAsked && since >= kQuietPatienceNs) {
+      ++job.late_quiets;
+      Stay(id, &job, "it does not say whether its work has come to an end");
+    }
+    if (job.moving != Moving::kAway || since < kAwayPatienceNs) continue;
+    for (const scheduler::Job& other : ledger_.jobs()) {
+      const bool idle = other.phase == Phase::kParked && RequestOf(other.id) == nullptr;
+      if (!idle || Intersect(ledger_.map().Held(other.id), ledger_.Find(id)->away).empty())
+        continue;
+      job.moving_since_ns = now_ns_;  // told once
+      sink_->EndSession(id, "its memory cannot come back: " + other.Title() +
+                                " keeps other memory than before in its place, and does nothing");
+    }
+  }
+}
+
 void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
@@ -119,6 +150,7 @@ void Flow::BeAway(JobId id, FlowJob* job) {
   Log(std::move(record));
   Must(ledger_.Evict(id));
   job->moving = Moving::kAway;
+  job->moving_since_ns = now_ns_;
   Request* request = RequestOf(id);
   request->kind = RequestKind::kBringBack;
   request->overtaken = 0;

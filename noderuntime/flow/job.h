@@ -68,8 +68,10 @@ struct FlowJob {
   uint64_t logged_ticket = 0;  // of the last request whose wait is in the log
   std::optional<PendingAnswer> answer;
   Moving moving = Moving::kNot;
-  bool stays = false;      // it could not be made quiet, or not be copied, for this request
-  uint64_t evictions = 0;  // that came to an end
+  uint64_t moving_since_ns = 0;  // kAsked, kAway
+  uint32_t late_quiets = 0;      // it was told before it had answered Quiesce, and will yet
+  bool stays = false;            // it could not be made quiet, or not be copied, for this request
+  uint64_t evictions = 0;        // that came to an end
 
   std::vector<PendingRelease> releases;
   scheduler::ReleaseId next_release = 1;

@@ -126,7 +126,8 @@ std::optional<SessionEvent> Session::Handle(Frame frame, uint64_t now_ns) {
             return count;
           },
           [&](protocol::Quiet& quiet) -> std::optional<SessionEvent> {
-            if (state_ != State::kReady || !request_outstanding_) return misplaced("Quiet");
+            // Whether it was asked is for the owner to say: it may have been told meanwhile.
+            if (state_ != State::kReady) return misplaced("Quiet");
             return quiet;
           },
           [&](ResumeFrame& resume) -> std::optional<SessionEvent> {

@@ -130,6 +130,17 @@ TEST_F(FlowEvictTest, WhoCannotBeMadeQuietIsTold) {
   EXPECT_EQ(sink_.quiesced[1], asked_);
 }
 
+TEST_F(FlowEvictTest, WhoNeverSaysSoIsToldAfterAWhile) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  Pass(14 * kS);
+  EXPECT_TRUE(sink_.denials[1].empty());
+  Pass(2 * kS);
+  EXPECT_EQ(sink_.denials[1].size(), 1u) << "its neighbour waits for it";
+  EXPECT_TRUE(Quiet().ok()) << "it had not read that it was told";
+  EXPECT_FALSE(Quiet().ok()) << "but once";
+}
+
 TEST_F(FlowEvictTest, ACopyOutThatFailsCostsNothingButTheAnswer) {
   ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
   const Extents before = Leased(1);
