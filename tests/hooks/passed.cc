@@ -197,6 +197,20 @@ TEST_F(Passed, OrdinaryPoolsCannotBeExported) {
   ASSERT_CU(cuMemPoolDestroy(exportable));
 }
 
+TEST_F(Passed, TheArenaIsNeverPrefetched) {
+  const CUdeviceptr block = Alloc(kMiB);
+  const CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
+  const CUresult answers[] = {
+      cuMemPrefetchAsync(block, kMiB, CU_DEVICE_CPU, stream_),
+      cuMemPrefetchAsync_ptsz(block, kMiB, CU_DEVICE_CPU, stream_),
+      cuMemPrefetchAsync_v2(block, kMiB, host, 0, stream_),
+      cuMemPrefetchAsync_v2_ptsz(block, kMiB, host, 0, stream_),
+      cuMemAdvise(block, kMiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU),
+      cuMemAdvise_v2(block, kMiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host)};
+  for (const CUresult answer : answers) EXPECT_EQ(answer, CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuMemFree_v2(block));
+}
+
 TEST_F(Passed, QueriesSeeTheProgramsWorkAlone) {
   SharedWord word;
   Block(stream_, word);
