@@ -37,12 +37,18 @@ QuietReason Client::BecomeQuiet() {
   if (settings_.poison) return QuietReason::kDebugging;
   if (open_captures() != 0) return QuietReason::kCapturing;
   if (!standstill_.AwaitOthers(kOthersNs)) return QuietReason::kBusy;
-  // Marks first: they are waited for in vain no longer than is bearable. Then what has none, as
-  // streams beyond those that have a slot.
-  if (!Drain() || !SynchroniseContexts(true)) {
-    return open_captures() != 0 ? QuietReason::kCapturing : QuietReason::kBusy;
+  {
+    const LockGuard guard(state_lock_);
+    // Beyond these there may be some without a slot, and no mark to wait for.
+    if (streams_.used() >= StreamTable::kSlots) return QuietReason::kBusy;
+    // Every one is marked, whatever was issued on it: its work may wait for a thread that is held
+    // here (a host function), so it is waited for with a bound, as a whole context could not be.
+    for (uint32_t slot = 0; slot < streams_.used(); ++slot) {
+      if (streams_[slot].active) streams_[slot].dirty = true;
+    }
   }
-  return QuietReason::kQuiet;
+  if (Drain()) return QuietReason::kQuiet;
+  return open_captures() != 0 ? QuietReason::kCapturing : QuietReason::kBusy;
 }
 
 void Client::LoseMemory() {

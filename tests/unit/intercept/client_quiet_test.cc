@@ -93,6 +93,30 @@ TEST_F(ClientQuiet, WaitsForItsOwnGpu) {
   EXPECT_EQ(more.get(), CUDA_SUCCESS);
 }
 
+// A host function, say: no hook saw it, and it may wait for a thread that is held.
+TEST_F(ClientQuiet, WaitsForWhatNoHookHasSeenByAMark) {
+  AllocAsync(1);
+  Launch("k");
+  QuiesceNext();
+  auto first = AskForMore();
+  EXPECT_EQ(Said(), QuietReason::kQuiet);
+  daemon->Deny(seq_, protocol::DenyCode::kExhausted, "no");
+  EXPECT_EQ(first.get(), CUDA_ERROR_OUT_OF_MEMORY);
+  driver.immediate = false;
+  driver.Enqueue(FakeDriver::Stream(1), [] {});
+  auto more = AskForMore();
+  for (int i = 0; i < 10'000'000 && driver.Pending(FakeDriver::Stream(1)) < 2; ++i) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(driver.Pending(FakeDriver::Stream(1)), 2u) << "no mark is queued behind it";
+  EXPECT_EQ(daemon->Count(FrameType::kQuiet), 1u);
+  driver.immediate = true;
+  driver.RunAll();
+  EXPECT_EQ(Said(2), QuietReason::kQuiet);
+  daemon->Grant(seq_, {{8, 4}}, protocol::kNoGate);
+  EXPECT_EQ(more.get(), CUDA_SUCCESS);
+}
+
 TEST_F(ClientQuiet, GoesOnWhenItIsDenied) {
   AllocAsync(1);
   QuiesceNext();
