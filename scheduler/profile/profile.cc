@@ -180,16 +180,36 @@ uint32_t Profiler::Required(uint32_t period) const {
 
 /// A loop inside an iteration looks like a cycle until it ends, each time: it has to go on for
 /// twice as long before it is believed again. A true cycle that something interrupted (an
-/// evaluation) had gone on for long. So has a long loop, but it ends in every iteration: a period
-/// is forgiven a few times only.
+/// evaluation) had gone on for long. So has a long loop, but it ends in every iteration, and moves
+/// little of the memory that the iteration does: such a period is forgiven a few times only.
 void Profiler::Distrust() {
   const uint64_t required = Required(period_);
-  if (covered_ >= kForgiven * required && forgiven_[period_] < kTimesForgiven) {
+  const bool forgivable = MovesMostMemory() || forgiven_[period_] < kTimesForgiven;
+  if (covered_ >= kForgiven * required && forgivable) {
     ++forgiven_[period_];
     required_.erase(period_);
   } else {
     required_[period_] = static_cast<uint32_t>(std::min(2 * required, kMostRequired));
   }
+}
+
+/// A repetition holds at its peak, above its trough, at least half of what the launches that are
+/// remembered did.
+bool Profiler::MovesMostMemory() const {
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
+  for (const Phase& phase : cycle_) {
+    least = std::min(least, phase.live_before);
+    most = std::max(most, phase.max_after);
+  }
+  const uint64_t swing = most - std::min(least, most);
+  least = UINT64_MAX;
+  most = 0;
+  for (const Sample& sample : history_) {
+    least = std::min(least, sample.live_before);
+    most = std::max(most, sample.max_after);
+  }
+  return swing >= (most - std::min(least, most)) / 2 && swing > 0;
 }
 
 void Profiler::Adopt(uint32_t period, uint32_t covered) {

@@ -100,6 +100,7 @@ class Profiler {
   void Adopt(uint32_t period, uint32_t covered);
   void Lose();
   void Distrust();
+  bool MovesMostMemory() const;
   uint32_t Required(uint32_t period) const;
   bool TroughRepeats(uint32_t period, uint32_t covered) const;
   uint32_t TroughLaunch() const;

@@ -191,6 +191,21 @@ TEST_F(ProfilerTest, ALongFlatLoopIsNotForgivenEachTime) {
   EXPECT_EQ(lost, 0u) << "the loop is not taken for the cycle again and again";
 }
 
+TEST_F(ProfilerTest, ACycleThatIsInterruptedNowAndThenIsForgivenEachTime) {
+  job.Begin(kWeights);
+  uint64_t believed = 0;
+  int next = 0;
+  for (int i = 1; i <= 3000; ++i) {
+    job.Iteration(4, 8 * kMiB);
+    if (i >= next) {  // never after the same time, or that would be the cycle
+      job.Launch(500);
+      next = i + 120 + i / 3 % 89;
+    }
+    if (i > 2400 && profiler.certain()) ++believed;
+  }
+  EXPECT_GT(believed, 450u) << "of 600";
+}
+
 TEST_F(ProfilerTest, AccumulationCyclesAreFoundWhole) {
   job.Begin(kWeights);
   for (int i = 0; i < 4; ++i) {
