@@ -42,6 +42,9 @@ TEST(Policy, ChangesWhileJobsRun) {
     // Long enough that both have a profile under the first, and go through some iterations each.
     const size_t wanted = since.size() == 1 ? 60 : 20;
     if (!input.write_end.valid() || Troughs(records, since.back()) < wanted) return;
+    // How soon the two meet such that one lends to the other is the machine's affair.
+    const bool lends = order[since.size() - 1] == "flow";
+    if (lends && scheduler::Audit(records).lent_bytes_within_iterations == 0) return;
     if (since.size() == order.size()) return input.write_end.reset();
     const cli::CommandOutput said = bed.Sluice({"policy", order[since.size()], "--lanes", "2"});
     EXPECT_EQ(said.status.code, 0) << said.err;
