@@ -34,7 +34,7 @@ Row MeasureFrontier(const Regime& regime, const Mix& mix) {
     options.pool_units = static_cast<Units>(std::ceil(kFrontierPools[p] * least));
     for (size_t claims = 0; claims < 3; ++claims) {
       TuneOptions tuning;
-      tuning.claims = static_cast<scheduler::simulate::Claims>(claims);
+      tuning.claims = static_cast<scheduler::Claims>(claims);
       const Result<Tuned> tuned = Tune(runs, regime.machine, options, tuning);
       if (!tuned.ok()) {
         row.error = tuned.status().message();

@@ -125,7 +125,7 @@ Together Card::Share(const Jobs& jobs, const std::string& how, uint64_t pool_byt
   simulate::Options options;
   options.unit_bytes = unit_bytes;
   options.pool_units = static_cast<Units>(pool_bytes / unit_bytes);
-  options.setting.claims = simulate::Claims::kCurve;
+  options.setting.claims = scheduler::Claims::kCurve;
   Together together;
   if (how == "unlimited") {
     together.throughput = simulate::UnlimitedThroughput(runs, machine_, options);

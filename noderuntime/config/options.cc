@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "scheduler/policy/claims.h"
 #include "scheduler/policy/policies.h"
 #include "scheduler/record/record.h"
 
@@ -72,6 +73,8 @@ Status Validate(const Options& options) {
   }
   faults.Check(scheduler::FindPolicy(options.policy) != nullptr, "policy",
                "'" + options.policy + "'", policies);
+  faults.Check(scheduler::FindClaims(options.claims).has_value(), "claims",
+               "'" + options.claims + "'", "contract, steps, curve");
   faults.Check(options.lanes >= 1 && options.lanes <= 64, "lanes", std::to_string(options.lanes),
                "1 to 64");
   faults.Check(options.lend == "demand" || options.lend == "eager", "lend",

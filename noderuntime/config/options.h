@@ -25,6 +25,7 @@ struct Options {
   uint64_t handle_bytes = 32 * kMiB;
   std::string policy = "flow";
   uint32_t lanes = 2;
+  std::string claims = "steps";  // what others may count on of jobs that can be evicted
   std::string lend = "demand";
   std::string credit = "on";
   std::optional<uint32_t> credit_us;  // none: by the profile

@@ -163,6 +163,9 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
   app.add_option("--policy", options.policy, "flow, nodegroup, temporal or timeshift (flow)");
   app.add_option("--lanes", raw.lanes, "jobs past their gate at once under flow (2)");
+  app.add_option("--claims", options.claims,
+                 "what others may count on while a job that can be evicted is in its iteration: "
+                 "contract (its peak, to its trough), steps or curve (steps)");
   app.add_option("--lend", options.lend,
                  "demand: give back while another job is there; eager: always (demand)");
   app.add_option("--credit", options.credit,

@@ -142,6 +142,7 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
   flow.context_bytes = options_.context_bytes;
   flow.policy.policy = options_.policy;
   flow.policy.lanes = options_.lanes;
+  flow.claims = *scheduler::FindClaims(options_.claims);
   flow.lend_eagerly = options_.lend == "eager";
   flow.credit = options_.credit == "on";
   flow.credit_ns = uint64_t{1000} * options_.credit_us.value_or(0);
@@ -273,6 +274,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
     sooner(now_ns - fences_since_ns_ < kCloseLooksNs ? kCloseLookNs : kFenceLookNs);
   } else {
     fences_since_ns_ = 0;
+    if (flow_->urgency() == flow::Urgency::kPlaces) sooner(kFenceLookNs);
     if (flow_->fences_pending() > 0) sooner(kLazyFenceLookNs);
   }
   // A holder or a tick that is due is looked at after the wait.

@@ -114,6 +114,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["unit_bytes"] = unit;
   json["handle_bytes"] = handle_bytes;
   json["policy"] = flow.options().policy.policy;
+  json["claims"] = scheduler::ClaimsName(flow.options().claims);
   json["free_bytes"] = ledger.free() * unit;
   json["outside_reserve_bytes"] = flow.outside().reserve();
   json["outside_bytes"] = flow.outside().charged();

@@ -214,6 +214,7 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
   request.gate = gate.gate;
   request.units = need - known->leased;
   request.contiguous = std::min(place.contiguous, request.units);
+  request.waives = WaivesAt(id, *job, gate.gate);
   Enqueue(id, request);
   Decide();
   return {};
@@ -348,7 +349,8 @@ void Flow::SetPolicy(const std::string& policy, uint32_t lanes, uint64_t now_ns)
 Urgency Flow::urgency() const {
   if (jobs_.empty()) return Urgency::kIdle;
   const bool somebody_waits = !requests_.empty() || !fenced_out_.empty();
-  return fences_pending_ > 0 && somebody_waits ? Urgency::kFences : Urgency::kTimers;
+  if (fences_pending_ > 0 && somebody_waits) return Urgency::kFences;
+  return PlacesMatter() ? Urgency::kPlaces : Urgency::kTimers;
 }
 
 }  // namespace sluice::flow

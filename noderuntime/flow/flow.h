@@ -24,6 +24,7 @@ namespace sluice::flow {
 enum class Urgency {
   kIdle,    // no job: only when something happens
   kTimers,  // somebody may have to be told something
+  kPlaces,  // where somebody is in its iteration may tell whether another one may go on
   kFences,  // a fence is awaited by somebody who waits for memory
 };
 
@@ -87,7 +88,8 @@ class Flow {
 
   /// Everything that time brings: records, fences, notices, bounds.
   void Tick(uint64_t now_ns);
-  /// The cheap part of it, for polling: fences, and what a policy put off until now.
+  /// The cheap part of it, for polling: fences, how far the jobs are where somebody waits for that,
+  /// and what a policy put off until now.
   void PollFences(uint64_t now_ns);
   Urgency urgency() const;
   /// When PollFences may decide something although nothing has happened; 0: it will not.
@@ -167,7 +169,7 @@ class Flow {
 
   // flow_profile.cc: from records to profiles and gates.
   void ConsumeRings(size_t max_records);
-  void ConsumeRing(JobId id, FlowJob* job, size_t max_records);
+  bool ConsumeRing(JobId id, FlowJob* job, size_t max_records);
   void PublishIfReady(JobId id, FlowJob* job);
   void Withdraw(JobId id, FlowJob* job);
   void LoseProfile(JobId id);
@@ -184,8 +186,13 @@ class Flow {
   Status ReleaseUnread(JobId id, FlowJob* job, const Extents& extents,
                        const std::vector<protocol::FenceTerm>& fence);
 
-  // flow_course.cc: what policies predict with.
-  void LearnCourse(JobId id, const Published& published);
+  // flow_course.cc: what policies predict with, and what a job waives on its way.
+  void LearnCourse(JobId id, FlowJob* job);
+  bool FollowPlace(JobId id, FlowJob* job);
+  Units WaivesAt(JobId id, const FlowJob& job, uint32_t gate) const;
+  void Waive(JobId id, const FlowJob& job);
+  bool Insured(JobId id) const;
+  bool PlacesMatter() const;
   void PassGate(JobId id, uint32_t gate);
   void NoticeFences(JobId id);
   void EndCourse(JobId id);

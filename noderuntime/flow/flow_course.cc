@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What policies predict with: the course of each job that has a profile, as it was measured alone
-// and as it goes beside the others.
+// and as it goes beside the others. A client asks at a gate only where it needs more; that it has
+// come past the others is seen in its records, and with that what it will not need again.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "noderuntime/flow/flow.h"
+#include "scheduler/policy/policies.h"
 
 namespace sluice::flow {
+
+using scheduler::EventKind;
+using scheduler::Phase;
+using scheduler::Record;
 
 namespace {
 
@@ -16,7 +22,8 @@ constexpr uint64_t kLeastPause = 500'000;  // ns between two looks at what was p
 
 }  // namespace
 
-void Flow::LearnCourse(JobId id, const Published& published) {
+void Flow::LearnCourse(JobId id, FlowJob* job) {
+  Published& published = *job->published;
   const scheduler::Profile& profile = published.profile;
   const auto iteration_ns = static_cast<double>(profile.iteration_ns);
   const bool timed = profile.launch_ns.size() >= profile.period;
@@ -30,6 +37,76 @@ void Flow::LearnCourse(JobId id, const Published& published) {
   }
   const uint64_t base = (profile.base_bytes + options_.unit_bytes - 1) / options_.unit_bytes;
   courses_[id] = scheduler::Course(published.plan, gate_ns, iteration_ns, static_cast<Units>(base));
+  published.ahead = scheduler::AheadOf(published.plan, static_cast<Units>(base), options_.claims,
+                                       options_.claim_steps);
+  job->ring.Follow(profile.pacing_stream);
+}
+
+/// Somebody waits, and what it is told may depend on how far the others are.
+bool Flow::PlacesMatter() const {
+  if (requests_.empty()) return false;
+  const scheduler::PolicyEntry* policy = scheduler::FindPolicy(options_.policy.policy);
+  const bool predicts =
+      policy != nullptr && (policy->may_pass != nullptr || policy->opens_in != nullptr);
+  return predicts || options_.claims != scheduler::Claims::kContract;
+}
+
+/// True: it has come past another gate.
+bool Flow::FollowPlace(JobId id, FlowJob* job) {
+  const RingReader::Place& place = job->ring.place();
+  const scheduler::Job* known = ledger_.Find(id);
+  if (!job->published.has_value() || known == nullptr || known->phase != Phase::kRunning ||
+      !place.known || place.iteration != job->iteration) {
+    return false;
+  }
+  // The launch that ends a group belongs to it: only the next one proves that the gate is behind.
+  const std::vector<scheduler::GatePlan>& gates = job->published->plan.gates;
+  const auto beyond = std::lower_bound(
+      gates.begin(), gates.end(), place.launches,
+      [](const scheduler::GatePlan& gate, uint64_t launches) { return gate.launch < launches; });
+  const auto passed = static_cast<uint32_t>(beyond - gates.begin());
+  if (passed <= job->passed_gate + 1) return false;
+  job->passed_gate = passed - 1;
+  if (courses_.at(id).passed() < job->passed_gate) PassGate(id, job->passed_gate);
+  Waive(id, *job);
+  return true;
+}
+
+/// What it will not need again of its claim behind this gate (I5).
+Units Flow::WaivesAt(JobId id, const FlowJob& job, uint32_t gate) const {
+  const Units waives = job.published->plan.peak_units - job.published->ahead[gate];
+  return waives > 0 && job.pressure && Insured(id) ? waives : 0;
+}
+
+void Flow::Waive(JobId id, const FlowJob& job) {
+  const scheduler::Job& known = *ledger_.Find(id);
+  const Units waived = std::min(WaivesAt(id, job, job.passed_gate), known.terms.claim);
+  if (waived <= known.terms.waived) return;
+  Record record = RecordFor(EventKind::kGrant, id);
+  record.gate = job.passed_gate;
+  record.claim = known.terms.claim;
+  record.waives = waived;
+  record.iteration = job.iteration;
+  Log(std::move(record));
+  Must(ledger_.Waive(id, waived));
+}
+
+/// Whoever leaves its curve may have to make room for the others, and so may all of them but one,
+/// those too that come to their gates later.
+bool Flow::Insured(JobId id) const {
+  uint64_t sum = 0;
+  Units largest = 0;
+  for (const auto& [other, job] : jobs_) {
+    const scheduler::Job* known = ledger_.Find(other);
+    Units most = std::max(job.spec.limit, job.spec.request);
+    if (known != nullptr) {
+      const bool parked = known->phase == Phase::kParked;
+      most = known->past_gate() ? known->terms.claim : parked ? known->peak : known->limit;
+    }
+    sum += most;
+    largest = std::max(largest, most);
+  }
+  return sink_->CanMove(id, std::max<Units>(1, static_cast<Units>(sum - largest)));
 }
 
 void Flow::PassGate(JobId id, uint32_t gate) {

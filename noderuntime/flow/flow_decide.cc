@@ -186,6 +186,8 @@ bool Flow::ApplyDecision(const Decision& decision) {
   if (request.kind == RequestKind::kGate0) {
     job->use = known.leased;
     job->gated_iteration = true;
+    job->passed_gate = 0;
+    if (job->answer.has_value()) job->iteration = job->answer->iteration;
     // The profile went while the job stood at its gate.
     if (!job->published.has_value()) LoseProfile(id);
   }

@@ -10,6 +10,12 @@ namespace sluice::flow {
 using scheduler::EventKind;
 using scheduler::Record;
 
+namespace {
+
+constexpr size_t kRecordsPerPoll = 4096;
+
+}  // namespace
+
 bool Flow::FenceReached(const FlowJob& job, const PendingRelease& release) const {
   return std::all_of(
       release.fence.begin(), release.fence.end(), [&](const protocol::FenceTerm& term) {
@@ -48,9 +54,13 @@ bool Flow::CollectFences(JobId id, FlowJob* job) {
 
 void Flow::PollFences(uint64_t now_ns) {
   bool some = again_at_ns_ != 0 && again_at_ns_ <= now_ns;
-  if (fences_pending_ == 0 && !some) return;
+  const bool places = PlacesMatter();
+  if (fences_pending_ == 0 && !places && !some) return;
   now_ns_ = now_ns;
-  for (auto& [id, job] : jobs_) some = CollectFences(id, &job) || some;
+  for (auto& [id, job] : jobs_) {
+    some = CollectFences(id, &job) || some;
+    if (places) some = ConsumeRing(id, &job, kRecordsPerPoll) || some;
+  }
   if (some) Decide();
 }
 

@@ -30,7 +30,8 @@ void Flow::ConsumeRings(size_t max_records) {
   for (auto& [id, job] : jobs_) ConsumeRing(id, &job, max_records);
 }
 
-void Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
+/// True: it has come past a gate.
+bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   const uint64_t pool_bytes = uint64_t{options_.pool_units} * options_.unit_bytes;
   const RingReader::Outcome outcome = job->ring.Consume(&job->profiler, max_records, pool_bytes);
   job->copies += outcome.copies;
@@ -55,6 +56,7 @@ void Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
     }
   }
   PublishIfReady(id, job);
+  return FollowPlace(id, job);
 }
 
 void Flow::PublishIfReady(JobId id, FlowJob* job) {
@@ -75,7 +77,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   ++job->next_profile;
   ++changes_;
   job->published = std::move(made);
-  LearnCourse(id, *job->published);
+  LearnCourse(id, job);
   job->measured_use = std::max(job->use, known->leased);
   job->past_use.clear();
   job->largest_run = 0;

@@ -154,7 +154,7 @@ Result<std::unique_ptr<Flow>> Flow::Restore(const FlowOptions& options, FlowSink
   flow->LogRestored();
   for (auto& [id, job] : flow->jobs_) {
     flow->SettleProfile(id, &job);
-    if (job.published.has_value()) flow->LearnCourse(id, *job.published);
+    if (job.published.has_value()) flow->LearnCourse(id, &job);
   }
   std::vector<JobId> orphans;
   for (const scheduler::Job& job : flow->ledger_.jobs()) {

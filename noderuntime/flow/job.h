@@ -37,6 +37,7 @@ struct Published {
   scheduler::Profile profile;
   scheduler::CyclePlan plan;
   uint64_t launches_before = 0;  // how many the job had launched when it was published
+  std::vector<Units> ahead;      // [gate]: scheduler::AheadOf
 };
 
 /// What is being done to a job that left its claim (I5).
@@ -78,6 +79,8 @@ struct FlowJob {
   uint64_t epoch = 0;
 
   std::optional<Published> published;
+  uint64_t iteration = 0;    // as the client counts: the one whose gate 0 was opened last
+  uint32_t passed_gate = 0;  // in it, as far as its records tell
   uint32_t next_profile = 1;
   /// The profile is of an earlier daemon, and the profiler has not found its cycle again: what it
   /// finds meanwhile (a loop inside) is no news about the profile. The client still compares.

@@ -68,9 +68,11 @@ RingReader::Outcome RingReader::Consume(scheduler::Profiler* profiler, size_t ma
       }
       if (op->kind == scheduler::OpKind::kLaunch) {
         ++outcome.launches;
+        if (op->stream == pacing_) ++place_.launches;
         if (functions_.size() < kMaxFunctions) functions_.insert(op->value);
       }
       if (op->kind == scheduler::OpKind::kCopy) ++outcome.copies;
+      if (op->kind == scheduler::OpKind::kIteration) place_ = {true, op->value, 0};
       profiler->Consume(*op);
     }
   }

@@ -22,6 +22,20 @@ class RingReader {
   static constexpr size_t kMaxFunctions = 4096;
   size_t functions() const { return functions_.size(); }
 
+  /// Where the job is in its cycle, as far as its records were read: launches on one stream since
+  /// the last gate 0 that they tell of. Never further than the job itself.
+  struct Place {
+    bool known = false;
+    uint64_t iteration = 0;  // as the client counts
+    uint64_t launches = 0;
+  };
+  const Place& place() const { return place_; }
+  /// The stream that counts from here on: that of the cycle.
+  void Follow(uint8_t stream) {
+    pacing_ = stream;
+    place_ = {};
+  }
+
   struct Outcome {
     uint64_t records = 0;  // of any kind
     uint64_t launches = 0;
@@ -36,6 +50,8 @@ class RingReader {
   JobPages pages_;
   uint64_t tail_;
   uint64_t lost_;
+  uint8_t pacing_ = 0;
+  Place place_;
   std::unordered_set<uint64_t> functions_;
 };
 

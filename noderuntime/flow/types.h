@@ -7,6 +7,7 @@
 
 #include "intercept/protocol/pages.h"
 #include "scheduler/ledger/types.h"
+#include "scheduler/policy/claims.h"
 #include "scheduler/policy/patience.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/record/record.h"
@@ -32,6 +33,9 @@ struct FlowOptions {
   uint64_t outside_bytes = 0;  // what the GPU has beside the pool
   uint64_t context_bytes = 0;  // what each context is charged for; 0: contexts are not charged
   scheduler::Config policy;
+  /// What others may count on, of a job that is insured; of another one it is its contract.
+  scheduler::Claims claims = scheduler::Claims::kContract;
+  uint32_t claim_steps = 4;
   bool lend_eagerly = false;  // pressure is always on
   bool credit = true;
   uint64_t credit_ns = 0;                   // 0: by the profile

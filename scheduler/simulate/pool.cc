@@ -12,25 +12,6 @@ namespace sluice::scheduler::simulate {
 
 namespace {
 
-/// [gate]: most the job holds from that gate to its trough, as far as its claims tell.
-std::vector<Units> AheadOf(const Workload& workload, const Setting& setting) {
-  const std::vector<GatePlan>& gates = workload.plan.gates;
-  const Units peak = workload.plan.peak_units;
-  std::vector<Units> ahead(gates.size(), peak);
-  if (setting.claims == Claims::kContract) return ahead;
-  Units most = workload.base_units;
-  const Units step = std::max<Units>(
-      1, (peak - std::min(peak, workload.base_units)) / std::max(setting.steps, 1u));
-  for (size_t k = gates.size(); k-- > 0;) {
-    most = std::max(most, gates[k].need_units);
-    ahead[k] = most;
-    if (setting.claims == Claims::kSteps) {  // up to the next step below the peak
-      ahead[k] = peak - (peak - most) / step * step;
-    }
-  }
-  return ahead;
-}
-
 Units ClaimOf(const Workload& workload, const Options& options) {
   const Units peak = workload.plan.peak_units;
   const Units part = options.claim_margin_part;
@@ -71,7 +52,11 @@ Pool::Pool(const Options& options, const std::vector<JobRun>& runs)
       open_(runs.size()),
       iterations_(runs.size(), 0) {
   for (const JobRun& run : runs) {
-    jobs_.push_back({&run, run.workload, AheadOf(*run.workload, options.setting), 0, nullptr});
+    const Workload& job = *run.workload;
+    jobs_.push_back(
+        {&run, &job,
+         AheadOf(job.plan, job.base_units, options.setting.claims, options.setting.steps), 0,
+         nullptr});
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/machine.h"
 #include "common/status.h"
+#include "scheduler/policy/claims.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/record/record.h"
 #include "scheduler/simulate/paging.h"
@@ -20,13 +21,6 @@
 /// Every figure that comes out of here is `simulated`. Pure and deterministic: equal inputs, equal
 /// results to the last bit on one machine.
 namespace sluice::scheduler::simulate {
-
-/// What others may count on in I3 while a job is in its iteration (I5).
-enum class Claims : uint8_t {
-  kContract,  // the peak, to the trough
-  kSteps,     // falls along the demand curve in `steps` equal parts of the peak
-  kCurve,     // falls at every gate
-};
 
 /// Whether a host waits for its GPU at the trough while others wait for memory. Who goes on keeps
 /// what its GPU has not passed yet, and that may be what the others wait for; who waits leaves the

@@ -117,7 +117,9 @@ class Sharing : public testing::TestWithParam<std::tuple<std::string, Claims, si
  protected:
   static void TearDownTestSuite() {
     std::printf("%zu evictions in %zu cells\n", evicted_, cells_);
-    if (cells_ > 70) EXPECT_GT(evicted_, 20u);
+    if (cells_ > 70) {
+      EXPECT_GT(evicted_, 20u);
+    }
   }
   static size_t evicted_;
   static size_t cells_;

@@ -11,8 +11,6 @@
 namespace sluice::cli {
 namespace {
 
-using scheduler::simulate::Claims;
-
 /// "5ms", "250us": a time as people write it.
 Result<double> Nanoseconds(const std::string& text, const char* field) {
   double number = 0;
@@ -59,7 +57,7 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app) {
          "--claims", claims_,
          "What others may count on: contract, steps or curve; with auto the furthest that is "
          "tried (curve)")
-      ->check(OneOf({"contract", "steps", "curve"}));
+      ->check(OneOf(scheduler::ClaimsNames()));
   app->add_option("--lanes", options_.setting.policy.lanes,
                   "Jobs in their iteration at the same time (2)")
       ->check(Integer(1, 64));
@@ -103,9 +101,7 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
     return Status(StatusCode::kInvalidArgument,
                   std::string(flag) + ": means nothing with --policy " + options.policy);
   }
-  options.setting.claims = claims_ == "contract" ? Claims::kContract
-                           : claims_ == "steps"  ? Claims::kSteps
-                                                 : Claims::kCurve;
+  options.setting.claims = scheduler::FindClaims(claims_).value_or(scheduler::Claims::kCurve);
   if (app_->count("--credit") != 0) {
     const Result<double> ns = Nanoseconds(credit_, "--credit");
     if (!ns.ok()) return ns.status();

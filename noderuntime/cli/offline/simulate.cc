@@ -11,25 +11,12 @@
 namespace sluice::cli {
 namespace {
 
-using scheduler::simulate::Claims;
 using scheduler::simulate::Drain;
 using scheduler::simulate::JobOutcome;
 using scheduler::simulate::Outcome;
 using scheduler::simulate::PagingTotals;
 using scheduler::simulate::Setting;
 using scheduler::simulate::Workload;
-
-std::string_view NameOf(Claims claims) {
-  switch (claims) {
-    case Claims::kContract:
-      return "contract";
-    case Claims::kSteps:
-      return "steps";
-    case Claims::kCurve:
-      return "curve";
-  }
-  return "";
-}
 
 /// Nobody waits for memory under it.
 bool Unmanaged(const Setting& setting) { return setting.policy.policy == "spatial"; }
@@ -38,7 +25,7 @@ nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   nlohmann::json json = {{"policy", setting.policy.policy}};
   if (Unmanaged(setting) || setting.policy.policy == "temporal") return json;
   json["lanes"] = setting.policy.lanes;
-  json["claims"] = NameOf(setting.claims);
+  json["claims"] = scheduler::ClaimsName(setting.claims);
   json["drain"] = setting.drain == Drain::kNever ? "never" : "when others wait";
   json["credit_part_of_iteration"] = 1 / setting.credit_parts;
   json["budget_bytes"] = nullptr;
@@ -146,7 +133,7 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   if (Unmanaged(setting)) return "spatial: nobody waits for memory";
   if (setting.policy.policy == "temporal") return "temporal: one iteration at a time";
   std::string text = setting.policy.policy + ", " + std::to_string(setting.policy.lanes) +
-                     " lanes, claims by " + std::string(NameOf(setting.claims));
+                     " lanes, claims by " + std::string(scheduler::ClaimsName(setting.claims));
   if (setting.budget != 0) {
     text += ", a budget of " + FormatBytes(setting.budget * unit_bytes);
   }

@@ -39,6 +39,8 @@ TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
             "--host-memory 4.0 MiB: allowed: 0 (none), or at least one lease unit (8.0 MiB)");
   EXPECT_EQ(Fault([](Options& o) { o.policy = "magic"; }),
             "--policy 'magic': allowed: flow, nodegroup, temporal, timeshift");
+  EXPECT_EQ(Fault([](Options& o) { o.claims = "none"; }),
+            "--claims 'none': allowed: contract, steps, curve");
   EXPECT_EQ(Fault([](Options& o) { o.lanes = 0; }), "--lanes 0: allowed: 1 to 64");
   EXPECT_EQ(Fault([](Options& o) { o.lend = "never"; }), "--lend 'never': allowed: demand, eager");
   EXPECT_EQ(Fault([](Options& o) { o.credit = "maybe"; }), "--credit 'maybe': allowed: on, off");

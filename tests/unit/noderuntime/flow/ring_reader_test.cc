@@ -43,6 +43,28 @@ TEST_F(RingReaderTest, FeedsTheProfilerAndGivesPlacesBack) {
   EXPECT_EQ(daemon_->tail.load(), 3u);
 }
 
+TEST_F(RingReaderTest, KnowsWhereTheJobIsInItsCycle) {
+  reader_.Follow(0);
+  Push(OpKind::kLaunch, 7);
+  reader_.Consume(&profiler_, 100, 1000);
+  EXPECT_FALSE(reader_.place().known) << "nothing says where the cycle began";
+  Push(OpKind::kIteration, 41);
+  Push(OpKind::kLaunch, 7);
+  protocol::PushRecord(*client_, *daemon_, cached_tail_,
+                       {static_cast<uint8_t>(OpKind::kLaunch), 3, 0, 0, 9});
+  Push(OpKind::kLaunch, 8);
+  reader_.Consume(&profiler_, 100, 1000);
+  EXPECT_TRUE(reader_.place().known);
+  EXPECT_EQ(reader_.place().iteration, 41u);
+  EXPECT_EQ(reader_.place().launches, 2u) << "another stream does not pace it";
+  Push(OpKind::kIteration, 42);
+  reader_.Consume(&profiler_, 100, 1000);
+  EXPECT_EQ(reader_.place().iteration, 42u);
+  EXPECT_EQ(reader_.place().launches, 0u);
+  reader_.Follow(3);
+  EXPECT_FALSE(reader_.place().known);
+}
+
 TEST_F(RingReaderTest, IsBounded) {
   for (int i = 0; i < 1000; ++i) Push(OpKind::kLaunch, 1);
   EXPECT_TRUE(reader_.Consume(&profiler_, 600, 1000).more);

@@ -61,7 +61,7 @@ TEST_F(MaxBatchTest, WhatKeepsTheThroughputIsSmaller) {
   Add("resnet50");
   Add("resnet50");
   options_.scenario.policy = "flow";
-  options_.scenario.setting.claims = scheduler::simulate::Claims::kCurve;
+  options_.scenario.setting.claims = scheduler::Claims::kCurve;
   options_.scenario.sharing = Sharing::kMps;
   options_.scenario.sharing_variant = SharingVariant::kRoofline;
   options_.keep_percent = 95;

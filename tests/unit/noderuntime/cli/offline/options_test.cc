@@ -98,7 +98,7 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
   EXPECT_EQ(scenario.pool_bytes, uint64_t{24} << 30);
   EXPECT_EQ(scenario.unit_bytes, 2u << 20);
   EXPECT_EQ(scenario.policy, "flow");
-  EXPECT_EQ(scenario.setting.claims, scheduler::simulate::Claims::kSteps);
+  EXPECT_EQ(scenario.setting.claims, scheduler::Claims::kSteps);
   EXPECT_EQ(scenario.setting.policy.lanes, 3u);
   EXPECT_EQ(scenario.most_credit_ns, 2.5e6);
   EXPECT_EQ(scenario.gap_ns, 40e3);
@@ -115,7 +115,7 @@ TEST(OfflineOptions, MaxBatchTakesFilesAndAScenario) {
   EXPECT_EQ(options.keep_percent, 95u);
   EXPECT_EQ(options.scenario.policy, "spatial");
   EXPECT_EQ(options.scenario.sharing, std::nullopt);
-  EXPECT_EQ(options.scenario.setting.claims, scheduler::simulate::Claims::kCurve);
+  EXPECT_EQ(options.scenario.setting.claims, scheduler::Claims::kCurve);
 }
 
 TEST(OfflineOptions, ProfileNeedsABatch) {

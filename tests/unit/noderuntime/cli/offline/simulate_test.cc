@@ -17,7 +17,7 @@ using nlohmann::json;
 /// Resnet50 as recorded (data/traces), on the machines that come with the program.
 class SimulateTest : public testing::Test {
  protected:
-  SimulateTest() { options_.scenario.setting.claims = scheduler::simulate::Claims::kCurve; }
+  SimulateTest() { options_.scenario.setting.claims = scheduler::Claims::kCurve; }
 
   void Add(uint64_t batch, const std::string& model = "resnet50") {
     options_.jobs.push_back({std::string(SLUICE_TRACES) + "/" + model + ".trace", batch});
