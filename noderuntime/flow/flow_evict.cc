@@ -24,6 +24,8 @@ namespace {
 constexpr uint64_t kQuietPatienceNs = 15'000'000'000;
 /// Where a job has to come back to, somebody may keep memory who does nothing.
 constexpr uint64_t kAwayPatienceNs = 300'000'000'000;
+/// A job whose wish cannot be met where its own blocks lie would come and go for ever.
+constexpr uint32_t kMostReturns = 8;
 
 const char* ReasonText(protocol::QuietReason reason) {
   switch (reason) {
@@ -55,6 +57,8 @@ Extents Flow::Outside(JobId id) const {
 }
 
 void Flow::BeginEviction(JobId id) {
+  // What it wants stands in the log before what is done about it.
+  LogWaits();
   FlowJob* job = Get(id);
   job->moving = Moving::kAsked;
   job->moving_since_ns = now_ns_;
@@ -137,6 +141,8 @@ void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
     job->moving = Moving::kNot;
     job->waits_since_ns = now_ns;
     ++job->evictions;
+    // Others had their turn each time: what it wants will not be there.
+    if (++job->returns >= kMostReturns) job->stays = true;
   }
   Decide();
 }

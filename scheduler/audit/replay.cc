@@ -157,6 +157,8 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       break;
     case EventKind::kWait:
       job->wants = record.units;
+      job->wants_run = record.contiguous;
+      job->held_when_asked = job->held;
       break;
     case EventKind::kPool:
     case EventKind::kPolicy:
@@ -226,18 +228,17 @@ void Replay::Open(const Record& record, ReplayJob* job) {
   job->returns = record.profiled && record.returns;
 }
 
-/// I5: who stays inside its claim is never evicted.
+/// I5: who stays inside its claim is never evicted. Units that it gave back and that are its own
+/// still count, and so does the longest run that it promised to ask for: past that it is stuck in
+/// its own fragments.
 void Replay::Evict(const Record& record, ReplayJob* job) {
   const JobId id = record.job;
   Expect(job->past_gate(), record, "past its gate");
-  Units leased = 0;
   for (const ReplayUnit& unit : units_) {
-    if (unit.holder != id) continue;
-    leased += unit.cell == Cell::kLeased ? 1 : 0;
-    if (unit.cell == Cell::kUnfenced)
+    if (unit.holder == id && unit.cell == Cell::kUnfenced)
       Complain("I1", "job " + std::to_string(id) + " is evicted before its GPU work is done");
   }
-  if (leased + job->wants <= job->claim - job->waives)
+  if (job->held_when_asked + job->wants <= job->claim - job->waives && job->wants_run <= job->piece)
     Complain("I5", "job " + std::to_string(id) + " is evicted inside its claim");
   job->away.assign(units_.size(), false);
   ForEach(record.extents, [&](ReplayUnit& unit, Units at) {

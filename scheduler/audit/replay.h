@@ -25,7 +25,10 @@ struct ReplayJob {
   Units waives = 0;  // of the claim: it will not need them again before its trough
   Units piece = kWholeClaim;
   Units held = 0;
-  Units wants = 0;                // more, by its last wait
+  // Its last wait: how much more, in one run of, and what it held then.
+  Units wants = 0;
+  Units wants_run = 0;
+  Units held_when_asked = 0;
   std::vector<bool> away;         // evicted: units that are in host memory
   Units outside = 0;              // what counts against its limit
   uint64_t outside_bytes = 0;     // all of it

@@ -199,16 +199,28 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
-    const Extents runs = UsableBy(spare);
-    const Extents near = Near(runs, job, UnitState::kLeased);
-    // The first place is nearly always the right one.
-    for (const size_t most : {size_t{1}, kMaxPlacements}) {
-      for (const Extents& extents : PlaceCandidates(runs, job.terms.end, request.units,
-                                                    request.contiguous, near, most, pieces)) {
-        if (auto decision = TryGrantAt(i, job, extents, spare)) return decision;
+    for (const Extents& runs : LeastHarm(UsableBy(spare))) {
+      const Extents near = Near(runs, job, UnitState::kLeased);
+      // The first place is nearly always the right one.
+      for (const size_t most : {size_t{1}, kMaxPlacements}) {
+        for (const Extents& extents : PlaceCandidates(runs, job.terms.end, request.units,
+                                                      request.contiguous, near, most, pieces)) {
+          if (auto decision = TryGrantAt(i, job, extents, spare)) return decision;
+        }
       }
     }
     return std::nullopt;
+  }
+
+  /// Where somebody is away, first the runs that it does not have to come back to: what a job keeps
+  /// there at its trough would keep it away for ever.
+  std::vector<Extents> LeastHarm(const Extents& runs) const {
+    Extents places;
+    for (const Job& job : ledger_.jobs()) {
+      if (!job.away.empty()) places = Union(places, job.away);
+    }
+    if (places.empty()) return {runs};
+    return {Subtract(runs, places), runs};
   }
 
   /// Whatever is placed where: not enough is there, or the grant would break I3 in numbers. With
@@ -263,6 +275,11 @@ class Round {
     for (const size_t i : by_ticket_) {
       if (AsksPastGate(requests_[i])) continue;
       if (auto decision = TryOpen(i, Measure::kExtents, Pieces::kWhole)) return decision;
+      // It is its turn, nobody is inside, and only where the bases lie keeps it out (OpenAtRest):
+      // nothing that the others could give back would change that.
+      if (!SomebodyToReturn() && !SomethingMoves(Rest::kForNow)) {
+        if (auto decision = TryOpen(i, Measure::kSums, Pieces::kAny)) return decision;
+      }
       // Nobody passes this one any more: what the others give back is collected until it can open.
       if (requests_[i].overtaken >= config_.max_overtakes) return std::nullopt;
     }
@@ -310,24 +327,29 @@ class Round {
                         decision.terms.ahead(), decision.terms.returns)) {
       return std::nullopt;
     }
-    const Extents& runs = ledger_.map().FreeRuns();
-    const Extents near = Near(runs, job, std::nullopt);
-    // The first place is nearly always the right one.
-    for (const size_t most : {size_t{1}, kMaxPlacements}) {
-      for (Extents& extents :
-           PlaceCandidates(runs, decision.terms.end, units, std::min(request.contiguous, units),
-                           near, most, pieces)) {
-        decision.extents = std::move(extents);
-        const auto change = ChangeOf(decision, requests_, ledger_);
-        if (!change) continue;
-        if (!ledger_.rules().check_safety) return decision;
-        // Stricter than for a grant: while anybody is stuck, nobody new comes in.
-        // On sums it is asked in sums alone: the job itself is stuck in runs afterwards.
-        const Prospect opened(ledger_, *change);
-        if (IsSafe(opened, measure) && NoWorse(ledger_, opened, measure)) return decision;
+    for (const Extents& runs : LeastHarm(ledger_.map().FreeRuns())) {
+      const Extents near = Near(runs, job, std::nullopt);
+      // The first place is nearly always the right one.
+      for (const size_t most : {size_t{1}, kMaxPlacements}) {
+        for (Extents& extents :
+             PlaceCandidates(runs, decision.terms.end, units, std::min(request.contiguous, units),
+                             near, most, pieces)) {
+          decision.extents = std::move(extents);
+          if (OpensSafely(decision, measure)) return decision;
+        }
       }
     }
     return std::nullopt;
+  }
+
+  bool OpensSafely(const Decision& decision, Measure measure) const {
+    const auto change = ChangeOf(decision, requests_, ledger_);
+    if (!change) return false;
+    if (!ledger_.rules().check_safety) return true;
+    // Stricter than for a grant: while anybody is stuck, nobody new comes in.
+    // On sums it is asked in sums alone: the job itself is stuck in runs afterwards.
+    const Prospect opened(ledger_, *change);
+    return IsSafe(opened, measure) && NoWorse(ledger_, opened, measure);
   }
 
   GateTerms TermsFor(const Request& request, const Job& job) const {
@@ -454,7 +476,7 @@ class Round {
     if (!victim) return std::nullopt;
     const Request& request = requests_[*victim];
     const Job& job = *ledger_.Find(request.job);
-    if (worst == kGrew && request.insurance == Insurance::kEvictable &&
+    if (worst >= kFragmented && request.insurance == Insurance::kEvictable &&
         WorthEvicting(job, request)) {
       Decision decision;
       decision.kind = Decision::Kind::kEvict;
@@ -482,7 +504,9 @@ class Round {
            stays + HeldAfter(job, request) <= ledger_.pool_units();
   }
 
-  static constexpr int kGrew = 6;  // of Blame
+  // of Blame
+  static constexpr int kFragmented = 5;
+  static constexpr int kGrew = 6;
 
   int Blame(const Request& request) const {
     // All that it had would be lost, and whoever holds its place goes on some day.
@@ -491,7 +515,7 @@ class Round {
     if (AsksPastGate(request)) {
       const uint64_t wanted = uint64_t{job.leased} + request.units;
       if (HeldAfter(job, request) > job.terms.claim || wanted > job.terms.ahead()) return kGrew;
-      if (!Promised(ledger_, request)) return 5;  // fragmented by itself
+      if (!Promised(ledger_, request)) return kFragmented;  // by itself
       return job.phase == Phase::kUnprofiled ? 4 : 3;
     }
     if (SomebodyToReturn()) return 0;         // that one is decided first, then this one can open

@@ -66,6 +66,19 @@ TEST(AuditEvictions, NobodyInsideItsClaim) {
   ExpectCaught(log, "I5", "inside its claim");
 }
 
+TEST(AuditEvictions, WhoAsksForALongerRunThanItPromisedHasLeftItsClaim) {
+  LogWriter log(20);
+  log.Parked(1, 2, 16, {{0, 2}});
+  log.Gate(1, 12, {{4, 6}});
+  log.records.back().piece = 2;
+  Record& wait = log.Add(EventKind::kWait, 1);
+  wait.units = wait.contiguous = 3;
+  Evict(log, {{4, 6}});
+  EXPECT_TRUE(Audit(log.records).ok());
+  log.records[log.records.size() - 2].contiguous = 2;
+  ExpectCaught(log, "I5", "inside its claim");
+}
+
 TEST(AuditEvictions, NobodyWhoseGpuStillWorks) {
   LogWriter log = BeforeTheEviction(6);
   log.Release(1, {{8, 2}}, 1);

@@ -164,13 +164,24 @@ struct Desk {
     FAIL() << "the policy never comes to rest";
   }
 
+  /// It has got these, whatever a policy would say.
+  void Hold(JobId id, const Extents& extents) {
+    Ok(ledger.Grant(id, extents));
+    Write(EventKind::kGrant, id, [&](Record& r) {
+      r.extents = extents;
+      r.claim = ledger.Find(id)->terms.claim;
+    });
+  }
   /// A lease of a job that host memory has room for.
-  void InsuredLease(JobId id, Units units) {
+  void InsuredLease(JobId id, Units units, Units contiguous = 1) {
     Request request;
     request.units = units;
-    request.contiguous = 1;
+    request.contiguous = contiguous;
     request.insurance = Insurance::kEvictable;
-    Write(EventKind::kWait, id, [&](Record& r) { r.units = units; });
+    Write(EventKind::kWait, id, [&](Record& r) {
+      r.units = units;
+      r.contiguous = contiguous;
+    });
     Ask(id, request);
   }
   /// What a leaving job has is in host memory now.

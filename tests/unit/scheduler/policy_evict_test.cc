@@ -49,6 +49,32 @@ TEST(PolicyEvicts, TheJobThatGrewAndBringsItBack) {
   ExpectSoundLog(desk);
 }
 
+/// Bytes are free, but in holes between its own blocks and those of its neighbour.
+TEST(PolicyEvicts, WhoIsStuckInItsOwnFragments) {
+  Desk desk(24);
+  desk.Parked(1, "a", 2, 10, {0, 2});
+  desk.Parked(2, "b", 2, 20, {2, 2});
+  for (const auto& [id, claim] : {std::pair{1u, 9u}, {2u, 18u}}) {
+    Request gate;
+    gate.kind = RequestKind::kGate0;
+    gate.claim = claim;
+    gate.piece = 2;
+    desk.Ask(id, gate);
+  }
+  desk.Hold(1, {{4, 1}, {6, 1}, {8, 1}, {10, 1}});
+  desk.Hold(2, {{5, 1}, {7, 1}, {12, 12}});
+  desk.Lease(2, 2, 2);
+  EXPECT_TRUE(desk.Waits(2));
+  desk.InsuredLease(1, 3, 3);
+  EXPECT_EQ(desk.leaving, (std::vector<JobId>{1}));
+  desk.Copied(1);
+  EXPECT_FALSE(desk.Waits(2)) << "what it left has a run of two";
+  desk.Trough(2);
+  EXPECT_FALSE(desk.Waits(1));
+  desk.Trough(1);
+  EXPECT_TRUE(desk.denied.empty());
+}
+
 TEST(PolicyEvicts, NobodyWithoutInsurance) {
   Desk desk = BothPastTheirGates();
   desk.Lease(1, 20);

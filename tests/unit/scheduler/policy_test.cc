@@ -355,6 +355,20 @@ TEST(Policy, BasesInTheWayOpenOneGateOnTheNumberAlone) {
   EXPECT_TRUE(desk.PastGate(2));
 }
 
+TEST(Policy, BasesInTheWayCostNobodyItsTurn) {
+  Desk desk(12);
+  desk.Parked(1, "a", 1, 10, {0, 1});
+  desk.Parked(2, "b", 1, 10, {6, 1});
+  desk.Gate0(2, 3);
+  ASSERT_TRUE(desk.PastGate(2));
+  desk.Gate0(1, 9);
+  EXPECT_TRUE(desk.Waits(1)) << "no run has room for its claim";
+  desk.Again(2, 3, 0);
+  EXPECT_TRUE(desk.PastGate(1)) << "it came first";
+  EXPECT_TRUE(desk.last.sums_only);
+  EXPECT_TRUE(desk.Waits(2));
+}
+
 // newcomers
 
 TEST(Policy, ANewcomerIsMeasuredWhileTheOthersArePaused) {
