@@ -146,6 +146,7 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
     AnswerDeny(id, protocol::DenyCode::kRefused, job->refusal);
     return {};
   }
+  NotePlace(id, job);
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr || known->phase == Phase::kWaiting) {
     // It waits to begin; what it wants is granted with that.
@@ -224,6 +225,7 @@ Status Flow::OnRelease(JobId id, session::ReleaseFrame frame, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr || !job->admitted) return Breach("Release from a job that holds nothing");
+  NotePlace(id, job);
   PendingRelease release;
   release.id = job->next_release++;
   release.fence = std::move(frame.fence);

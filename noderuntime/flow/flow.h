@@ -175,6 +175,8 @@ class Flow {
   void LoseProfile(JobId id);
   void ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained);
   Request GateZero(JobId id, const FlowJob& job) const;
+  static bool Careful(const FlowJob& job);
+  static Units WithMargin(Units units, const scheduler::CyclePlan& plan);
   Units ClaimFor(const FlowJob& job) const;
 
   // flow_restore.cc
@@ -189,6 +191,7 @@ class Flow {
   // flow_course.cc: what policies predict with, and what a job waives on its way.
   void LearnCourse(JobId id, FlowJob* job);
   bool FollowPlace(JobId id, FlowJob* job);
+  void NotePlace(JobId id, FlowJob* job);
   Units WaivesAt(JobId id, const FlowJob& job, uint32_t gate) const;
   void Waive(JobId id, const FlowJob& job);
   bool Insured(JobId id) const;

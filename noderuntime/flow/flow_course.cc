@@ -19,6 +19,7 @@ using scheduler::Record;
 namespace {
 
 constexpr uint64_t kLeastPause = 500'000;  // ns between two looks at what was put off
+constexpr size_t kRecordsPerNote = 4096;
 
 }  // namespace
 
@@ -65,6 +66,9 @@ bool Flow::FollowPlace(JobId id, FlowJob* job) {
       gates.begin(), gates.end(), place.launches,
       [](const scheduler::GatePlan& gate, uint64_t launches) { return gate.launch < launches; });
   const auto passed = static_cast<uint32_t>(beyond - gates.begin());
+  // What it holds there may be of either group.
+  const bool at_next = beyond != gates.end() && beyond->launch == place.launches;
+  if (passed > 0) job->held.Reach(at_next ? passed : passed - 1, known->held());
   if (passed <= job->passed_gate + 1) return false;
   job->passed_gate = passed - 1;
   if (courses_.at(id).passed() < job->passed_gate) PassGate(id, job->passed_gate);
@@ -72,15 +76,24 @@ bool Flow::FollowPlace(JobId id, FlowJob* job) {
   return true;
 }
 
-/// What it will not need again of its claim behind this gate (I5).
+/// Before what it holds changes: until now it held so much where it is.
+void Flow::NotePlace(JobId id, FlowJob* job) {
+  if (options_.claims != scheduler::Claims::kContract) ConsumeRing(id, job, kRecordsPerNote);
+}
+
+/// What it will not need again of its claim behind this gate (I5): by its profile, and by what it
+/// really held there, with units of its own that lay where it could not use them.
 Units Flow::WaivesAt(JobId id, const FlowJob& job, uint32_t gate) const {
-  const Units waives = job.published->plan.peak_units - job.published->ahead[gate];
-  return waives > 0 && job.pressure && Insured(id) ? waives : 0;
+  const scheduler::CyclePlan& plan = job.published->plan;
+  const Units by_profile = plan.peak_units - job.published->ahead[gate];
+  if (by_profile == 0 || !job.pressure || !job.held.known() || !Insured(id)) return 0;
+  const Units claim = ledger_.Find(id)->terms.claim;
+  return std::min(by_profile, claim - std::min(claim, WithMargin(job.held.From(gate), plan)));
 }
 
 void Flow::Waive(JobId id, const FlowJob& job) {
   const scheduler::Job& known = *ledger_.Find(id);
-  const Units waived = std::min(WaivesAt(id, job, job.passed_gate), known.terms.claim);
+  const Units waived = WaivesAt(id, job, job.passed_gate);
   if (waived <= known.terms.waived) return;
   Record record = RecordFor(EventKind::kGrant, id);
   record.gate = job.passed_gate;

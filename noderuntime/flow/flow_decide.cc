@@ -181,10 +181,13 @@ bool Flow::ApplyDecision(const Decision& decision) {
   // Asking is no sign of life, or whoever asks for ever would be waited for as long. Growth is one.
   if (known.peak > peak) job->last_sign_ns = now_ns_;
   job->use = std::max(job->use, known.leased);
+  job->held.Hold(known.held());
   job->largest_run = std::max(job->largest_run, request.contiguous);
   if (request.kind == RequestKind::kNewcomer) PublishLimit(id);
   if (request.kind == RequestKind::kGate0) {
     job->use = known.leased;
+    job->held.Begin(job->published.has_value() ? job->published->plan.gates.size() : 1,
+                    known.held());
     job->gated_iteration = true;
     job->passed_gate = 0;
     if (job->answer.has_value()) job->iteration = job->answer->iteration;
@@ -199,6 +202,7 @@ void Flow::AnswerGrant(JobId id, const Extents& extents) {
   DropRequest(id);
   FlowJob* job = Get(id);
   job->stays = false;
+  job->returns = 0;
   if (!extents.empty()) sink_->HolderChanged(extents, id);
   if (!job->answer.has_value()) return;  // a newcomer that has not asked for memory yet
   GrantAnswer answer;
@@ -223,6 +227,7 @@ void Flow::AnswerDeny(JobId id, protocol::DenyCode code, const std::string& text
   const uint32_t seq = job->answer->seq;
   job->answer.reset();
   job->stays = false;
+  job->returns = 0;
   sink_->Deny(id, seq, code, text);
 }
 

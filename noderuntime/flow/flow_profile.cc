@@ -19,11 +19,6 @@ namespace {
 
 /// The claim follows the most that was held in this many latest iterations behind gates.
 constexpr size_t kRememberedIterations = 16;
-/// So many of them have to be seen before the claim is cut close. Every unit claimed and not used
-/// is a unit that nobody can be lent; a claim that proves too small costs the job its life when
-/// nobody else can move. First fit behind gates packs worse than it did while the job was measured.
-constexpr size_t kCarefulIterations = 2;
-
 }  // namespace
 
 void Flow::ConsumeRings(size_t max_records) {
@@ -80,6 +75,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   LearnCourse(id, job);
   job->measured_use = std::max(job->use, known->leased);
   job->past_use.clear();
+  job->held.Forget();
   job->largest_run = 0;
   job->gated_iteration = false;
   if (job->spec.limit > 0) return;
@@ -118,6 +114,7 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
   if (job->gated_iteration) {
     if (job->past_use.size() >= kRememberedIterations) job->past_use.pop_front();
     job->past_use.push_back(job->use);
+    job->held.End();
   }
   if (!drained && known->phase == Phase::kRunning && known->terms.returns) {
     // It was to give back all but its base and did not: nothing can be built on its profile now.
@@ -142,16 +139,28 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
   }
 }
 
+/// So many iterations behind gates have to be seen before the claim is cut close. Every unit
+/// claimed and not used is a unit that nobody can be lent; a claim that proves too small costs the
+/// job its life when nobody else can move. First fit behind gates packs worse than it did while the
+/// job was measured.
+bool Flow::Careful(const FlowJob& job) {
+  constexpr size_t kCarefulIterations = 2;
+  return job.past_use.size() < kCarefulIterations;
+}
+
+/// The client asks in pieces of its largest block, so a tighter margin would be none.
+Units Flow::WithMargin(Units units, const scheduler::CyclePlan& plan) {
+  return units + std::max((units + 49) / 50, plan.piece_units);
+}
+
 Units Flow::ClaimFor(const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(job.spec.id);
   const scheduler::CyclePlan& plan = job.published->plan;
-  const bool careful = job.past_use.size() < kCarefulIterations;
+  const bool careful = Careful(job);
   Units most = careful ? std::max(plan.peak_units, job.measured_use) : plan.peak_units;
   for (const Units use : job.past_use) most = std::max(most, use);
-  // The client asks in pieces of its largest block, so a tighter margin would be none.
-  const Units margin = std::max((most + 49) / 50, plan.piece_units);
-  const Units wanted =
-      careful ? std::max(scheduler::WithTenth(most), most + margin) : most + margin;
+  const Units with_margin = WithMargin(most, plan);
+  const Units wanted = careful ? std::max(scheduler::WithTenth(most), with_margin) : with_margin;
   return std::max(
       std::min({wanted, known.limit - known.outside, LargestClaim(ledger_, job.spec.id)}),
       known.held());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "noderuntime/flow/held_by_gate.h"
 #include "noderuntime/flow/ring_reader.h"
 #include "noderuntime/flow/types.h"
 #include "scheduler/profile/gates.h"
@@ -72,6 +73,7 @@ struct FlowJob {
   uint64_t moving_since_ns = 0;  // kAsked, kAway
   uint32_t late_quiets = 0;      // it was told before it had answered Quiesce, and will yet
   bool stays = false;            // it could not be made quiet, or not be copied, for this request
+  uint32_t returns = 0;          // from host memory, for this request
   uint64_t evictions = 0;        // that came to an end
 
   std::vector<PendingRelease> releases;
@@ -93,6 +95,7 @@ struct FlowJob {
   Units use = 0;                 // most it held leased in this iteration
   Units measured_use = 0;        // the same while it was measured
   std::deque<Units> past_use;    // of the latest iterations behind gates
+  HeldByGate held;               // all that it held, by gate
   Units largest_run = 0;         // longest run it asked for since it was measured
   Units trough_held = 0;         // most it held at a drained trough
   bool gated_iteration = false;  // this one began at a gate 0

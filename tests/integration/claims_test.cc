@@ -71,10 +71,10 @@ TEST(Claims, WhatIsBehindAJobIsLentWhereItIsInsured) {
   const Outcome curve = Share("curve", "64MiB");
   EXPECT_EQ(contract.waived, 0u);
   EXPECT_GT(steps.waived, 40u);
-  EXPECT_GT(curve.waived, steps.waived);
-  // By contract something is lent only while one of them is measured, or by chance at a trough.
-  EXPECT_GT(steps.lent_bytes, 2 * contract.lent_bytes);
-  EXPECT_GT(curve.lent_bytes, 2 * contract.lent_bytes);
+  EXPECT_GT(curve.waived, 40u);
+  // By contract only what is not in the way of the peak.
+  EXPECT_GT(steps.lent_bytes, contract.lent_bytes);
+  EXPECT_GT(curve.lent_bytes, contract.lent_bytes);
 }
 
 TEST(Claims, WithoutHostMemoryItIsTheContract) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "scheduler/ledger/types.h"
+
+namespace sluice::flow {
+
+/// How much a job really held on its way through its latest iterations. A profile knows what is
+/// live; first fit in an arena that has holes takes more. A value; not thread-safe.
+class HeldByGate {
+ public:
+  /// An iteration with so many gates begins, holding `units`.
+  void Begin(size_t gates, scheduler::Units units);
+  /// It has come to this gate, and not to the next one; until now it held `units`. Never goes back.
+  void Reach(size_t gate, scheduler::Units units);
+  /// More, where it stands.
+  void Hold(scheduler::Units units);
+  /// The iteration is over: it is remembered, and the oldest one forgotten.
+  void End();
+  void Forget() { past_.clear(); }
+
+  /// Enough is remembered to go by it.
+  bool known() const;
+  /// Most from that gate to the trough in the iterations that are remembered; 0: there are none.
+  scheduler::Units From(size_t gate) const;
+
+ private:
+  std::vector<scheduler::Units> now_ = {0};         // [gate]: most up to the next one
+  size_t gate_ = 0;                                 // where it stands
+  scheduler::Units last_ = 0;                       // what it held when that was last said
+  std::deque<std::vector<scheduler::Units>> past_;  // [gate]: most from there to the trough
+};
+
+}  // namespace sluice::flow
