@@ -16,17 +16,17 @@ namespace {
 /// In the smallest pool of four in which the processes do not run out of memory: half and three
 /// quarters of the way from taking turns to both peaks, both peaks, and half as much again.
 Result<ReplayRow> MeasurePair(ReplayPair pair, const ReplayMachine& machine,
-                              const std::string& policy, double seconds) {
+                              const ReplaySetting& setting, double seconds) {
   ReplayRow row;
   row.pair = pair.name();
-  row.policy = policy;
+  row.policy = setting.policy;
   for (const scheduler::Units quarters : {2u, 3u, 4u, 6u}) {
     pair.pool_units = pair.least_pool + (pair.both_peaks - pair.least_pool) * quarters / 4;
     row.pool_units = pair.pool_units;
-    const Result<Replayed> model = SimulatePair(pair, machine.machine, policy);
+    const Result<Replayed> model = SimulatePair(pair, machine.machine, setting);
     if (!model.ok()) return model.status().Annotate(row.pair);
     row.model = *model;
-    const Result<Replayed> live = RunPair(pair, machine, policy, row.model, seconds);
+    const Result<Replayed> live = RunPair(pair, machine, setting, row.model, seconds);
     if (live.ok()) {
       row.live = *live;
       row.error.clear();
@@ -45,6 +45,7 @@ int Main(int argc, char** argv) {
   for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
     policies.emplace_back(policy.name);
   }
+  std::string claims = "steps";
   size_t first = 1;
   size_t last = 12;
   double seconds = 1.2;
@@ -52,6 +53,8 @@ int Main(int argc, char** argv) {
   std::string json;
   app.add_option("--policy", policies, "Which of the registered ones")
       ->check(CLI::IsMember(policies));
+  app.add_option("--claims", claims, "What others may count on: contract, steps or curve (steps)")
+      ->check(CLI::IsMember(scheduler::ClaimsNames()));
   app.add_option("--first", first, "The first of the pairs")->check(CLI::Range(1, 12));
   app.add_option("--last", last, "The last of the pairs")->check(CLI::Range(1, 12));
   app.add_option("--seconds", seconds, "GPU time in which both run, in simulated seconds")
@@ -73,7 +76,8 @@ int Main(int argc, char** argv) {
   std::fputs(ReplayHead().c_str(), stdout);
   for (const std::string& policy : policies) {
     for (size_t i = first - 1; i < last; ++i) {
-      const Result<ReplayRow> row = MeasurePair(pairs[i], *machine, policy, seconds);
+      const Result<ReplayRow> row =
+          MeasurePair(pairs[i], *machine, {policy, *scheduler::FindClaims(claims)}, seconds);
       if (!row.ok()) return complain(row.status());
       std::fputs(ReplayLines(*row).c_str(), stdout);
       std::fflush(stdout);
@@ -83,7 +87,8 @@ int Main(int argc, char** argv) {
   const ReplayVerdict verdict = Judge(rows);
   std::fputs(verdict.text.c_str(), stdout);
   if (!json.empty()) {
-    const Status status = cli::WriteWholeFile(json, ReplayJson(rows, *machine).dump(2) + "\n");
+    const Status status =
+        cli::WriteWholeFile(json, ReplayJson(rows, *machine, claims).dump(2) + "\n");
     if (!status.ok()) return complain(status);
   }
   return verdict.met ? 0 : 1;

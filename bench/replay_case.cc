@@ -91,11 +91,12 @@ std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models) 
 }
 
 Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
-                              const std::string& policy) {
+                              const ReplaySetting& setting) {
   scheduler::simulate::Options options;
   options.unit_bytes = kReplayUnit;
   options.pool_units = pair.pool_units;
-  options.setting.policy.policy = policy;
+  options.setting.policy.policy = setting.policy;
+  options.setting.claims = setting.claims;
   options.claim_margin_part = kClaimMarginPart;
   options.record = true;
   options.warm_up = 8;

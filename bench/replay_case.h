@@ -49,6 +49,12 @@ Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine);
 /// Twelve pairs; their pools are still to be chosen.
 std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models);
 
+/// What both sides are told to do.
+struct ReplaySetting {
+  std::string policy;
+  scheduler::Claims claims = scheduler::Claims::kSteps;
+};
+
 /// One job of a run, in the stretch in which both were in their gated iterations.
 struct ReplayedJob {
   uint32_t iterations = 0;
@@ -72,11 +78,11 @@ double Median(std::vector<double> values);  // 0: there are none
 
 /// In the model.
 Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
-                              const std::string& policy);
+                              const ReplaySetting& setting);
 
 /// As processes, each with as many iterations as last for `seconds` of GPU time by `expected`, and
 /// for some of the slower job. kResourceExhausted: one of them was refused memory.
 Result<Replayed> RunPair(const ReplayPair& pair, const ReplayMachine& machine,
-                         const std::string& policy, const Replayed& expected, double seconds);
+                         const ReplaySetting& setting, const Replayed& expected, double seconds);
 
 }  // namespace sluice::bench

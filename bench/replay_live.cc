@@ -39,7 +39,7 @@ constexpr int kLooks = 1000;
 class LiveRun {
  public:
   static Result<LiveRun> Start(const ReplayPair& pair, const ReplayMachine& machine,
-                               const std::string& policy) {
+                               const ReplaySetting& setting) {
     Result<cli::Layout> layout = cli::Layout::Find();
     if (!layout.ok()) return layout.status();
     Result<cli::WorkDir> work = cli::WorkDir::Create("");
@@ -63,7 +63,8 @@ class LiveRun {
                     "--handle",     std::to_string(kHandle),
                     "--event-log",  run.log(),
                     "--keeper",     "off",
-                    "--policy",     policy};
+                    "--policy",     setting.policy,
+                    "--claims",     std::string(scheduler::ClaimsName(setting.claims))};
     if (Status made = cli::MakeRuntimeDir(daemon.runtime_dir); !made.ok()) return made;
     Result<cli::DaemonProcess> started = cli::DaemonProcess::Start(daemon, run.environment());
     if (!started.ok()) return started.status();
@@ -198,8 +199,8 @@ Result<Replayed> Measure(const std::vector<Record>& records, double time_scale,
 }  // namespace
 
 Result<Replayed> RunPair(const ReplayPair& pair, const ReplayMachine& machine,
-                         const std::string& policy, const Replayed& expected, double seconds) {
-  Result<LiveRun> run = LiveRun::Start(pair, machine, policy);
+                         const ReplaySetting& setting, const Replayed& expected, double seconds) {
+  Result<LiveRun> run = LiveRun::Start(pair, machine, setting);
   if (!run.ok()) return run.status();
   cli::JobGroup group;
   const double longest_ms = std::max(expected.jobs[0].mean_ms, expected.jobs[1].mean_ms);

@@ -79,7 +79,9 @@ std::string ReplayLines(const ReplayRow& row) {
         Format("%-10s %s, pool %u: out of memory\n", row.policy.c_str(), row.pair.c_str(), pool);
   }
   if (!row.error.empty()) {
-    return text + Format("%-10s %s: %s\n", row.policy.c_str(), row.pair.c_str(), row.error.c_str());
+    return text + Format("%-10s %s, pool %u: %s (model: %.1f and %.1f ms)\n", row.policy.c_str(),
+                         row.pair.c_str(), row.pool_units, row.error.c_str(),
+                         row.model.jobs[0].mean_ms, row.model.jobs[1].mean_ms);
   }
   for (size_t i = 0; i < 2; ++i) {
     const size_t plus = row.pair.find(" + ");
@@ -125,11 +127,13 @@ ReplayVerdict Judge(const std::vector<ReplayRow>& rows) {
   return verdict;
 }
 
-nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachine& machine) {
+nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachine& machine,
+                          const std::string& claims) {
   const Figures figures = FiguresOf(rows);
   nlohmann::json json = {{"simulated", true},
                          {"machine", DescribeMachine()},
                          {"gpu", machine.text},
+                         {"claims", claims},
                          {"sizes", 1.0 / kReplayShrink},
                          {"unit_bytes", kReplayUnit},
                          {"error_p50", figures.At(0.5)},

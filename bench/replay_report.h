@@ -32,6 +32,7 @@ struct ReplayVerdict {
 };
 ReplayVerdict Judge(const std::vector<ReplayRow>& rows);
 
-nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachine& machine);
+nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachine& machine,
+                          const std::string& claims);
 
 }  // namespace sluice::bench
