@@ -62,7 +62,7 @@ void Flow::DenyOverdue() {
     // A profiled job that was promised this waits as long as it takes. So does one without a
     // profile while others are inside the iterations that they were let into beside it.
     const bool promised = (known->phase == Phase::kRunning || others_return(request.job)) &&
-                          scheduler::Promised(ledger_, request);
+                          scheduler::InsideClaim(ledger_, request);
     if (!promised && now_ns_ - job->waits_since_ns >= options_.lease_wait_ns) {
       overdue.push_back(request.job);
     }

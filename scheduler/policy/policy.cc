@@ -37,6 +37,13 @@ Units WaivedAfter(const Job& job, const Request& request) {
   return std::min(waived, job.terms.claim - static_cast<Units>(wanted));
 }
 
+/// Of so much it has as much left as it asks for, in runs as it said.
+bool HasLeft(const Job& job, const Request& request, Units of) {
+  // Spare units count as held here: it had them and let them go where it cannot use them now.
+  const Units left = of - std::min(of, job.held());
+  return AsksPastGate(request) && request.units <= left && request.contiguous <= job.terms.piece;
+}
+
 /// One round of decisions about a fixed ledger.
 class Round {
  public:
@@ -553,10 +560,12 @@ bool WaitsForOwnFences(const Ledger& ledger, const Request& request) {
 
 bool Promised(const Ledger& ledger, const Request& request) {
   const Job* job = ledger.Find(request.job);
-  if (job == nullptr || !AsksPastGate(request)) return false;
-  // Spare units count as held here: it had them and let them go where it cannot use them now.
-  const Units left = job->terms.ahead() - std::min(job->terms.ahead(), job->held());
-  return request.units <= left && request.contiguous <= job->terms.piece;
+  return job != nullptr && HasLeft(*job, request, job->terms.ahead());
+}
+
+bool InsideClaim(const Ledger& ledger, const Request& request) {
+  const Job* job = ledger.Find(request.job);
+  return job != nullptr && HasLeft(*job, request, job->terms.claim);
 }
 
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,

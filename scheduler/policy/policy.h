@@ -126,9 +126,13 @@ void CountOvertaken(const Decision& decision, std::vector<Request>* requests);
 /// back by itself, so the request is put to Next() when it has.
 bool WaitsForOwnFences(const Ledger& ledger, const Request& request);
 
-/// Whether I3 covers the request of a job past its gate, which then waits as long as it takes: more
-/// than its claim needs a claim raise, a longer run meets the job's own fragmentation.
+/// Whether I3 covers the request of a job past its gate: more than its claim needs a claim raise, a
+/// longer run meets the job's own fragmentation.
 bool Promised(const Ledger& ledger, const Request& request);
+
+/// The same, were nothing of the claim waived: such a request waits as long as it takes. To have
+/// waived something is no reason to be told after a while.
+bool InsideClaim(const Ledger& ledger, const Request& request);
 
 /// Whether `job` has to give back what it does not need and to drain at its trough (kPressure).
 bool PressureOn(const Ledger& ledger, JobId job, bool eager);

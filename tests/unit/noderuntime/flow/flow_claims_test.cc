@@ -110,6 +110,15 @@ TEST_F(FlowClaimsTest, WhatIsBehindAJobIsLent) {
   EXPECT_TRUE(scheduler::Audit(sink_.records).ok());
 }
 
+TEST_F(FlowClaimsTest, WhoNeedsWhatItWaivedAfterAllWaitsAsLongAsItTakes) {
+  ASSERT_NO_FATAL_FAILURE(Begin());
+  Launch(2 * kLayers - 2);
+  ASSERT_TRUE(Answered());
+  ASSERT_TRUE(Lease(1, Known(1).terms.claim - Known(1).leased).ok());
+  for (int second = 0; second < 100; ++second) Pass(kS);
+  EXPECT_TRUE(sink_.denials[1].empty()) << "it is inside its claim, and job 2 will give back";
+}
+
 TEST_F(FlowClaimsTest, NothingIsLentOfAnIterationThatIsOver) {
   ASSERT_NO_FATAL_FAILURE(Begin());
   Push(protocol::OpKind::kIteration, kIteration - 1);
