@@ -41,9 +41,13 @@ Result<Scenario> Scenario::Load(const ScenarioOptions& options, const std::strin
   if (!text.ok()) return text.status().Annotate("--gpu");
   Result<Machine> machine = ParseMachine(*text, options.gpu);
   if (!machine.ok()) return machine.status().Annotate("--gpu");
+  return On(*std::move(machine), options);
+}
+
+Result<Scenario> Scenario::On(Machine machine, const ScenarioOptions& options) {
   Scenario scenario;
   scenario.asked_ = options;
-  scenario.machine_ = *std::move(machine);
+  scenario.machine_ = std::move(machine);
   if (options.sharing) scenario.machine_.sharing = *options.sharing;
   if (options.sharing_variant) scenario.machine_.sharing_variant = *options.sharing_variant;
   if (!options.pool_bytes && scenario.machine_.memory == 0) {

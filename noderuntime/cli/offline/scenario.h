@@ -27,6 +27,8 @@ class Scenario {
  public:
   /// `shipped`: the folder of the machine files that came with the program.
   static Result<Scenario> Load(const ScenarioOptions& options, const std::string& shipped);
+  /// The same on this machine, whatever `options.gpu` says.
+  static Result<Scenario> On(Machine machine, const ScenarioOptions& options);
 
   const Machine& machine() const { return machine_; }
   uint64_t PoolBytes(size_t jobs) const;
