@@ -234,6 +234,11 @@ Status Daemon::SendRecording(ControlClient* client) {
     Result<std::string> now = flow_->RecordingOf(client->job, NowNs());
     if (now.ok() || !recorded.ok()) recorded = std::move(now);
   }
+  // A recording is not among what outlives a daemon.
+  if (!job.spec.observed) {
+    recorded = Status(StatusCode::kFailedPrecondition,
+                      "the job was not to be observed, or its daemon was restarted since");
+  }
   protocol::RecordingReply reply = {};
   reply.header = session::MakeHeader(protocol::FrameType::kRecordingReply, sizeof reply);
   if (!recorded.ok()) {

@@ -14,8 +14,7 @@ Result<std::string> Flow::RecordingOf(JobId id, uint64_t now_ns) {
     return Status(StatusCode::kFailedPrecondition, why);
   };
   if (job == nullptr) return none("the job has not begun to use the GPU");
-  // A daemon that takes over knows no more of a recording than that there is none.
-  if (!job->recorder.has_value()) return none("the daemon was restarted while the job ran");
+  if (!job->recorder.has_value()) return none("the job was not to be observed");
   // What it wrote last; its end may be near, or over.
   ConsumeRing(id, job, protocol::kRingRecords);
   const Result<scheduler::trace::Trace> trace = scheduler::TraceOf(*job->recorder, job->spec.name);
