@@ -32,7 +32,7 @@ uint64_t ClockNs(const scheduler::trace::Trace& trace) {
 struct Model {
   Scenario scenario;
   Workload job;
-  double iteration_ns = 0;  // alone, with the host's part
+  double iteration_ns = 0;  // alone, by the clock if it was measured
 };
 
 Result<Model> MakeModel(const NamedTrace& trace, uint64_t batch, const ObservedGpu& gpu,
@@ -54,13 +54,18 @@ Result<Model> MakeModel(const NamedTrace& trace, uint64_t batch, const ObservedG
   return Model{*std::move(scenario), *std::move(job), alone->outcome.jobs.front().iteration_ns};
 }
 
-/// What the clock says beyond the model's own iteration is the host's, at the trough.
+/// What the clock says beyond the model's own iteration is taken to be the host's, between two
+/// iterations, while its GPU has nothing to do.
 Result<Model> ModelByClock(const NamedTrace& trace, uint64_t batch, const ObservedGpu& gpu,
                            double* gap_ns) {
   Result<Model> model = MakeModel(trace, batch, gpu, 0);
-  if (!model.ok()) return model;
-  *gap_ns = std::max(0.0, static_cast<double>(ClockNs(trace.trace)) - model->iteration_ns);
-  return *gap_ns == 0 ? std::move(model) : MakeModel(trace, batch, gpu, *gap_ns);
+  const auto clock_ns = static_cast<double>(ClockNs(trace.trace));
+  if (!model.ok() || clock_ns <= model->iteration_ns) return model;
+  *gap_ns = clock_ns - model->iteration_ns;
+  model = MakeModel(trace, batch, gpu, *gap_ns);
+  // The model's host goes on while its GPU works; what was measured counts.
+  if (model.ok()) model->iteration_ns = clock_ns;
+  return model;
 }
 
 std::string IterationText(const Workload& job, const scheduler::trace::BatchTrace& at,
@@ -113,7 +118,7 @@ Result<std::string> DescribeObservation(const NamedTrace& trace, const std::stri
   const uint64_t side_by_side = uint64_t{2} * job.plan.peak_units * gpu.unit_bytes;
   text += "two of these: " + FormatBytes(turns) + " to take turns, " + FormatBytes(side_by_side) +
           " to run side by side; the pool has " + FormatBytes(gpu.pool_bytes) + "\n";
-  const Result<Scenario::Answer> answer = model->scenario.Share(two);
+  const Result<Scenario::Answer> answer = model->scenario.Share(two, model->iteration_ns / 2);
   if (answer.ok()) {
     double longest = 0;
     for (const auto& outcome : answer->outcome.jobs) {
@@ -121,7 +126,7 @@ Result<std::string> DescribeObservation(const NamedTrace& trace, const std::stri
     }
     text += Format(
         "two of these in this pool would finish in %.2f of the time of one after the other "
-        "(simulated: policy flow, time slices",
+        "(simulated: policy flow, time slices, the second begins half an iteration later",
         longest / (2 * model->iteration_ns));
     if (ClockNs(trace.trace) == 0) {
       text += "; what the host does between two iterations is not known";

@@ -97,7 +97,8 @@ TEST_F(Observe, RecordsWhatTheNodeMeasuredAndSimulationsTakeIt) {
             "")
       << Describe(job);
   const std::string gain = Line(job.err(), "two of these in this pool would finish in ");
-  EXPECT_NE(gain.find("simulated: policy flow, time slices)"), std::string::npos) << Describe(job);
+  EXPECT_NE(gain.find("(simulated: policy flow, time slices, "), std::string::npos)
+      << Describe(job);
   ExpectAllGivenBack(bed_);
 }
 

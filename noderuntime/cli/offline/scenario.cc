@@ -19,10 +19,12 @@ using scheduler::simulate::JobRun;
 using scheduler::simulate::Outcome;
 using scheduler::simulate::Workload;
 
-std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs) {
+std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs, double stagger_ns = 0) {
   std::vector<JobRun> runs;
   runs.reserve(jobs.size());
-  for (const Workload& job : jobs) runs.push_back({&job, 0});
+  for (const Workload& job : jobs) {
+    runs.push_back({&job, static_cast<double>(runs.size()) * stagger_ns});
+  }
   return runs;
 }
 
@@ -92,7 +94,8 @@ bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   return units <= PoolBytes(jobs.size()) / asked_.unit_bytes;
 }
 
-Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs) const {
+Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
+                                         double stagger_ns) const {
   if (PoolBytes(jobs.size()) < asked_.unit_bytes) {
     return Status(StatusCode::kResourceExhausted,
                   "the pool has " + FormatBytes(PoolBytes(jobs.size())) + ": " +
@@ -102,7 +105,7 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs) cons
                       "jobs, or --pool");
   }
   Answer answer;
-  const std::vector<JobRun> runs = RunsOf(jobs);
+  const std::vector<JobRun> runs = RunsOf(jobs, stagger_ns);
   scheduler::simulate::Options options = Options(jobs.size());
   answer.unlimited = UnlimitedThroughput(runs, machine_, options);
   if (asked_.policy == "auto") {

@@ -42,8 +42,11 @@ class Scenario {
     bool paged = false;    // spatial: the peaks are more than the pool (Outcome::paging)
     double unlimited = 0;  // the same with memory for everybody, at the best of three offsets
   };
-  /// kResourceExhausted: they do not fit.
-  Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs) const;
+  /// Each job begins `stagger_ns` after the one before it: those that begin together, and never
+  /// wait for memory, may stay in step and be idle at the same time. kResourceExhausted: they do
+  /// not fit.
+  Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs,
+                       double stagger_ns = 0) const;
   /// Whether they fit at all under the policy; with spatial, without paging.
   bool Fits(const std::vector<scheduler::simulate::Workload>& jobs) const;
 

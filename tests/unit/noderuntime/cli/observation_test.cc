@@ -82,6 +82,10 @@ TEST(Observation, AHostThatLeavesTheGpuIdleIsWhatSharingGains) {
   const double idle = Ratio(Said(Triangle(40'000'000), 200 * kMiB));
   EXPECT_GT(idle, 0.45);
   EXPECT_LT(idle, 0.6);
+  // Half as long: three halves of its time are to be shared by two.
+  const double less = Ratio(Said(Triangle(30'000'000), 200 * kMiB));
+  EXPECT_GT(less, 0.6);
+  EXPECT_LT(less, 0.75);
   // A GPU in time slices has nothing to give that is busy all the time.
   const std::string busy = Said(Triangle(20'000'000), 200 * kMiB);
   EXPECT_GT(Ratio(busy), 0.97) << busy;
@@ -102,7 +106,7 @@ TEST(Observation, TwoThatDoNotFitAreTold) {
   EXPECT_NE(text.find("two of these do not fit in this pool: "), std::string::npos) << text;
 }
 
-TEST(Observation, NamesACommandThatSimulatesTheSame) {
+TEST(Observation, NamesACommandThatTellsMore) {
   const std::string text = Said(Triangle(30'000'000), 160 * kMiB);
   EXPECT_NE(text.find("more: sluice simulate job.trace:1 job.trace:1 --sharing timeslice --pool "
                       "167772160 --unit 8388608 --gap "),
