@@ -133,6 +133,16 @@ TEST_F(Observe, AScriptIsItsProgramThatTrained) {
   EXPECT_TRUE(std::filesystem::exists(TraceFile()));
 }
 
+TEST_F(Observe, ATrainerIsRecordedAsItRuns) {
+  const cli::JobProcess job = bed_.Run(
+      Job({Program("TRAINER"), "--model", "small-a", "--seed", "1", "--iterations", "60"}));
+  ASSERT_TRUE(job.status().ok()) << Describe(job);
+  EXPECT_NE(Line(job.err(), "two of these in this pool would finish in "), "") << Describe(job);
+  const std::string one = TraceFile() + ":1";
+  const cli::CommandOutput two = bed_.Sluice({"simulate", one, one, "--pool", "48MiB"});
+  EXPECT_EQ(two.status.code, 0) << two.err;
+}
+
 TEST_F(Observe, SaysWhyThereIsNothingToSay) {
   const cli::JobProcess once = bed_.Run(Job({Program("WORKLOAD"), "--one-shot"}));
   EXPECT_EQ(once.status().code, 0) << Describe(once);
