@@ -193,7 +193,7 @@ std::vector<uint8_t> Player::Wellformed() {
       frame.gpu = source_.Below(2);
       const std::vector<uint8_t> name = source_.Bytes(source_.Below(sizeof frame.name));
       std::copy(name.begin(), name.end(), frame.name);
-      frame.flags = source_.Below(2) == 0 ? 0 : protocol::kObserve;
+      frame.flags = source_.Below(2);  // kObserve or none
       // The jobs that it makes end with the connection; how many there are at once is bounded.
       if (world_.jobs() + 1 >= DaemonWorld::kMaxJobs) frame.gpu = 1;
       return AsBytes(frame, FrameType::kRegister);

@@ -166,5 +166,33 @@ TEST_F(Observe, AFileThatIsThereIsKeptAndNothingIsStarted) {
   EXPECT_TRUE(nowhere.out().empty()) << Describe(nowhere);
 }
 
+class ObserveWithKeeper : public Observe {
+ protected:
+  ObserveWithKeeper() : Observe(Kept()) {}
+  static BedOptions Kept() {
+    BedOptions options;
+    options.keeper = true;
+    return options;
+  }
+};
+
+// The job goes on; what was recorded of it went with the daemon that recorded it.
+TEST_F(ObserveWithKeeper, ARecordingDoesNotOutliveItsDaemon) {
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  jobs.Add(bed_.Start(Endless(input.read_end.get())));
+  bool restarted = false;
+  Finish(jobs, 60'000, [&](cli::JobGroup&) {
+    if (!input.write_end.valid() || Gated() < 4) return;
+    if (restarted) return input.write_end.reset();
+    bed_.RestartDaemon();
+    restarted = true;
+  });
+  const cli::JobProcess& job = jobs.jobs().front();
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  EXPECT_EQ(Value(job.out(), "mismatches"), "0");
+  ExpectNothingRecorded(job, "the job was not to be observed, or its daemon was restarted since");
+}
+
 }  // namespace
 }  // namespace sluice::testing

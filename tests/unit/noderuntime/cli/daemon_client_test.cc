@@ -179,6 +179,15 @@ TEST_F(DaemonClientTest, ReadsARecordingOrWhyThereIsNone) {
   EXPECT_EQ(none.status().message(), std::string(sizeof reply.text - 1, 'x'));
 }
 
+TEST_F(DaemonClientTest, ARegistrationThatIsAnsweredAgainByTheNextDaemonIsPassedOver) {
+  Answer(MakeFrame<wire::Registered>(wire::FrameType::kRegistered));
+  auto reply = MakeFrame<wire::RecordingReply>(wire::FrameType::kRecordingReply);
+  reply.status = 1;
+  std::strcpy(reply.text, "none");
+  Answer(reply);
+  EXPECT_EQ(client_->FetchRecording().status().message(), "none");
+}
+
 TEST_F(DaemonClientTest, AsksToObserve) {
   Answer(MakeFrame<wire::Registered>(wire::FrameType::kRegistered));
   ASSERT_TRUE(client_->Register({.name = "a", .observe = true}).ok());
