@@ -72,6 +72,8 @@ enum class FrameType : uint16_t {
   kStatusReply = 67,
   kSetPolicy = 68,
   kPolicySet = 69,
+  kRecording = 70,
+  kRecordingReply = 71,
 };
 
 enum FrameFlags : uint16_t {
@@ -360,14 +362,18 @@ struct Close {
   char text[kMaxTextBytes];
 };
 
+enum RegisterFlags : uint32_t {
+  kObserve = 1,  // an iteration of the job is to be recorded (see Recording)
+};
+
 /// Registers a job before it starts. Limit and request come from here alone, never from the job.
 struct Register {
   Header header;
   uint64_t limit_bytes;    // 0: not given
   uint64_t request_bytes;  // 0: not given
   uint32_t gpu;            // ordinal
-  uint32_t reserved;
-  char name[128];  // for people: "train --model a"
+  uint32_t flags;          // RegisterFlags; others are ignored
+  char name[128];          // for people: "train --model a"
 };
 
 /// status 0: `path` is the job's own socket; else `path` is the reason.
@@ -403,6 +409,23 @@ struct PolicySet {
   char text[kMaxTextBytes];
 };
 
+/// On the connection that registered a job with kObserve: what was recorded of it, while it runs or
+/// afterwards? A daemon that does not know the question closes the connection.
+struct Recording {
+  Header header;
+};
+
+/// status 0: followed by a memfd with a trace of one iteration (`sluice-trace 1`); else `text` says
+/// why there is none.
+struct RecordingReply {
+  Header header;
+  uint32_t status;
+  uint32_t reserved;
+  uint64_t trace_bytes;
+  char text[kMaxTextBytes];
+};
+
+static_assert(sizeof(RecordingReply) == 32 + kMaxTextBytes);
 static_assert(sizeof(SetPolicy) == 56 && sizeof(PolicySet) == 24 + kMaxTextBytes);
 static_assert(sizeof(Header) == 16 && sizeof(Extent) == 8 && sizeof(FenceTerm) == 16);
 static_assert(sizeof(Hello) == 52 && sizeof(Welcome) == 64 && sizeof(Handles) == 24);

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/daemon_client.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -20,8 +21,8 @@ namespace {
 namespace wire = ::sluice::protocol;
 
 constexpr int kAnswerTimeoutMs = 10'000;
-// More than a status can hold; bounds what a broken daemon can make us read.
-constexpr uint64_t kMaxStatusBytes = 64u << 20;
+// More than a status or a recording can hold; bounds what a broken daemon can make us read.
+constexpr uint64_t kMaxTextBytes = 64u << 20;
 
 template <typename Frame>
 Frame MakeFrame(wire::FrameType type) {
@@ -35,6 +36,17 @@ Frame MakeFrame(wire::FrameType type) {
 
 Status Broken(const std::string& what) {
   return Status(StatusCode::kUnavailable, "sluice-noded: " + what);
+}
+
+/// The text in a file that came with an answer.
+Result<std::string> ReadPassed(const UniqueFd& file, uint64_t bytes, const std::string& what) {
+  if (!file.valid() || bytes > kMaxTextBytes) return Broken("sent a " + what + " without its text");
+  std::string text(bytes, '\0');
+  // Read, not map: a file that shrinks under a mapping would kill this process.
+  if (::pread(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return Broken("sent a truncated " + what);
+  }
+  return text;
 }
 
 }  // namespace
@@ -102,6 +114,9 @@ Result<UniqueFd> DaemonClient::Receive(uint16_t type, void* frame, size_t bytes)
     close.text[sizeof close.text - 1] = '\0';
     return Broken(close.text);
   }
+  // A daemon that took over answers each registration again: it cannot know who had the answer.
+  constexpr auto kRegistered = static_cast<uint16_t>(wire::FrameType::kRegistered);
+  if (header.type == kRegistered && type != kRegistered) return Receive(type, frame, bytes);
   if (header.type != type || static_cast<size_t>(received) != bytes) {
     return Broken("sent an unexpected frame of type " + std::to_string(header.type));
   }
@@ -114,6 +129,7 @@ Result<JobGrant> DaemonClient::Register(const JobRequest& request) {
   frame.limit_bytes = request.limit_bytes;
   frame.request_bytes = request.request_bytes;
   frame.gpu = request.gpu;
+  if (request.observe) frame.flags |= wire::kObserve;
   std::memcpy(frame.name, request.name.data(),
               std::min(request.name.size(), sizeof frame.name - 1));
   if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
@@ -135,15 +151,25 @@ Result<std::string> DaemonClient::FetchStatus() {
   const auto memory =
       Receive(static_cast<uint16_t>(wire::FrameType::kStatusReply), &answer, sizeof answer);
   if (!memory.ok()) return memory.status();
-  if (!memory->valid() || answer.json_bytes > kMaxStatusBytes) {
-    return Broken("sent a status without its text");
-  }
-  std::string text(answer.json_bytes, '\0');
-  // Read, not map: a file that shrinks under a mapping would kill this process.
-  if (::pread(memory->get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return Broken("sent a truncated status");
-  }
-  return text;
+  return ReadPassed(*memory, answer.json_bytes, "status");
+}
+
+Result<std::string> DaemonClient::FetchRecording() {
+  auto frame = MakeFrame<wire::Recording>(wire::FrameType::kRecording);
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+  wire::RecordingReply answer = {};
+  const auto file =
+      Receive(static_cast<uint16_t>(wire::FrameType::kRecordingReply), &answer, sizeof answer);
+  if (!file.ok()) return file.status();
+  answer.text[sizeof answer.text - 1] = '\0';
+  if (answer.status != 0) return Status(StatusCode::kFailedPrecondition, answer.text);
+  return ReadPassed(*file, answer.trace_bytes, "recording");
+}
+
+Result<UniqueFd> DaemonClient::Share() const {
+  UniqueFd second(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 3));
+  if (!second.valid()) return Status::FromErrno(errno, "connection to sluice-noded");
+  return second;
 }
 
 Result<uint32_t> DaemonClient::SetPolicy(const std::string& policy, uint32_t lanes) {

@@ -16,7 +16,8 @@ struct JobRequest {
   uint64_t limit_bytes = 0;
   uint64_t request_bytes = 0;
   uint32_t gpu = 0;
-  std::string name;  // for people; cut to what a frame carries
+  std::string name;      // for people; cut to what a frame carries
+  bool observe = false;  // have an iteration of it recorded
 };
 
 struct JobGrant {
@@ -41,6 +42,12 @@ class DaemonClient {
   /// not know that one; returns the lanes that hold now.
   Result<uint32_t> SetPolicy(const std::string& policy, uint32_t lanes);
 
+  /// What was recorded of the job that was registered here to be observed, while it runs or
+  /// afterwards: a trace as text. kFailedPrecondition: there is none, for this reason.
+  Result<std::string> FetchRecording();
+
+  /// A second descriptor of the same connection: the job lives until both are closed.
+  Result<UniqueFd> Share() const;
   /// Hands the connection over; the job lives as long as it stays open.
   UniqueFd Release() && { return std::move(socket_); }
 

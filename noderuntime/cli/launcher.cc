@@ -75,7 +75,7 @@ int CheckProgram(const std::string& program, const std::string& path) {
   return worst;
 }
 
-int RunJob(const RunOptions& options, const Layout& layout) {
+std::variant<PreparedJob, int> PrepareJob(const RunOptions& options, const Layout& layout) {
   const Environment own = Environment::Current();
   const std::string& program = options.command.front();
   // Before anything is started or registered: a mistyped name has no other effect.
@@ -95,7 +95,8 @@ int RunJob(const RunOptions& options, const Layout& layout) {
                                       " (the interception library belongs beside the programs)");
   }
 
-  JobRequest request = {options.limit_bytes, options.request_bytes, options.gpu, ""};
+  JobRequest request = {options.limit_bytes, options.request_bytes, options.gpu, "",
+                        options.observe};
   request.name = JobName(program, {options.command.begin() + 1, options.command.end()});
   std::vector<std::string> flags = {"--gpu", std::to_string(options.gpu)};
   flags.insert(flags.end(), options.daemon_flags.begin(), options.daemon_flags.end());
@@ -126,14 +127,26 @@ int RunJob(const RunOptions& options, const Layout& layout) {
   if (options.verbose) {
     for (const std::string& line : steered) Complain(0, line);
   }
-  const Result<int> kept = KeepOverExec(std::move(*client).Release());
+  return PreparedJob{*std::move(client), *std::move(environment)};
+}
+
+int BecomeProgram(const RunOptions& options, const Environment& environment, UniqueFd connection) {
+  const Result<int> kept = KeepOverExec(std::move(connection));
   if (!kept.ok()) return Complain(kExitRefused, kept.status().message());
+  const std::string& program = options.command.front();
   std::vector<std::string> argv_text = options.command;
-  std::vector<std::string> env_text = environment->Entries();
+  std::vector<std::string> env_text = environment.Entries();
   ::execvpe(program.c_str(), Pointers(argv_text).data(), Pointers(env_text).data());
   const int error = errno;
   return Complain(error == ENOENT ? kExitNotFound : kExitCannotExecute,
                   program + ": " + std::strerror(error));
+}
+
+int RunJob(const RunOptions& options, const Layout& layout) {
+  std::variant<PreparedJob, int> prepared = PrepareJob(options, layout);
+  if (const int* code = std::get_if<int>(&prepared)) return *code;
+  auto& job = std::get<PreparedJob>(prepared);
+  return BecomeProgram(options, job.environment, std::move(job.client).Release());
 }
 
 }  // namespace sluice::cli

@@ -9,6 +9,7 @@
 #include "noderuntime/cli/demo_console.h"
 #include "noderuntime/cli/doctor_command.h"
 #include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/observed_run.h"
 #include "noderuntime/cli/offline/run.h"
 #include "noderuntime/cli/options.h"
 #include "noderuntime/cli/status_table.h"
@@ -79,7 +80,9 @@ int Main(const std::vector<std::string>& arguments) {
   if (const auto* doctor = std::get_if<DoctorOptions>(&*parsed)) {
     return RunDoctor(*doctor, *layout, Environment::Current());
   }
-  if (const auto* run = std::get_if<RunOptions>(&*parsed)) return RunJob(*run, *layout);
+  if (const auto* run = std::get_if<RunOptions>(&*parsed)) {
+    return run->observe ? RunObserved(*run, *layout) : RunJob(*run, *layout);
+  }
   return RunDemo(std::get<DemoOptions>(*parsed), *layout);
 }
 

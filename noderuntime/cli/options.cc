@@ -90,6 +90,10 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   run_app->add_option("--policy", policy, "Policy of the daemon, if this starts one")
       ->check(OneOf(scheduler::PolicyNames()));
   run_app->add_option("--pool", pool, "Size of the pool of the daemon, if this starts one");
+  run_app->add_flag("--observe", run.observe,
+                    "Record an iteration, and say what sharing the GPU would bring");
+  run_app->add_option("--trace", run.trace,
+                      "Where --observe writes the recorded iteration (PROGRAM.trace)");
 
   CLI::App* status_app = app.add_subcommand("status", "Show jobs and who holds what");
   status_app->add_flag("--json", status.json, "As JSON");
@@ -169,6 +173,9 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
       return Status(StatusCode::kInvalidArgument, "--request: " + request +
                                                       " is more than --limit " + limit +
                                                       "; allowed: at most the limit");
+    }
+    if (!run.trace.empty() && !run.observe) {
+      return Status(StatusCode::kInvalidArgument, "--trace: means nothing without --observe");
     }
     uint64_t pool_bytes = 0;
     if (Status s = bytes(pool, "--pool", pool_bytes); !s.ok()) return s;

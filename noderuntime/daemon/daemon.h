@@ -68,6 +68,9 @@ struct JobEntry {
   std::optional<HolderWatch> holder;
   std::optional<AbsentSession> absent;
   uint64_t orphan_until_ns = 0;  // it may have a launcher that nobody can see
+  /// Of its latest session that is over, if it was observed.
+  Result<std::string> recording =
+      Status(StatusCode::kFailedPrecondition, "the job has not used the GPU under Sluice");
   LineBudget lines{40, 1, NowNs()};
   /// What its connections may send that is logged, one after the other or side by side.
   session::TokenBucket logged{session::Session::kLoggedBurst, session::Session::kLoggedPerSecond,
@@ -146,6 +149,7 @@ class Daemon : private flow::FlowSink {
   Result<uint32_t> AddControl(UniqueFd socket, flow::JobId job);
   Status AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq);
   Status SendStatus(ControlClient* client);
+  Status SendRecording(ControlClient* client);
   Status SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted);
 
   // daemon_jobs.cc: jobs and their sessions
@@ -159,6 +163,7 @@ class Daemon : private flow::FlowSink {
   void AcceptSession(uint32_t id, Client* client);
   void CloseClient(uint32_t id, const std::string& reason);
   void DropClient(uint32_t id, const std::string& reason, spdlog::level::level_enum level);
+  void KeepRecording(flow::JobId id, JobEntry* job, uint64_t now_ns);
   void PollHolders(uint64_t now_ns);
   void CloseOverdue(uint64_t now_ns);
   void ForgetOrphans(uint64_t now_ns);

@@ -22,6 +22,15 @@ constexpr int kFramesPerWakeup = 16;
 
 Status Invalid(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
 
+/// A text of any length on its way to a client.
+Result<UniqueFd> FileOf(const std::string& text) {
+  UniqueFd file(::memfd_create("sluice-answer", MFD_CLOEXEC));
+  const bool written = file.valid() && ::write(file.get(), text.data(), text.size()) ==
+                                           static_cast<ssize_t>(text.size());
+  if (!written) return Status::FromErrno(errno, "memfd");
+  return file;
+}
+
 }  // namespace
 
 void Daemon::AcceptControl() {
@@ -89,6 +98,8 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
         status = SetPolicy(&client, *policy);
       } else if (std::holds_alternative<protocol::Status>(*frame)) {
         status = SendStatus(&client);
+      } else if (std::holds_alternative<protocol::Recording>(*frame)) {
+        status = SendRecording(&client);
       } else {
         status = Invalid("a job's frame on noded.sock; it belongs on the job's own socket");
       }
@@ -125,6 +136,7 @@ Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) c
   }
   flow::JobSpec spec;
   spec.name = wanted.name;
+  spec.observed = wanted.observe;
   // A limit is never exceeded, so it is rounded down; a request is rounded up as far as that
   // allows.
   spec.limit = static_cast<scheduler::Units>(wanted.limit_bytes / unit);
@@ -203,16 +215,41 @@ Status Daemon::SendStatus(ControlClient* client) {
   }
   const std::string text = StatusJson(*flow_, facts, device_->info(), options_.gpu,
                                       options_.handle_bytes, host_tier_, service_, NowNs());
-  const UniqueFd file(::memfd_create("sluice-status", MFD_CLOEXEC));
+  const Result<UniqueFd> file = FileOf(text);
+  if (!file.ok()) return file.status().Annotate("status");
   protocol::StatusReply reply = {};
   reply.header = session::MakeHeader(protocol::FrameType::kStatusReply, sizeof reply);
   reply.json_bytes = text.size();
-  const bool written = file.valid() && ::write(file.get(), text.data(), text.size()) ==
-                                           static_cast<ssize_t>(text.size());
-  if (!written) {
-    return Status::FromErrno(errno, "memfd").Annotate("status");
+  const int fds[] = {file->get()};
+  return client->connection.SendNow(std::as_bytes(std::span(&reply, 1)), fds);
+}
+
+Status Daemon::SendRecording(ControlClient* client) {
+  const auto found = jobs_.find(client->job);
+  if (found == jobs_.end()) return Invalid("Recording of a job that was not registered here");
+  const JobEntry& job = found->second;
+  // An earlier program's may be better than none; a running one is asked first.
+  Result<std::string> recorded = job.recording;
+  if (job.started) {
+    Result<std::string> now = flow_->RecordingOf(client->job, NowNs());
+    if (now.ok() || !recorded.ok()) recorded = std::move(now);
   }
-  const int fds[] = {file.get()};
+  // A recording is not among what outlives a daemon.
+  if (!job.spec.observed) {
+    recorded = Status(StatusCode::kFailedPrecondition,
+                      "the job was not to be observed, or its daemon was restarted since");
+  }
+  protocol::RecordingReply reply = {};
+  reply.header = session::MakeHeader(protocol::FrameType::kRecordingReply, sizeof reply);
+  if (!recorded.ok()) {
+    reply.status = 1;
+    session::CopyText(recorded.status().message(), reply.text);
+    return client->connection.SendFrame(reply);
+  }
+  const Result<UniqueFd> file = FileOf(*recorded);
+  if (!file.ok()) return file.status().Annotate("recording");
+  reply.trace_bytes = recorded->size();
+  const int fds[] = {file->get()};
   return client->connection.SendNow(std::as_bytes(std::span(&reply, 1)), fds);
 }
 

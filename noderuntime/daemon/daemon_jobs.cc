@@ -300,6 +300,7 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, spdlog::level::l
     // The pages go with the client, after this.
     // An older library does not know what it left.
     const bool parted = client.parted && job.minor >= protocol::kRestMinor;
+    if (job.spec.observed && job.started) KeepRecording(job_id, &job, now);
     const bool holds = job.started && flow_->Die(job_id, now, parted);
     registry_changed_ = true;
     // Before anything is dropped: a keeper that is lost then is replaced by one that is given what
@@ -313,6 +314,13 @@ void Daemon::DropClient(uint32_t id, const std::string& reason, spdlog::level::l
     DropKept(job_id, job.holder.has_value());
   }
   RemoveJobIfOver(job_id);
+}
+
+/// Before the flow forgets the job: its launcher asks when the program has ended. A program that
+/// did nothing worth recording takes nothing from the one before it (as a script's last command).
+void Daemon::KeepRecording(flow::JobId id, JobEntry* job, uint64_t now_ns) {
+  Result<std::string> recorded = flow_->RecordingOf(id, now_ns);
+  if (recorded.ok() || !job->recording.ok()) job->recording = std::move(recorded);
 }
 
 void Daemon::PollHolders(uint64_t now_ns) {

@@ -100,6 +100,9 @@ class Flow {
   const scheduler::OutsideAccount& outside() const { return outside_; }
   const std::vector<scheduler::Request>& requests() const { return requests_; }
   const FlowJob* Find(JobId job) const;
+  /// The latest iteration of a job that was to be observed, as the text of a trace
+  /// (data/traces/README.md). kFailedPrecondition: there is none; says why.
+  Result<std::string> RecordingOf(JobId job, uint64_t now_ns);
   size_t fences_pending() const { return fences_pending_; }
   uint64_t decisions() const { return decisions_; }
   /// For people: why the job waits; empty when it does not.

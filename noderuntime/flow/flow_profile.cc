@@ -28,7 +28,9 @@ void Flow::ConsumeRings(size_t max_records) {
 /// True: it has come past a gate.
 bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   const uint64_t pool_bytes = uint64_t{options_.pool_units} * options_.unit_bytes;
-  const RingReader::Outcome outcome = job->ring.Consume(&job->profiler, max_records, pool_bytes);
+  scheduler::IterationRecorder* recorder = job->recorder.has_value() ? &*job->recorder : nullptr;
+  const RingReader::Outcome outcome =
+      job->ring.Consume(&job->profiler, max_records, pool_bytes, recorder);
   job->copies += outcome.copies;
   if (outcome.launches > 0 || outcome.copies > 0) {
     job->last_sign_ns = job->last_work_ns = now_ns_;
@@ -39,6 +41,10 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
     if (job->waited_for_since_ns != 0) job->waiting_launches += outcome.launches;
   }
   if (outcome.lost) job->profiler.Restart();
+  if (recorder != nullptr) {
+    if (outcome.lost) recorder->Forget();
+    recorder->Follow(job->profiler, now_ns_, jobs_.size() == 1);
+  }
   if (job->profiler.generation() != job->profiler_generation) {
     job->profiler_generation = job->profiler.generation();
     if (job->awaits_cycle) {

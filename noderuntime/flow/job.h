@@ -13,6 +13,7 @@
 #include "noderuntime/flow/ring_reader.h"
 #include "noderuntime/flow/types.h"
 #include "scheduler/profile/gates.h"
+#include "scheduler/profile/iteration_recorder.h"
 #include "scheduler/profile/profile.h"
 
 namespace sluice::flow {
@@ -54,13 +55,16 @@ enum class Moving : uint8_t {
 struct FlowJob {
   explicit FlowJob(const JobSpec& wanted, const JobPages& shared,
                    const scheduler::ProfilerOptions& o)
-      : spec(wanted), pages(shared), ring(shared), profiler(o) {}
+      : spec(wanted), pages(shared), ring(shared), profiler(o) {
+    if (spec.observed) recorder.emplace();
+  }
 
   JobSpec spec;
   JobPages pages;
   RingReader ring;
   scheduler::Profiler profiler;
   uint64_t profiler_generation = 0;
+  std::optional<scheduler::IterationRecorder> recorder;
 
   bool admitted = false;  // known to the ledger
   std::string refusal;    // not empty: it never will be

@@ -47,7 +47,8 @@ std::optional<scheduler::Op> ToOp(const protocol::OpRecord& record, uint64_t max
 }  // namespace
 
 RingReader::Outcome RingReader::Consume(scheduler::Profiler* profiler, size_t max,
-                                        uint64_t max_bytes) {
+                                        uint64_t max_bytes,
+                                        scheduler::IterationRecorder* recorder) {
   Outcome outcome;
   // Before the records: what was lost after this look is seen at the next.
   const uint64_t lost = pages_.client->lost.load(std::memory_order_acquire);
@@ -74,6 +75,7 @@ RingReader::Outcome RingReader::Consume(scheduler::Profiler* profiler, size_t ma
       if (op->kind == scheduler::OpKind::kCopy) ++outcome.copies;
       if (op->kind == scheduler::OpKind::kIteration) place_ = {true, op->value, 0};
       profiler->Consume(*op);
+      if (recorder != nullptr) recorder->Consume(*op, *profiler);
     }
   }
   outcome.more = true;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "noderuntime/flow/types.h"
+#include "scheduler/profile/iteration_recorder.h"
 #include "scheduler/profile/profile.h"
 
 namespace sluice::flow {
@@ -43,8 +44,10 @@ class RingReader {
     bool lost = false;  // records are missing or were nonsense: nothing measured so far is certain
     bool more = false;  // the bound was reached
   };
-  /// At most `max` records; values above `max_bytes` are nonsense.
-  Outcome Consume(scheduler::Profiler* profiler, size_t max, uint64_t max_bytes);
+  /// At most `max` records; values above `max_bytes` are nonsense. `recorder`, if there is one, is
+  /// fed the same.
+  Outcome Consume(scheduler::Profiler* profiler, size_t max, uint64_t max_bytes,
+                  scheduler::IterationRecorder* recorder = nullptr);
 
  private:
   JobPages pages_;

@@ -51,6 +51,7 @@ struct JobSpec {
   std::string name;
   Units limit = 0;
   Units request = 0;
+  bool observed = false;  // an iteration of it is recorded
 };
 
 /// The shared pages of a job's session, as the daemon maps them.

@@ -154,6 +154,7 @@ Result<Frame> ParseRegister(std::span<const std::byte> datagram) {
   frame.limit_bytes = raw.limit_bytes;
   frame.request_bytes = raw.request_bytes;
   frame.gpu = raw.gpu;
+  frame.observe = (raw.flags & protocol::kObserve) != 0;
   frame.name = CleanText({raw.name, ::strnlen(raw.name, sizeof raw.name)});
   return Frame(std::move(frame));
 }
@@ -219,6 +220,8 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return ParseSetPolicy(datagram);
     case protocol::FrameType::kStatus:
       return Fixed<protocol::Status>(datagram, "Status");
+    case protocol::FrameType::kRecording:
+      return Fixed<protocol::Recording>(datagram, "Recording");
     default:
       break;
   }

@@ -41,6 +41,7 @@ struct RegisterFrame {
   uint64_t limit_bytes = 0;
   uint64_t request_bytes = 0;
   uint32_t gpu = 0;
+  bool observe = false;
   std::string name;
 };
 
@@ -52,10 +53,11 @@ struct SetPolicyFrame {
 };
 
 /// Everything a client, launcher or command line may send.
-using Frame = std::variant<protocol::Hello, protocol::Ready, protocol::Lease, protocol::Gate,
-                           ReleaseFrame, protocol::Mismatch, protocol::Charge, protocol::Uncharge,
-                           protocol::Count, protocol::Quiet, protocol::Bye, protocol::Ask,
-                           ResumeFrame, RegisterFrame, SetPolicyFrame, protocol::Status>;
+using Frame =
+    std::variant<protocol::Hello, protocol::Ready, protocol::Lease, protocol::Gate, ReleaseFrame,
+                 protocol::Mismatch, protocol::Charge, protocol::Uncharge, protocol::Count,
+                 protocol::Quiet, protocol::Bye, protocol::Ask, ResumeFrame, RegisterFrame,
+                 SetPolicyFrame, protocol::Status, protocol::Recording>;
 
 /// Reads one datagram, which may be anything. Checks what a frame can tell by itself: magic, type,
 /// sizes, counts, ranges that do not depend on the pool. The error is one line for the sender.

@@ -266,6 +266,22 @@ uint32_t Profiler::TroughLaunch() const {
   return longest == 0 ? period_ - 1 : best;
 }
 
+Profiler::Cut Profiler::FindCut() const {
+  Cut cut;
+  cut.trough = TroughLaunch();
+  const uint32_t before = (cut.trough + period_ - 1) % period_;
+  // The least is live just before the trough's launch is issued or just after it: programs free
+  // right behind the last use of a block, or not before they need the space.
+  const bool after = cycle_[cut.trough].min_after <= cycle_[before].min_after;
+  cut.place = after ? TroughPlace::kAfterLast : TroughPlace::kBeforeFirst;
+  cut.first = after ? (cut.trough + 1) % period_ : cut.trough;
+  return cut;
+}
+
+uint32_t Profiler::LaunchesToFirst() const {
+  return (FindCut().first + period_ - position_) % period_;
+}
+
 std::optional<Profile> Profiler::Current() const {
   if (!certain()) return std::nullopt;
   Profile profile;
@@ -273,14 +289,10 @@ std::optional<Profile> Profiler::Current() const {
   profile.pacing_stream = pacing_;
   profile.repetitions = covered_ / period_;
 
-  const uint32_t trough = TroughLaunch();
-  const uint32_t before = (trough + period_ - 1) % period_;
-  // The least is live just before the trough's launch is issued or just after it: programs free
-  // right behind the last use of a block, or not before they need the space.
-  const bool after = cycle_[trough].min_after <= cycle_[before].min_after;
-  profile.trough_place = after ? TroughPlace::kAfterLast : TroughPlace::kBeforeFirst;
-  profile.base_bytes = cycle_[trough].live_before;
-  const uint32_t first = after ? (trough + 1) % period_ : trough;
+  const Cut cut = FindCut();
+  const uint32_t first = cut.first;
+  profile.trough_place = cut.place;
+  profile.base_bytes = cycle_[cut.trough].live_before;
 
   std::vector<uint64_t> functions;
   for (const Phase& phase : cycle_) functions.push_back(phase.function);

@@ -71,6 +71,9 @@ class Profiler {
   bool wants_times() const;
   /// nullopt: no cycle is certain, or its positions cannot be told apart by a window.
   std::optional<Profile> Current() const;
+  /// How many launches of the pacing stream come before launch 0 of what Current() tells now; 0: it
+  /// is the next one. A cycle has to be certain.
+  uint32_t LaunchesToFirst() const;
   /// Grows whenever a cycle is found or lost; the caller publishes anew when it changes.
   uint64_t generation() const { return generation_; }
   uint64_t launches() const { return launches_; }
@@ -94,6 +97,13 @@ class Profiler {
     std::vector<uint32_t> times;  // the latest few
   };
 
+  /// Where the cycle is cut.
+  struct Cut {
+    uint32_t trough = 0;  // phase of the launch at which the least is live
+    uint32_t first = 0;   // phase of launch 0
+    TroughPlace place = TroughPlace::kBeforeFirst;
+  };
+
   void Launch(const Op& op);
   void LaunchTime(const Op& op);
   void Detect();
@@ -104,6 +114,7 @@ class Profiler {
   uint32_t Required(uint32_t period) const;
   bool TroughRepeats(uint32_t period, uint32_t covered) const;
   uint32_t TroughLaunch() const;
+  Cut FindCut() const;
   static void Absorb(const Sample& sample, Phase* phase);
 
   ProfilerOptions options_;

@@ -8,6 +8,7 @@
 
 #include "scheduler/simulate/paging.h"
 #include "scheduler/trace/at_batch.h"
+#include "scheduler/trace/measured.h"
 
 namespace sluice::scheduler::simulate {
 
@@ -21,6 +22,7 @@ Status Invalid(const std::string& text) { return Status(StatusCode::kInvalidArgu
 
 Status CheckInputs(const Trace& trace, const Machine& machine) {
   if (trace.operators.empty()) return Invalid("the trace has no operators: nothing tells its time");
+  if (trace::IsMeasured(trace)) return Status();
   if (machine.flops_per_s <= 0 || machine.memory_bytes_per_s == 0) {
     return Invalid("machine '" + machine.name +
                    "': flops_per_s and memory_bytes_per_s have to be known");
@@ -35,17 +37,22 @@ struct Bounds {
 };
 
 Bounds BoundsOf(const trace::OperatorCost& cost, const Machine& machine) {
+  // What a measured operator computes is not known, and neither is the machine perhaps.
+  if (cost.ns != 0) return {0, 0};
   return {static_cast<double>(cost.flops) / machine.flops_per_s * 1e9,
           static_cast<double>(cost.bytes) / static_cast<double>(machine.memory_bytes_per_s) * 1e9};
 }
 
-double AloneNs(const Bounds& bounds, const Machine& machine) {
+double AloneNs(const trace::OperatorCost& cost, const Machine& machine) {
+  if (cost.ns != 0) return cost.ns;
+  const Bounds bounds = BoundsOf(cost, machine);
   return std::max({bounds.compute_ns, bounds.memory_ns, machine.default_cost.base_ns, 1.0});
 }
 
 /// Each block, and the sums that WalkOver reads.
 void RoundBlocks(const Trace& trace, uint64_t granule, BatchTrace* at) {
   if (granule == 1) return;
+  const uint64_t beside = at->trough_bytes - at->persistent_bytes - at->input_bytes;
   at->persistent_bytes = at->input_bytes = 0;
   for (size_t id = 0; id < at->block_bytes.size(); ++id) {
     uint64_t& bytes = at->block_bytes[id];
@@ -53,6 +60,7 @@ void RoundBlocks(const Trace& trace, uint64_t granule, BatchTrace* at) {
     if (trace.blocks[id].kind == trace::BlockKind::kPersistent) at->persistent_bytes += bytes;
     if (trace.blocks[id].kind == trace::BlockKind::kInput) at->input_bytes += bytes;
   }
+  at->trough_bytes = at->persistent_bytes + at->input_bytes + beside;
   uint64_t load = 0;
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const trace::Event& event = trace.events[i];
@@ -72,7 +80,8 @@ Walk WalkOver(const Trace& trace, const BatchTrace& at, const Machine& machine) 
   const uint64_t base = at.persistent_bytes + at.input_bytes;
   Walk walk;
   Profile& profile = walk.profile;
-  profile.base_bytes = profile.peak_bytes = base;
+  profile.base_bytes = at.trough_bytes;
+  profile.peak_bytes = std::max(base, at.trough_bytes);
   walk.calls.push_back(0);
   uint64_t before_first = base;  // most that lives before the first launch
   for (size_t i = 0; i < trace.events.size(); ++i) {
@@ -83,7 +92,7 @@ Walk WalkOver(const Trace& trace, const BatchTrace& at, const Machine& machine) 
       profile.live_before.push_back(live);
       profile.max_live.push_back(live);
       profile.largest_alloc.push_back(0);
-      const double ns = AloneNs(BoundsOf(at.costs[event.index], machine), machine);
+      const double ns = AloneNs(at.costs[event.index], machine);
       profile.launch_ns.push_back(
           static_cast<uint32_t>(std::min<double>(std::round(ns), UINT32_MAX)));
       profile.iteration_ns += profile.launch_ns.back();
@@ -139,7 +148,7 @@ Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t bat
   for (size_t i = 0; i < at->costs.size(); ++i) {
     const Bounds bounds = BoundsOf(at->costs[i], machine);
     Kernel kernel;
-    kernel.alone_ns = AloneNs(bounds, machine);
+    kernel.alone_ns = AloneNs(at->costs[i], machine);
     kernel.calls = walk.calls[i];
     kernel.demand = machine.DemandOf(
         {bounds.compute_ns / kernel.alone_ns, bounds.memory_ns / kernel.alone_ns}, kernel.alone_ns);

@@ -53,11 +53,12 @@ struct Workload {
 
 /// What the profiler would measure of the trace at this batch, exactly. GPU time of an operator:
 /// max(flops / peak, bytes / bandwidth, machine.default_cost.base_ns), as if it reached one of the
-/// machine's peaks (the roofline model: Williams et al., CACM 52(4), 2009).
+/// machine's peaks (the roofline model: Williams et al., CACM 52(4), 2009); of a measured one
+/// (trace/measured.h): what was measured.
 Result<Profile> ProfileOf(const trace::Trace& trace, uint64_t batch, const Machine& machine);
 
 /// The trace at this batch as a job on `machine`. kInvalidArgument: the batch (trace/at_batch.h), a
-/// trace without operators, a machine whose peaks are unknown.
+/// trace without operators, a machine whose peaks are unknown (unless the trace was measured).
 Result<Workload> MakeWorkload(std::string name, const trace::Trace& trace, uint64_t batch,
                               const Machine& machine, const WorkloadOptions& options = {});
 

@@ -2,9 +2,11 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "scheduler/trace/at_batch.h"
 
+#include <algorithm>
 #include <string>
 
 #include "scheduler/text/fault.h"
+#include "scheduler/trace/measured.h"
 
 namespace sluice::scheduler::trace {
 
@@ -47,7 +49,7 @@ Status CostOperators(const Trace& trace, BatchTrace* result) {
     const std::optional<uint64_t> bytes = op.bytes.At(result->batch);
     if (!flops.has_value()) return TooLarge("op " + std::to_string(index) + ": flops");
     if (!bytes.has_value()) return TooLarge("op " + std::to_string(index) + ": bytes");
-    result->costs.push_back({*flops, *bytes});
+    result->costs.push_back({*flops, *bytes, 0});
   }
   return Status();
 }
@@ -70,6 +72,28 @@ Status FollowLoad(const Trace& trace, BatchTrace* result) {
   return Status();
 }
 
+/// After the others: what lives at the trough lives in the iteration.
+Status ApplyMeasured(const Trace& trace, BatchTrace* result) {
+  const uint64_t kept = result->persistent_bytes + result->input_bytes;
+  result->trough_bytes = kept;
+  const Result<Measured> measured = MeasuredOf(trace);
+  if (!measured.ok()) return measured.status();
+  if (measured->op_ns.empty()) return Status();
+  if (measured->batch != result->batch) {
+    return Fault("batch",
+                 std::to_string(result->batch) + " is not the one that was measured, " +
+                     "nothing is known of others; allowed: " + std::to_string(measured->batch));
+  }
+  for (size_t i = 0; i < result->costs.size(); ++i) result->costs[i].ns = measured->op_ns[i];
+  if (measured->trough_bytes > kept + result->peak_bytes) {
+    return Fault("trough_bytes", std::to_string(measured->trough_bytes) +
+                                     " is more than ever lives, " +
+                                     std::to_string(kept + result->peak_bytes));
+  }
+  result->trough_bytes = std::max(kept, measured->trough_bytes);
+  return Status();
+}
+
 }  // namespace
 
 Result<BatchTrace> AtBatch(const Trace& trace, uint64_t batch) {
@@ -83,6 +107,7 @@ Result<BatchTrace> AtBatch(const Trace& trace, uint64_t batch) {
     const Status status = step(trace, &result);
     if (!status.ok()) return status.Annotate("batch " + std::to_string(batch));
   }
+  if (Status status = ApplyMeasured(trace, &result); !status.ok()) return status;
   return result;
 }
 

@@ -43,8 +43,8 @@ enum class Step : uint8_t {
 };
 
 /// Every type that the daemon takes, those that it sends, and none at all.
-constexpr uint16_t kTypes[] = {1,  2,  3,  4,  5,  6,  7,  16, 17, 18,
-                               19, 32, 34, 49, 64, 65, 66, 67, 0,  999};
+constexpr uint16_t kTypes[] = {1,  2,  3,  4,  5,  6,  7,  16, 17, 18, 19, 32,
+                               34, 49, 64, 65, 66, 67, 68, 69, 70, 71, 0,  999};
 
 std::vector<uint8_t> Framed(uint16_t type, uint16_t flags, std::vector<uint8_t> body) {
   const protocol::Header header = session::MakeHeader(
@@ -193,6 +193,7 @@ std::vector<uint8_t> Player::Wellformed() {
       frame.gpu = source_.Below(2);
       const std::vector<uint8_t> name = source_.Bytes(source_.Below(sizeof frame.name));
       std::copy(name.begin(), name.end(), frame.name);
+      frame.flags = source_.Below(2);  // kObserve or none
       // The jobs that it makes end with the connection; how many there are at once is bounded.
       if (world_.jobs() + 1 >= DaemonWorld::kMaxJobs) frame.gpu = 1;
       return AsBytes(frame, FrameType::kRegister);

@@ -8,6 +8,7 @@
 #include "scheduler/place/offline/fit.h"
 #include "scheduler/text/lines.h"
 #include "scheduler/trace/at_batch.h"
+#include "scheduler/trace/measured.h"
 #include "scheduler/trace/parse.h"
 #include "scheduler/trace/write.h"
 
@@ -53,10 +54,29 @@ std::optional<std::string> JudgeFault(std::string_view text, const std::string& 
 
 }  // namespace
 
+/// What is measured is right, or refused in one line.
+std::optional<std::string> JudgeMeasured(const trace::Trace& read) {
+  const Result<trace::BatchTrace> at = trace::AtBatch(read, 1);
+  if (!at.ok()) {
+    const std::string message = at.status().message();
+    const bool line = message.find('\n') == std::string::npos;
+    if (line && message.find(": ") != std::string::npos) return std::nullopt;
+    return "a fault that is not one line with a field: " + message;
+  }
+  const uint64_t kept = at->persistent_bytes + at->input_bytes;
+  if (at->trough_bytes < kept || at->trough_bytes - kept > at->peak_bytes) {
+    return "at the trough lives what cannot";
+  }
+  for (const trace::OperatorCost& cost : at->costs) {
+    if ((cost.ns != 0) != trace::IsMeasured(read)) return "an operator's time is made up or lost";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> JudgeParse(std::string_view text, const Result<trace::Trace>& parsed) {
   if (parsed.ok()) {
     if (trace::WriteTrace(*parsed) != text) return "what was read is written differently";
-    return std::nullopt;
+    return JudgeMeasured(*parsed);
   }
   return JudgeFault(text, parsed.status().message());
 }

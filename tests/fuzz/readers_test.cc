@@ -12,6 +12,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "scheduler/trace/at_batch.h"
 #include "scheduler/trace/parse.h"
 
 namespace sluice::fuzz {
@@ -55,9 +56,11 @@ TEST(Readers, OfSnapshotsStandUpToTheCorpus) { PlayAll("snapshot", PlaySnapshot)
 TEST(Readers, OfTablesStandUpToTheCorpus) { PlayAll("table", PlayTable); }
 
 TEST(Readers, ReadTheGoodInputsOfTheCorpus) {
-  for (const char* name : {"records", "no-operators"}) {
+  for (const char* name : {"records", "no-operators", "measured"}) {
     EXPECT_TRUE(scheduler::trace::ParseTrace(Corpus("trace")[name]).ok()) << name;
   }
+  const auto measured = scheduler::trace::ParseTrace(Corpus("trace")["measured"]);
+  EXPECT_TRUE(scheduler::trace::AtBatch(*measured, 1).ok());
   for (const char* name : {"iteration", "protocol-0", "protocol-2", "protocol-5"}) {
     EXPECT_TRUE(scheduler::trace::ImportSnapshot(Corpus("snapshot")[name]).ok()) << name;
   }

@@ -24,6 +24,7 @@ uint64_t WholeWords(double bytes) {
 
 /// In `double`: a number of nanoseconds above kLongestNs may not fit anything else.
 double LaunchNs(const trace::OperatorCost& cost, const Scaling& scaling) {
+  if (cost.ns != 0) return cost.ns * scaling.time;
   const double compute = static_cast<double>(cost.flops) / scaling.flops_per_s * 1e9;
   const double memory = static_cast<double>(cost.bytes) / scaling.bytes_per_s * 1e9;
   return std::max({compute, memory, scaling.floor_ns}) * scaling.time;

@@ -10,6 +10,7 @@
 #include "noderuntime/cli/offline/scenario.h"
 #include "noderuntime/cli/offline/simulate.h"
 #include "scheduler/simulate/max_batch.h"
+#include "scheduler/trace/measured.h"
 
 namespace sluice::cli {
 namespace {
@@ -131,6 +132,11 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
   for (const std::string& file : options.files) {
     Result<NamedTrace> trace = ReadTrace(file);
     if (!trace.ok()) return Refused(trace.status());
+    if (scheduler::trace::IsMeasured(trace->trace)) {
+      return Refused(Status(StatusCode::kInvalidArgument,
+                            file + ": was measured on a live job, at one batch: nothing tells what "
+                                   "others need; allowed: traces with bytes per sample"));
+    }
     traces.push_back(*std::move(trace));
   }
   const auto too_large = [](const std::string& why) {

@@ -19,10 +19,12 @@ using scheduler::simulate::JobRun;
 using scheduler::simulate::Outcome;
 using scheduler::simulate::Workload;
 
-std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs) {
+std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs, double stagger_ns = 0) {
   std::vector<JobRun> runs;
   runs.reserve(jobs.size());
-  for (const Workload& job : jobs) runs.push_back({&job, 0});
+  for (const Workload& job : jobs) {
+    runs.push_back({&job, static_cast<double>(runs.size()) * stagger_ns});
+  }
   return runs;
 }
 
@@ -41,9 +43,13 @@ Result<Scenario> Scenario::Load(const ScenarioOptions& options, const std::strin
   if (!text.ok()) return text.status().Annotate("--gpu");
   Result<Machine> machine = ParseMachine(*text, options.gpu);
   if (!machine.ok()) return machine.status().Annotate("--gpu");
+  return On(*std::move(machine), options);
+}
+
+Result<Scenario> Scenario::On(Machine machine, const ScenarioOptions& options) {
   Scenario scenario;
   scenario.asked_ = options;
-  scenario.machine_ = *std::move(machine);
+  scenario.machine_ = std::move(machine);
   if (options.sharing) scenario.machine_.sharing = *options.sharing;
   if (options.sharing_variant) scenario.machine_.sharing_variant = *options.sharing_variant;
   if (!options.pool_bytes && scenario.machine_.memory == 0) {
@@ -88,7 +94,8 @@ bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   return units <= PoolBytes(jobs.size()) / asked_.unit_bytes;
 }
 
-Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs) const {
+Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
+                                         double stagger_ns) const {
   if (PoolBytes(jobs.size()) < asked_.unit_bytes) {
     return Status(StatusCode::kResourceExhausted,
                   "the pool has " + FormatBytes(PoolBytes(jobs.size())) + ": " +
@@ -98,7 +105,7 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs) cons
                       "jobs, or --pool");
   }
   Answer answer;
-  const std::vector<JobRun> runs = RunsOf(jobs);
+  const std::vector<JobRun> runs = RunsOf(jobs, stagger_ns);
   scheduler::simulate::Options options = Options(jobs.size());
   answer.unlimited = UnlimitedThroughput(runs, machine_, options);
   if (asked_.policy == "auto") {

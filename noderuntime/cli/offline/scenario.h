@@ -27,6 +27,8 @@ class Scenario {
  public:
   /// `shipped`: the folder of the machine files that came with the program.
   static Result<Scenario> Load(const ScenarioOptions& options, const std::string& shipped);
+  /// The same on this machine, whatever `options.gpu` says.
+  static Result<Scenario> On(Machine machine, const ScenarioOptions& options);
 
   const Machine& machine() const { return machine_; }
   uint64_t PoolBytes(size_t jobs) const;
@@ -40,8 +42,11 @@ class Scenario {
     bool paged = false;    // spatial: the peaks are more than the pool (Outcome::paging)
     double unlimited = 0;  // the same with memory for everybody, at the best of three offsets
   };
-  /// kResourceExhausted: they do not fit.
-  Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs) const;
+  /// Each job begins `stagger_ns` after the one before it: those that begin together, and never
+  /// wait for memory, may stay in step and be idle at the same time. kResourceExhausted: they do
+  /// not fit.
+  Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs,
+                       double stagger_ns = 0) const;
   /// Whether they fit at all under the policy; with spatial, without paging.
   bool Fits(const std::vector<scheduler::simulate::Workload>& jobs) const;
 

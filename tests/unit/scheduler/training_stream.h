@@ -6,6 +6,7 @@
 #include <deque>
 #include <utility>
 
+#include "scheduler/profile/iteration_recorder.h"
 #include "scheduler/profile/profile.h"
 
 namespace sluice::scheduler {
@@ -17,17 +18,17 @@ class TrainingStream {
  public:
   explicit TrainingStream(Profiler* profiler) : profiler_(profiler) {}
 
-  void Alloc(uint64_t bytes) { profiler_->Consume({OpKind::kAlloc, stream, 0, bytes}); }
-  void Free(uint64_t bytes) { profiler_->Consume({OpKind::kFree, stream, 0, bytes}); }
+  void Alloc(uint64_t bytes) { Feed({OpKind::kAlloc, stream, 0, bytes}); }
+  void Free(uint64_t bytes) { Feed({OpKind::kFree, stream, 0, bytes}); }
   void Launch(uint64_t function) {
     numbers_.push_back({launch_number, function});
-    profiler_->Consume({OpKind::kLaunch, stream, launch_number++, function});
+    Feed({OpKind::kLaunch, stream, launch_number++, function});
   }
   /// Function f takes f microseconds. The GPU has not come to the last `queued` launches yet.
   void ReportTimes(size_t queued = 0) {
     while (numbers_.size() > queued) {
       const auto [number, function] = numbers_.front();
-      profiler_->Consume({OpKind::kLaunchTime, stream, number, function * 1000});
+      Feed({OpKind::kLaunchTime, stream, number, function * 1000});
       numbers_.pop_front();
     }
   }
@@ -49,8 +50,14 @@ class TrainingStream {
 
   uint8_t stream = 0;
   uint32_t launch_number = 0;
+  IterationRecorder* recorder = nullptr;  // is fed the same, if there is one
 
  private:
+  void Feed(const Op& op) {
+    profiler_->Consume(op);
+    if (recorder != nullptr) recorder->Consume(op, *profiler_);
+  }
+
   Profiler* profiler_;
   std::deque<std::pair<uint32_t, uint64_t>> numbers_;
 };

@@ -50,8 +50,9 @@ class DaemonClientTest : public testing::Test {
   void Answer(const Frame& frame) {
     ASSERT_EQ(::send(daemon_.get(), &frame, sizeof frame, 0), ssize_t{sizeof frame});
   }
-  void AnswerWithFile(const wire::StatusReply& frame, int fd) {
-    wire::StatusReply copy = frame;
+  template <typename Frame>
+  void AnswerWithFile(const Frame& frame, int fd) {
+    Frame copy = frame;
     iovec part = {&copy, sizeof copy};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
     msghdr message = {};
@@ -151,6 +152,58 @@ TEST_F(DaemonClientTest, AStatusLongerThanItsFileIsAnError) {
   Answer(reply);
   EXPECT_EQ(client_->FetchStatus().status().message(),
             "sluice-noded: sent a status without its text");
+}
+
+TEST_F(DaemonClientTest, ReadsARecordingOrWhyThereIsNone) {
+  const UniqueFd file(::memfd_create("recording", MFD_CLOEXEC));
+  ASSERT_EQ(::write(file.get(), "# sluice-trace 1\n", 17), 17);
+  auto reply = MakeFrame<wire::RecordingReply>(wire::FrameType::kRecordingReply);
+  reply.trace_bytes = 17;
+  AnswerWithFile(reply, file.get());
+  const auto text = client_->FetchRecording();
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_EQ(*text, "# sluice-trace 1\n");
+
+  reply.trace_bytes = 18;
+  AnswerWithFile(reply, file.get());
+  EXPECT_EQ(client_->FetchRecording().status().message(),
+            "sluice-noded: sent a truncated recording");
+  Answer(reply);
+  EXPECT_EQ(client_->FetchRecording().status().message(),
+            "sluice-noded: sent a recording without its text");
+  reply.status = 1;
+  std::memset(reply.text, 'x', sizeof reply.text);  // without an end
+  Answer(reply);
+  const auto none = client_->FetchRecording();
+  EXPECT_EQ(none.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(none.status().message(), std::string(sizeof reply.text - 1, 'x'));
+}
+
+TEST_F(DaemonClientTest, ARegistrationThatIsAnsweredAgainByTheNextDaemonIsPassedOver) {
+  Answer(MakeFrame<wire::Registered>(wire::FrameType::kRegistered));
+  auto reply = MakeFrame<wire::RecordingReply>(wire::FrameType::kRecordingReply);
+  reply.status = 1;
+  std::strcpy(reply.text, "none");
+  Answer(reply);
+  EXPECT_EQ(client_->FetchRecording().status().message(), "none");
+}
+
+TEST_F(DaemonClientTest, AsksToObserve) {
+  Answer(MakeFrame<wire::Registered>(wire::FrameType::kRegistered));
+  ASSERT_TRUE(client_->Register({.name = "a", .observe = true}).ok());
+  wire::Register asked = {};
+  ASSERT_EQ(::recv(daemon_.get(), &asked, sizeof asked, 0), ssize_t{sizeof asked});
+  EXPECT_EQ(asked.flags, uint32_t{wire::kObserve});
+}
+
+TEST_F(DaemonClientTest, ASharedConnectionLivesUntilBothAreClosed) {
+  auto shared = client_->Share();
+  ASSERT_TRUE(shared.ok()) << shared.status().message();
+  client_.reset();
+  char byte = 0;
+  EXPECT_EQ(::recv(daemon_.get(), &byte, 1, MSG_DONTWAIT), -1) << "hung up";
+  shared->reset();
+  EXPECT_EQ(::recv(daemon_.get(), &byte, 1, MSG_DONTWAIT), 0);
 }
 
 TEST(DaemonClient, ASocketPathThatIsTooLongNamesTheLimit) {

@@ -48,6 +48,14 @@ TEST(Options, RunSteersFrameworksUnlessToldOtherwise) {
   EXPECT_NE(error.find("async, expandable, none"), std::string::npos) << error;
 }
 
+TEST(Options, RunObservesWhenAsked) {
+  EXPECT_FALSE(std::get<RunOptions>(*Parse({"run", "--", "true"})).observe);
+  const auto named = Parse({"run", "--observe", "--trace", "a.trace", "--", "true"});
+  ASSERT_TRUE(named.ok()) << named.status().message();
+  EXPECT_TRUE(std::get<RunOptions>(*named).observe);
+  EXPECT_EQ(std::get<RunOptions>(*named).trace, "a.trace");
+}
+
 TEST(Options, DemoHasDefaults) {
   const auto parsed = Parse({"demo"});
   ASSERT_TRUE(parsed.ok());
@@ -109,7 +117,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "run: --policy: 'fair'; allowed: flow, nodegroup, temporal, timeshift"},
         BadLine{{"run", "true"},
                 "run: 'true' is not understood; allowed: --help, --limit, --request, "
-                "--frameworks, --verbose, --gpu, --runtime-dir, --policy, --pool"},
+                "--frameworks, --verbose, --gpu, --runtime-dir, --policy, --pool, --observe, "
+                "--trace"},
+        BadLine{{"run", "--trace", "a.trace", "--", "true"},
+                "--trace: means nothing without --observe"},
         BadLine{{"run", "--limit", "1GiB"},
                 "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS"},
         BadLine{{"run", "--"},

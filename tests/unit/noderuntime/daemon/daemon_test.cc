@@ -74,11 +74,12 @@ class DaemonTest : public ::testing::Test {
     return ScriptedClient::Connect(options_.runtime_dir + "/noded.sock");
   }
   protocol::Registered Register(ScriptedClient& launcher, uint64_t limit = 0, uint64_t request = 0,
-                                uint32_t gpu = 0) {
+                                uint32_t gpu = 0, uint32_t flags = 0) {
     protocol::Register wanted = {};
     wanted.limit_bytes = limit;
     wanted.request_bytes = request;
     wanted.gpu = gpu;
+    wanted.flags = flags;
     std::strcpy(wanted.name, "a job");
     launcher.Send(wanted, FrameType::kRegister, 5);
     const auto frame = Await(launcher);
@@ -198,6 +199,40 @@ TEST_F(DaemonTest, WhoeverAsksAndDoesNotReadIsGivenNobodysDescriptors) {
   }
   EXPECT_TRUE(closed) << "it was not told why it gets no more";
   EXPECT_EQ(replies, 1u) << "descriptors collect in its socket";
+}
+
+TEST_F(DaemonTest, ARecordingIsForWhoRegisteredTheJobToBeObserved) {
+  Up();
+  const auto why_none = [this](ScriptedClient& asker) {
+    asker.Send(protocol::Recording{}, FrameType::kRecording);
+    const auto frame = Await(asker);
+    EXPECT_TRUE(frame.has_value() && frame->type() == FrameType::kRecordingReply);
+    EXPECT_TRUE(frame->fds.empty());
+    EXPECT_NE(frame->As<protocol::RecordingReply>().status, 0u);
+    return std::string(frame->As<protocol::RecordingReply>().text);
+  };
+  ScriptedClient launcher = Launcher();
+  Register(launcher);
+  EXPECT_EQ(why_none(launcher),
+            "the job was not to be observed, or its daemon was restarted since");
+
+  ScriptedClient watcher = Launcher();
+  const std::string path = Register(watcher, 0, 0, 0, protocol::kObserve).path;
+  EXPECT_EQ(why_none(watcher), "the job has not used the GPU under Sluice");
+  {
+    ScriptedClient client = Open(path);
+    client.Lease(1, 1);
+    Await(client);
+    EXPECT_EQ(why_none(watcher), "the job launched nothing on the GPU");
+    client.HangUp();
+  }
+  EXPECT_TRUE(Until([&] { return daemon_->flow().Find(2) == nullptr; }));
+  EXPECT_EQ(why_none(watcher), "the job launched nothing on the GPU") << "it has ended";
+
+  ScriptedClient stranger = Launcher();
+  stranger.Send(protocol::Recording{}, FrameType::kRecording);
+  const auto frame = Await(stranger);
+  ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
 }
 
 TEST_F(DaemonTest, ARegistrationEndsWithItsLauncher) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/flow/flow.h"
+#include "scheduler/trace/at_batch.h"
+#include "scheduler/trace/parse.h"
 #include "tests/unit/noderuntime/flow/flow_fixture.h"
 
 namespace sluice::flow {
@@ -55,6 +57,54 @@ TEST_F(FlowProfileTest, IsPublishedOnceItsLaunchesAreTimed) {
   EXPECT_EQ(image->launch_ns[5], 50'000u);
   EXPECT_GT(image->credit_ns, 0u);
   EXPECT_FALSE(clients_[1].flag(protocol::kWantTimes));
+}
+
+TEST_F(FlowProfileTest, AnObservedJobsIterationIsRecorded) {
+  JobSpec spec;
+  spec.id = 1;
+  spec.name = "watched";
+  spec.observed = true;
+  EXPECT_EQ(flow_->RecordingOf(1, now_).status().message(), "the job has not begun to use the GPU");
+  flow_->Start(spec, clients_[1].pages(), now_);
+  ASSERT_TRUE(Lease(1, 2 + kLayers).ok());
+  EXPECT_EQ(flow_->RecordingOf(1, now_).status().message(), "the job launched nothing on the GPU");
+  clients_[1].Push(protocol::OpKind::kAlloc, 2 * kUnit);
+  clients_[1].Launch(1, false);
+  EXPECT_EQ(flow_->RecordingOf(1, now_).status().message(),
+            "no iteration was found in its 1 launches: it repeats nothing, or not often enough");
+  ASSERT_NE(Measure(1, kLayers), 0u);
+  for (int i = 0; i < 3; ++i) clients_[1].Iterate(kLayers, kUnit);
+  // Without a tick: what the ring still holds counts.
+  const Result<std::string> text = flow_->RecordingOf(1, now_);
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  const Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  const Result<scheduler::trace::BatchTrace> at = scheduler::trace::AtBatch(*trace, 1);
+  ASSERT_TRUE(at.ok()) << at.status().message();
+  EXPECT_EQ(at->costs.size(), 2 * kLayers);
+  EXPECT_EQ(at->costs[3].ns, 50'000u);
+  EXPECT_EQ(at->persistent_bytes + at->peak_bytes, (2 + kLayers) * kUnit);
+  EXPECT_EQ(*trace->Find("model"), "watched");
+}
+
+TEST_F(FlowProfileTest, NobodyElsesIs) {
+  Measured(1);
+  for (int i = 0; i < 3; ++i) clients_[1].Iterate(kLayers, kUnit);
+  EXPECT_EQ(flow_->RecordingOf(1, now_).status().message(), "the job was not to be observed");
+}
+
+TEST_F(FlowProfileTest, ARecordingWithAHoleIsNone) {
+  JobSpec spec;
+  spec.id = 1;
+  spec.observed = true;
+  flow_->Start(spec, clients_[1].pages(), now_);
+  ASSERT_TRUE(Lease(1, 2 + kLayers).ok());
+  ASSERT_NE(Measure(1, kLayers), 0u);
+  for (int i = 0; i < 3; ++i) clients_[1].Iterate(kLayers, kUnit);
+  ASSERT_TRUE(flow_->RecordingOf(1, now_).ok());
+  ++clients_[1].client->lost;
+  clients_[1].Iterate(kLayers, kUnit);
+  EXPECT_FALSE(flow_->RecordingOf(1, now_).ok());
 }
 
 TEST_F(FlowProfileTest, ACreditThatWasGivenGoesBeforeTheProfiles) {

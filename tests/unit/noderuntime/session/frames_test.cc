@@ -160,6 +160,21 @@ TEST(Frames, CleansNamesAndSurvivesUnterminatedOnes) {
   EXPECT_EQ(name.substr(0, 4), "x??x");
 }
 
+TEST(Frames, ARegistrationMayAskToObserve) {
+  protocol::Register wanted = {};
+  wanted.header = MakeHeader(FrameType::kRegister, sizeof wanted);
+  EXPECT_FALSE(std::get<RegisterFrame>(*ParseFrame(Bytes(wanted))).observe);
+  wanted.flags = ~uint32_t{protocol::kObserve};
+  EXPECT_FALSE(std::get<RegisterFrame>(*ParseFrame(Bytes(wanted))).observe)
+      << "what is not known is ignored";
+  wanted.flags = protocol::kObserve;
+  EXPECT_TRUE(std::get<RegisterFrame>(*ParseFrame(Bytes(wanted))).observe);
+
+  protocol::Recording question = {};
+  question.header = MakeHeader(FrameType::kRecording, sizeof question);
+  EXPECT_TRUE(std::holds_alternative<protocol::Recording>(*ParseFrame(Bytes(question))));
+}
+
 TEST(Frames, TextIsCutAndTerminated) {
   char field[8];
   CopyText("long enough to be cut", field);
