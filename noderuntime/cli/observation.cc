@@ -44,7 +44,7 @@ Result<Model> MakeModel(const NamedTrace& trace, uint64_t batch, const ObservedG
   options.unit_bytes = gpu.unit_bytes;
   options.gap_ns = gap_ns;
   options.policy = "flow";
-  options.setting.claims = scheduler::Claims::kContract;  // as a live node's
+  options.setting.claims = scheduler::Claims::kSteps;  // as a live node does by default
   Result<Scenario> scenario = Scenario::On(std::move(machine), options);
   if (!scenario.ok()) return scenario.status();
   Result<Workload> job = scenario->Make(trace, batch);
