@@ -117,7 +117,8 @@ class Sharing : public testing::TestWithParam<std::tuple<std::string, Claims, si
  protected:
   static void TearDownTestSuite() {
     std::printf("%zu evictions in %zu cells\n", evicted_, cells_);
-    if (cells_ > 70) {
+    // Few of those that deviate do so where nobody could go on.
+    if (cells_ > 70 && RunsPerCell() >= 50) {
       EXPECT_GT(evicted_, 20u);
     }
   }
