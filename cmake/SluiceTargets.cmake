@@ -34,6 +34,14 @@ if(SLUICE_SANITIZE)
   target_link_options(sluice_sanitized INTERFACE -fsanitize=${SLUICE_SANITIZE})
 endif()
 
+# Under a sanitizer GCC takes twice as long where it optimises, so the presets do without; where the tests
+# spend their time it pays.
+function(sluice_optimize_sanitized target)
+  if(SLUICE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
 # sluice_library(NAME SOURCES a.cc ... [LINK t ...] [PUBLIC_LINK t ...]): a static library sluice::NAME.
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
@@ -52,10 +60,11 @@ function(sluice_program name)
 endfunction()
 
 # sluice_test(SOURCES x_test.cc ... LINK t ... [TIMEOUT s] [ENVIRONMENT K=V ...] [NAME n] [SERIAL]
-#             [DEPENDS targets]): a GoogleTest program. The first source names it; its label is the
-# folder under tests/ that it stands in.
+#             [DEPENDS targets] [THREADS]): a GoogleTest program. The first source names it; its label is
+# the folder under tests/ that it stands in. THREADS says that it makes threads: ThreadSanitizer runs
+# only those (scripts/check sanitize), because in a program of one thread it has nothing to find.
 function(sluice_test)
-  cmake_parse_arguments(ARG "SERIAL" "NAME;TIMEOUT" "SOURCES;LINK;ENVIRONMENT;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;THREADS" "NAME;TIMEOUT" "SOURCES;LINK;ENVIRONMENT;DEPENDS" ${ARGN})
   list(GET ARG_SOURCES 0 first)
   file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${first})
   string(REGEX REPLACE "/.*" "" label "${relative}")
@@ -74,13 +83,25 @@ function(sluice_test)
   if(ARG_DEPENDS)
     add_dependencies(${ARG_NAME} ${ARG_DEPENDS})
   endif()
-  # One target per label builds all its tests (scripts/check builds only what it runs).
-  if(NOT TARGET tests_${label})
-    add_custom_target(tests_${label})
+  set(labels ${label})
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE paths)
+  sluice_sources_with_threads(threaded ${paths})
+  if(threaded AND label STREQUAL "unit" AND NOT ARG_THREADS)
+    message(FATAL_ERROR "${threaded} makes threads: say THREADS in its sluice_test()")
   endif()
-  add_dependencies(tests_${label} ${ARG_NAME})
+  if(ARG_THREADS)
+    list(APPEND labels threads)
+    target_link_libraries(${ARG_NAME} PRIVATE Threads::Threads)
+  endif()
+  # One target per label builds all its tests (scripts/check builds only what it runs).
+  foreach(label IN LISTS labels)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${ARG_NAME})
+  endforeach()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
-  set_tests_properties(${ARG_NAME} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT}
+  set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "${ARG_ENVIRONMENT}")
   if(ARG_SERIAL)
     set_tests_properties(${ARG_NAME} PROPERTIES RUN_SERIAL ON)

@@ -33,6 +33,18 @@ function(sluice_test_registry_errors source_dir registered out)
   set(${out} "${errors}" PARENT_SCOPE)
 endfunction()
 
+# Which of the sources make threads: their test has to say THREADS, or ThreadSanitizer never sees it.
+function(sluice_sources_with_threads out)
+  set(found "")
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" lines REGEX "std::(j?thread|async)[^_a-z]|pthread_create")
+    if(lines)
+      list(APPEND found "${source}")
+    endif()
+  endforeach()
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   sluice_test_registry_errors("${SOURCE_DIR}" "${REGISTERED}" errors)
   if(errors)

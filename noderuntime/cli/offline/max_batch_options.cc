@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/max_batch_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "noderuntime/cli/validators.h"
 
 namespace sluice::cli {
@@ -17,6 +19,8 @@ MaxBatchFlags::MaxBatchFlags(CLI::App& app)
       ->check(Integer(1, 100));
   app_->add_flag("--json", options_.json, "Results as JSON");
 }
+
+bool MaxBatchFlags::chosen() const { return app_->parsed(); }
 
 Result<MaxBatchOptions> MaxBatchFlags::Options() const {
   MaxBatchOptions options = options_;

@@ -2,11 +2,14 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "noderuntime/cli/offline/scenario_options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 
@@ -23,7 +26,7 @@ class MaxBatchFlags {
  public:
   explicit MaxBatchFlags(CLI::App& app);
 
-  bool chosen() const { return app_->parsed(); }
+  bool chosen() const;
   /// After the command line was read.
   Result<MaxBatchOptions> Options() const;
 

@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <variant>
@@ -12,6 +11,10 @@
 #include "noderuntime/cli/offline/place_options.h"
 #include "noderuntime/cli/offline/profile_options.h"
 #include "noderuntime/cli/offline/simulate_options.h"
+
+namespace CLI {
+class App;
+}
 
 /// Commands that need no daemon (README.md beside this): their part of the command line.
 namespace sluice::cli {

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/place_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "common/bytes.h"
 #include "noderuntime/cli/validators.h"
 #include "scheduler/trace/trace.h"
@@ -47,6 +49,8 @@ PlaceFlags::PlaceFlags(CLI::App& app)
                    "Write the table with one more column, offset, to this file");
   app_->add_flag("--json", options_.json, "Results as JSON");
 }
+
+bool PlaceFlags::chosen() const { return app_->parsed(); }
 
 Result<PlaceOptions> PlaceFlags::Options() const {
   PlaceOptions options = options_;

@@ -2,13 +2,16 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "common/status.h"
 #include "scheduler/place/offline/solve.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 
@@ -32,7 +35,7 @@ class PlaceFlags {
   PlaceFlags(const PlaceFlags&) = delete;  // the command line writes into it
   PlaceFlags& operator=(const PlaceFlags&) = delete;
 
-  bool chosen() const { return app_->parsed(); }
+  bool chosen() const;
   /// After the command line was read.
   Result<PlaceOptions> Options() const;
 

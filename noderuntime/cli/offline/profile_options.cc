@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/profile_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "common/bytes.h"
 #include "noderuntime/cli/validators.h"
 #include "scheduler/trace/trace.h"
@@ -24,6 +26,8 @@ ProfileFlags::ProfileFlags(CLI::App& app)
   app_->add_option("--svg", options_.svg, "Draw the curve into this file");
   app_->add_flag("--json", options_.json, "Results as JSON, with every point of the curve");
 }
+
+bool ProfileFlags::chosen() const { return app_->parsed(); }
 
 Result<ProfileOptions> ProfileFlags::Options() const {
   ProfileOptions options = options_;

@@ -2,11 +2,14 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
 #include "common/status.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 
@@ -28,7 +31,7 @@ class ProfileFlags {
   ProfileFlags(const ProfileFlags&) = delete;  // the command line writes into it
   ProfileFlags& operator=(const ProfileFlags&) = delete;
 
-  bool chosen() const { return app_->parsed(); }
+  bool chosen() const;
   /// After the command line was read.
   Result<ProfileOptions> Options() const;
 

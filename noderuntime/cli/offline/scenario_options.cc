@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/scenario_options.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 
 #include "common/bytes.h"

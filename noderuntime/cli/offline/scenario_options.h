@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +9,10 @@
 #include "common/machine.h"
 #include "common/status.h"
 #include "scheduler/simulate/tune.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/simulate_options.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 
 #include "scheduler/trace/trace.h"
@@ -37,6 +38,8 @@ SimulateFlags::SimulateFlags(CLI::App& app)
       ->required();
   app_->add_flag("--json", json_, "Results as JSON");
 }
+
+bool SimulateFlags::chosen() const { return app_->parsed(); }
 
 Result<SimulateOptions> SimulateFlags::Options() const {
   SimulateOptions options;

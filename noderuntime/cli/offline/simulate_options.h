@@ -2,11 +2,14 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "noderuntime/cli/offline/scenario_options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 
@@ -28,7 +31,7 @@ class SimulateFlags {
  public:
   explicit SimulateFlags(CLI::App& app);
 
-  bool chosen() const { return app_->parsed(); }
+  bool chosen() const;
   /// After the command line was read.
   Result<SimulateOptions> Options() const;
 
