@@ -88,7 +88,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   run_app->add_option("--gpu", run.gpu, "Ordinal of the GPU")->check(Integer(0, kMaxGpu));
   run_app->add_option("--runtime-dir", runtime_dir, dir_help);
   run_app->add_option("--policy", policy, "Policy of the daemon, if this starts one")
-      ->check(OneOf(scheduler::PolicyNames()));
+      ->check(OneOf(scheduler::NodePolicyNames()));
   run_app->add_option("--pool", pool, "Size of the pool of the daemon, if this starts one");
   run_app->add_flag("--observe", run.observe,
                     "Record an iteration, and say what sharing the GPU would bring");
@@ -103,7 +103,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
       app.add_subcommand("policy", "Have a running daemon decide by another policy");
   policy_app->add_option("NAME", other_policy.policy, "The policy from now on")
       ->required()
-      ->check(OneOf(scheduler::PolicyNames()));
+      ->check(OneOf(scheduler::NodePolicyNames()));
   policy_app->add_option("--lanes", other_policy.lanes, "Jobs past their gate at once (as now)")
       ->check(Integer(1, kMaxLanes));
   policy_app->add_option("--runtime-dir", runtime_dir, dir_help);

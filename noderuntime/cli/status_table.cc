@@ -46,6 +46,13 @@ std::string Unseen(const json& job) {
          " times): they pass through unseen; sluice run --verbose names them\n";
 }
 
+/// Which policy stands there was chosen, or is tried.
+std::string Auto(const json& status) {
+  const auto found = status.find("auto");
+  if (found == status.end() || !found->is_object()) return "";
+  return " (auto: " + Text(*found, "state") + ")";
+}
+
 using Row = std::vector<std::string>;
 
 /// Columns as wide as their widest entry, all but the last one right-aligned from the third on.
@@ -77,7 +84,7 @@ Result<std::string> RenderStatus(const std::string& json_text) {
   }
   std::string text = "GPU " + Text(status, "gpu") + " " + Text(status, "gpu_name") + ": pool " +
                      Bytes(status, "pool_bytes") + ", free " + Bytes(status, "free_bytes") +
-                     ", policy " + Text(status, "policy") + "\n";
+                     ", policy " + Text(status, "policy") + Auto(status) + "\n";
   if (status["jobs"].empty()) return text + "no jobs\n";
   std::vector<Row> rows = {
       {"JOB", "NAME", "PHASE", "HELD", "PEAK", "REQUEST", "LIMIT", "WAITS FOR"}};

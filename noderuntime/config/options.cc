@@ -68,11 +68,12 @@ Status Validate(const Options& options) {
                FormatBytes(host_memory),
                "0 (none), or at least one lease unit (" + FormatBytes(options.unit_bytes) + ")");
   std::string policies;
-  for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
-    policies += (policies.empty() ? "" : ", ") + std::string(policy.name);
+  bool known_policy = false;
+  for (const std::string& name : scheduler::NodePolicyNames()) {
+    policies += (policies.empty() ? "" : ", ") + name;
+    known_policy = known_policy || name == options.policy;
   }
-  faults.Check(scheduler::FindPolicy(options.policy) != nullptr, "policy",
-               "'" + options.policy + "'", policies);
+  faults.Check(known_policy, "policy", "'" + options.policy + "'", policies);
   faults.Check(scheduler::FindClaims(options.claims).has_value(), "claims",
                "'" + options.claims + "'", "contract, steps, curve");
   faults.Check(options.lanes >= 1 && options.lanes <= 64, "lanes", std::to_string(options.lanes),

@@ -140,8 +140,8 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
   flow.unit_bytes = options_.unit_bytes;
   flow.outside_bytes = device_->info().total_bytes - pool_.bytes();
   flow.context_bytes = options_.context_bytes;
-  flow.policy.policy = options_.policy;
-  flow.policy.lanes = options_.lanes;
+  if (takes_over) KeepPolicy(found->state);
+  flow.policy = PolicyToBeginWith();
   flow.claims = *scheduler::FindClaims(options_.claims);
   flow.lend_eagerly = options_.lend == "eager";
   flow.credit = options_.credit == "on";
@@ -171,6 +171,7 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
       }
     }
   }
+  StartOrStopTuner();
   if (Status s = dir_.Begin(kept_jobs); !s.ok()) return s;
   if (options_.poison && !takes_over) {
     if (Status s = device_->Poison(0, pool_.bytes()); !s.ok()) return s;
@@ -285,6 +286,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
 void Daemon::Tick(uint64_t now_ns) {
   next_tick_ns_ = now_ns + kTickNs;
   flow_->Tick(now_ns);
+  LookForBetter(now_ns);
   PollHolders(now_ns);
   CloseOverdue(now_ns);
   ForgetOrphans(now_ns);

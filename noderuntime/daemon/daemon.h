@@ -26,6 +26,8 @@
 #include "noderuntime/hosttier/host_tier.h"
 #include "noderuntime/oracle/oracle_writer.h"
 #include "noderuntime/session/session.h"
+#include "noderuntime/tuner/search_thread.h"
+#include "noderuntime/tuner/tuner.h"
 
 namespace sluice::noded {
 
@@ -150,7 +152,13 @@ class Daemon : private flow::FlowSink {
   Status AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq);
   Status SendStatus(ControlClient* client);
   Status SendRecording(ControlClient* client);
+
+  // daemon_policy.cc: which policy, and `auto`
   Status SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted);
+  scheduler::Config PolicyToBeginWith() const;
+  void KeepPolicy(const KeptState& state);
+  void StartOrStopTuner();
+  void LookForBetter(uint64_t now_ns);
 
   // daemon_jobs.cc: jobs and their sessions
   Result<flow::JobId> AddJob(const flow::JobSpec& spec, const session::RegisterFrame& wanted);
@@ -204,6 +212,9 @@ class Daemon : private flow::FlowSink {
   std::optional<eventlog::EventLog> event_log_;
   std::optional<oracle::OracleWriter> oracle_;
   std::unique_ptr<flow::Flow> flow_;
+  std::unique_ptr<tuner::SearchThread> searcher_;
+  std::unique_ptr<tuner::Tuner> tuner_;  // under `auto`
+  bool policy_was_set_ = false;          // on the running node: it outlives this daemon
 
   session::Acceptor acceptor_;
   UniqueFd control_listener_;

@@ -189,32 +189,15 @@ bool Daemon::UsesGpuUnseen(const JobEntry& job) const {
   return peer.ok() && device_->IsUsedBy(peer->pid);
 }
 
-Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted) {
-  config::Options options = options_;
-  options.policy = wanted.policy;
-  if (wanted.lanes != 0) options.lanes = wanted.lanes;
-  const Status valid = config::Validate(options);
-  if (valid.ok()) {
-    options_ = options;
-    flow_->SetPolicy(options_.policy, options_.lanes, NowNs());
-    SayOfLaunchers(spdlog::level::info, "policy " + options_.policy + " from now on");
-  }
-  protocol::PolicySet answer = {};
-  answer.header = session::MakeHeader(protocol::FrameType::kPolicySet, sizeof answer, wanted.seq);
-  answer.status = valid.ok() ? 0 : 1;
-  answer.lanes = options_.lanes;
-  session::CopyText(valid.ok() ? options_.policy : valid.message(), answer.text);
-  return client->connection.SendFrame(answer);
-}
-
 Status Daemon::SendStatus(ControlClient* client) {
   std::map<flow::JobId, JobFacts> facts;
   for (const auto& [id, job] : jobs_) {
     facts[id] = {job.spec.name,   job.pid,           job.session != 0,
                  job.limit_bytes, job.request_bytes, UsesGpuUnseen(job)};
   }
-  const std::string text = StatusJson(*flow_, facts, device_->info(), options_.gpu,
-                                      options_.handle_bytes, host_tier_, service_, NowNs());
+  const std::string text =
+      StatusJson(*flow_, facts, device_->info(), options_.gpu, options_.handle_bytes, host_tier_,
+                 service_, tuner_.get(), NowNs());
   const Result<UniqueFd> file = FileOf(text);
   if (!file.ok()) return file.status().Annotate("status");
   protocol::StatusReply reply = {};

@@ -151,6 +151,10 @@ void Daemon::WriteRegistry() {
   state.daemon_pid = ::getpid();
   state.own_context = options_.poison || has_moved_;
   state.next_job = next_job_;
+  if (policy_was_set_) {
+    state.policy = options_.policy;
+    state.lanes = options_.lanes;
+  }
   for (const auto& [id, job] : jobs_) {
     state.jobs.push_back({id, job.spec.name, job.limit_bytes, job.request_bytes, job.spec.limit,
                           job.spec.request, job.pid, job.session_number, job.minor});

@@ -20,6 +20,8 @@ void WriteRegistry(const KeptState& state, ByteWriter* out) {
   out->Put(state.daemon_pid);
   out->Put(state.own_context);
   out->Put(state.next_job);
+  out->PutText(state.policy);
+  out->Put(state.lanes);
   out->PutList(state.jobs, [out](const KeptJob& job) {
     out->Put(job.id);
     out->PutText(job.name);
@@ -55,6 +57,8 @@ Result<KeptState> ReadKeptState(std::span<const std::byte> bytes) {
   state.daemon_pid = in.Get<pid_t>();
   state.own_context = in.Get<uint8_t>() != 0;
   state.next_job = in.Get<uint32_t>();
+  state.policy = in.GetText();
+  state.lanes = in.Get<uint32_t>();
   uint32_t last = 0;
   bool ordered = true;
   in.GetList([&] {

@@ -30,7 +30,7 @@ struct KeptJob {
 /// What a daemon has to know to take over from one that died, beside the descriptors and what the
 /// clients say: a plain value. Bytes of another version are an error, never half a state.
 struct KeptState {
-  static constexpr uint32_t kVersion = 3;
+  static constexpr uint32_t kVersion = 4;
 
   uint64_t unit_bytes = 0;
   uint64_t handle_bytes = 0;
@@ -40,6 +40,8 @@ struct KeptState {
   pid_t daemon_pid = 0;
   bool own_context = false;  // that daemon had one, and its last work may touch the pool
   uint32_t next_job = 1;
+  std::string policy;  // that a running daemon was told to go by; empty: that of its command line
+  uint32_t lanes = 0;
   std::vector<KeptJob> jobs;
   std::vector<std::byte> flow;  // Flow::Save
 };

@@ -76,6 +76,22 @@ uint64_t Counted(const flow::FlowJob* job, protocol::Family family) {
   return found == job->counted.end() ? 0 : found->second;
 }
 
+Json Tuning(const tuner::Tuner& tuner) {
+  Json json;
+  json["state"] = tuner::StateName(tuner.state());
+  json["candidates"] = Json::array();
+  for (const tuner::Tuner::Candidate& candidate : tuner.candidates()) {
+    Json entry;
+    entry["policy"] = candidate.way.policy;
+    entry["lanes"] = candidate.way.lanes;
+    entry["claims"] = scheduler::ClaimsName(candidate.way.claims);
+    entry["simulated_over_temporal"] = candidate.predicted;
+    entry["measured_gpu_share"] = candidate.measured;
+    json["candidates"].push_back(std::move(entry));
+  }
+  return json;
+}
+
 }  // namespace
 
 void ServiceTimes::Add(uint64_t ns) {
@@ -101,7 +117,7 @@ uint64_t ServiceTimes::median_ns() const {
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
                        const hosttier::HostTier& host_tier, const ServiceTimes& service,
-                       uint64_t now_ns) {
+                       const tuner::Tuner* tuner, uint64_t now_ns) {
   const uint64_t unit = flow.options().unit_bytes;
   const scheduler::Ledger& ledger = flow.ledger();
   Json json;
@@ -114,7 +130,9 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["unit_bytes"] = unit;
   json["handle_bytes"] = handle_bytes;
   json["policy"] = flow.options().policy.policy;
+  json["lanes"] = flow.options().policy.lanes;
   json["claims"] = scheduler::ClaimsName(flow.options().claims);
+  json["auto"] = tuner != nullptr ? Tuning(*tuner) : Json(nullptr);
   json["free_bytes"] = ledger.free() * unit;
   json["outside_reserve_bytes"] = flow.outside().reserve();
   json["outside_bytes"] = flow.outside().charged();

@@ -13,6 +13,7 @@
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
 #include "noderuntime/hosttier/host_tier.h"
+#include "noderuntime/tuner/tuner.h"
 
 namespace sluice::noded {
 
@@ -44,10 +45,10 @@ struct JobFacts {
   bool unseen = false;  // it is on the GPU and has not opened a session
 };
 
-/// The answer to Status: one JSON object, amounts in bytes.
+/// The answer to Status: one JSON object, amounts in bytes. `tuner`: nullptr unless under `auto`.
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
                        const hosttier::HostTier& host_tier, const ServiceTimes& service,
-                       uint64_t now_ns);
+                       const tuner::Tuner* tuner, uint64_t now_ns);
 
 }  // namespace sluice::noded

@@ -91,6 +91,7 @@ void Flow::DropRequest(JobId job) {
   std::erase_if(requests_, of_job);
   std::erase_if(fenced_out_, of_job);
   if (FlowJob* known = Get(job)) {
+    if (known->waits_since_ns != 0) known->times.Waited(now_ns_ - known->waits_since_ns);
     known->waits_since_ns = 0;
     known->noticed = false;
   }
@@ -337,10 +338,12 @@ void Flow::Tick(uint64_t now_ns) {
   SendNotices();
 }
 
-void Flow::SetPolicy(const std::string& policy, uint32_t lanes, uint64_t now_ns) {
+void Flow::SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
+                     uint64_t now_ns) {
   now_ns_ = now_ns;
   options_.policy.policy = policy;
   options_.policy.lanes = lanes;
+  SetClaims(claims);
   Record record = RecordFor(EventKind::kPolicy, scheduler::kNoJob);
   record.policy = policy;
   record.units = lanes;

@@ -83,8 +83,12 @@ class Flow {
   /// A copy that the sink began for the job has ended (FlowSink::MoveOut, MoveBack).
   void OnMoved(JobId job, const Status& how, uint64_t now_ns);
 
-  /// Decides by another policy from here on. What was granted and promised stays so.
-  void SetPolicy(const std::string& policy, uint32_t lanes, uint64_t now_ns);
+  /// Decides by another policy from here on, with other claims. What was granted and promised stays
+  /// so, and what was waived stays waived up to the trough.
+  void SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
+                 uint64_t now_ns);
+  /// Whether claims may fall: there is host memory for whoever leaves its own.
+  bool EverybodyInsured() const;
 
   /// Everything that time brings: records, fences, notices, bounds.
   void Tick(uint64_t now_ns);
@@ -198,6 +202,8 @@ class Flow {
   Units WaivesAt(JobId id, const FlowJob& job, uint32_t gate) const;
   void Waive(JobId id, const FlowJob& job);
   bool Insured(JobId id) const;
+  void SetClaims(scheduler::Claims claims);
+  std::vector<Units> AheadFor(const Published& published) const;
   bool PlacesMatter() const;
   void PassGate(JobId id, uint32_t gate);
   void NoticeFences(JobId id);

@@ -21,6 +21,10 @@ namespace {
 constexpr uint64_t kLeastPause = 500'000;  // ns between two looks at what was put off
 constexpr size_t kRecordsPerNote = 4096;
 
+Units BaseUnits(const scheduler::Profile& profile, uint64_t unit_bytes) {
+  return static_cast<Units>((profile.base_bytes + unit_bytes - 1) / unit_bytes);
+}
+
 }  // namespace
 
 void Flow::LearnCourse(JobId id, FlowJob* job) {
@@ -36,11 +40,26 @@ void Flow::LearnCourse(JobId id, FlowJob* job) {
         timed ? std::accumulate(profile.launch_ns.begin(), profile.launch_ns.begin() + launch, 0.0)
               : iteration_ns * launch / std::max(profile.period, 1u));
   }
-  const uint64_t base = (profile.base_bytes + options_.unit_bytes - 1) / options_.unit_bytes;
-  courses_[id] = scheduler::Course(published.plan, gate_ns, iteration_ns, static_cast<Units>(base));
-  published.ahead = scheduler::AheadOf(published.plan, static_cast<Units>(base), options_.claims,
-                                       options_.claim_steps);
+  const Units base = BaseUnits(profile, options_.unit_bytes);
+  courses_[id] = scheduler::Course(published.plan, gate_ns, iteration_ns, base);
+  published.ahead = AheadFor(published);
   job->ring.Follow(profile.pacing_stream);
+}
+
+std::vector<Units> Flow::AheadFor(const Published& published) const {
+  const Units base = BaseUnits(published.profile, options_.unit_bytes);
+  return scheduler::AheadOf(published.plan, base, options_.claims, options_.claim_steps);
+}
+
+void Flow::SetClaims(scheduler::Claims claims) {
+  if (claims == options_.claims) return;
+  // Nobody noted where a job held what while contracts were all that counted.
+  const bool unnoted = options_.claims == scheduler::Claims::kContract;
+  options_.claims = claims;
+  for (auto& [id, job] : jobs_) {
+    if (unnoted) job.held.Forget();
+    if (job.published.has_value()) job.published->ahead = AheadFor(*job.published);
+  }
 }
 
 /// Somebody waits, and what it is told may depend on how far the others are.
@@ -120,6 +139,11 @@ bool Flow::Insured(JobId id) const {
     largest = std::max(largest, most);
   }
   return sink_->CanMove(id, std::max<Units>(1, static_cast<Units>(sum - largest)));
+}
+
+bool Flow::EverybodyInsured() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [this](const auto& entry) { return Insured(entry.first); });
 }
 
 void Flow::PassGate(JobId id, uint32_t gate) {

@@ -195,6 +195,8 @@ bool Flow::ApplyDecision(const Decision& decision) {
     if (!job->published.has_value()) LoseProfile(id);
   }
   AnswerGrant(id, decision.extents);
+  // Behind the wait for this very gate.
+  if (request.kind == RequestKind::kGate0) job->times.Open(now_ns_);
   return true;
 }
 

@@ -82,6 +82,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   job->measured_use = std::max(job->use, known->leased);
   job->past_use.clear();
   job->held.Forget();
+  job->times.Forget();
   job->largest_run = 0;
   job->gated_iteration = false;
   if (job->spec.limit > 0) return;
@@ -121,6 +122,7 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
     if (job->past_use.size() >= kRememberedIterations) job->past_use.pop_front();
     job->past_use.push_back(job->use);
     job->held.End();
+    job->times.End(now_ns_);
   }
   if (!drained && known->phase == Phase::kRunning && known->terms.returns) {
     // It was to give back all but its base and did not: nothing can be built on its profile now.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "noderuntime/flow/held_by_gate.h"
+#include "noderuntime/flow/iteration_times.h"
 #include "noderuntime/flow/ring_reader.h"
 #include "noderuntime/flow/types.h"
 #include "scheduler/profile/gates.h"
@@ -85,6 +86,7 @@ struct FlowJob {
   uint64_t epoch = 0;
 
   std::optional<Published> published;
+  IterationTimes times;
   uint64_t iteration = 0;    // as the client counts: the one whose gate 0 was opened last
   uint32_t passed_gate = 0;  // in it, as far as its records tell
   uint32_t next_profile = 1;

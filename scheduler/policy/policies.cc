@@ -29,6 +29,12 @@ std::vector<std::string> PolicyNames() {
   return names;
 }
 
+std::vector<std::string> NodePolicyNames() {
+  std::vector<std::string> names = PolicyNames();
+  names.emplace_back(kAutoPolicy);
+  return names;
+}
+
 uint32_t Occupants(const Ledger& ledger, JobId job) {
   uint32_t count = 0;
   for (const Job& other : ledger.jobs()) {

@@ -39,6 +39,11 @@ const std::vector<PolicyEntry>& Policies();
 const PolicyEntry* FindPolicy(std::string_view name);  // nullptr: unknown
 std::vector<std::string> PolicyNames();
 
+/// No policy: one of them is chosen for the jobs that there are (simulate/tune.h, trial/trials.h).
+inline constexpr std::string_view kAutoPolicy = "auto";
+/// What a node can be told to go by: the policies, and `auto`.
+std::vector<std::string> NodePolicyNames();
+
 /// Jobs other than `job` that occupy a lane. A settled job without a profile never comes back to a
 /// trough, and a quiet one may not for long: if they counted, `temporal` would open no other gate.
 uint32_t Occupants(const Ledger& ledger, JobId job);

@@ -13,17 +13,26 @@ namespace sluice::scheduler::simulate {
 
 namespace {
 
+void BestFirst(std::vector<Tried>* tried) {
+  std::stable_sort(tried->begin(), tried->end(),
+                   [](const Tried& a, const Tried& b) { return a.throughput > b.throughput; });
+}
+
 /// All that was tried in one search, each setting once.
 class Search {
  public:
-  Search(const std::vector<JobRun>& runs, const Machine& machine, const Options& options)
-      : runs_(runs), machine_(machine), options_(options) {}
+  Search(const std::vector<JobRun>& runs, const Machine& machine, const Options& options,
+         const std::function<bool()>& stopped)
+      : runs_(runs), machine_(machine), options_(options), stopped_(stopped) {}
+
+  bool stopped() const { return stopped_ && stopped_(); }
 
   /// What the setting gets done; 0 where it cannot run. A search goes on without it.
   double Try(const Setting& setting) {
     for (const Tried& earlier : tried_) {
       if (Same(earlier.setting, setting)) return earlier.throughput;
     }
+    if (stopped()) return 0;
     Options options = options_;
     options.setting = setting;
     const Result<Outcome> outcome = Simulate(runs_, machine_, options);
@@ -49,8 +58,7 @@ class Search {
 
   std::vector<Tried> Ranked() const {
     std::vector<Tried> ranked = tried_;
-    std::stable_sort(ranked.begin(), ranked.end(),
-                     [](const Tried& a, const Tried& b) { return a.throughput > b.throughput; });
+    BestFirst(&ranked);
     return ranked;
   }
 
@@ -65,6 +73,7 @@ class Search {
   const std::vector<JobRun>& runs_;
   const Machine& machine_;
   const Options& options_;
+  const std::function<bool()>& stopped_;
   std::vector<Tried> tried_;
 };
 
@@ -80,6 +89,7 @@ std::vector<Units> Budgets(const std::vector<JobRun>& runs, Units pool, uint32_t
 
 /// A finer look on both sides of a budget that was found good.
 std::vector<Units> Around(Units budget, Units pool, const std::vector<Units>& budgets) {
+  if (budgets.empty()) return {};
   const Units at = budget == 0 ? pool : budget;
   const Units step = budgets.size() > 1 ? std::max<Units>(1, (budgets[1] - budgets[0]) / 4) : 1;
   std::vector<Units> around;
@@ -109,11 +119,11 @@ class CoarseRuns {
 };
 
 /// Every policy with every kind of claims, and its own switches where they stand by default.
-std::vector<Setting> FirstLook(size_t jobs, Claims most) {
+std::vector<Setting> FirstLook(size_t jobs, const TuneOptions& tuning) {
   std::vector<Setting> settings;
   std::set<uint32_t> lanes_tried = {2, static_cast<uint32_t>(jobs)};
   for (const Claims claims : {Claims::kContract, Claims::kSteps, Claims::kCurve}) {
-    if (claims > most) break;
+    if (claims > tuning.claims) break;
     for (const PolicyEntry& policy : Policies()) {
       if (policy.name == "temporal") continue;
       for (const uint32_t lanes : lanes_tried) {
@@ -122,6 +132,7 @@ std::vector<Setting> FirstLook(size_t jobs, Claims most) {
         setting.policy.lanes = lanes;
         setting.claims = claims;
         settings.push_back(setting);
+        if (!tuning.drains) continue;
         setting.drain = Drain::kNever;
         settings.push_back(setting);
       }
@@ -146,8 +157,8 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   if (runs.size() < 2) return tuned;
 
   const CoarseRuns coarse(runs, tuning.kernels);
-  Search search(coarse.runs(), machine, options);
-  for (const Setting& setting : FirstLook(runs.size(), tuning.claims)) search.Try(setting);
+  Search search(coarse.runs(), machine, options, tuning.stopped);
+  for (const Setting& setting : FirstLook(runs.size(), tuning)) search.Try(setting);
   const auto with_budget = [](Setting* setting, Units budget) { setting->budget = budget; };
   const auto with_drain = [](Setting* setting, Drain drain) { setting->drain = drain; };
   const auto with_credit = [](Setting* setting, double parts) { setting->credit_parts = parts; };
@@ -156,9 +167,10 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   first.resize(std::min<size_t>(first.size(), tuning.refined));
   for (const Tried& good : first) {
     Setting setting = search.Best(good.setting, budgets, with_budget);
-    setting = search.Best(setting, std::vector<double>{4, 16, 32}, with_credit);
+    setting = search.Best(setting, tuning.credits, with_credit);
     setting =
         search.Best(setting, Around(setting.budget, options.pool_units, budgets), with_budget);
+    if (!tuning.drains) continue;
     search.Best(setting, std::vector<Drain>{Drain::kWhenOthersWait, Drain::kNever}, with_drain);
   }
   tuned.tried = search.Ranked();
@@ -169,10 +181,14 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
     Result<Outcome> outcome = Simulate(runs, machine, chosen);
     if (!outcome.ok()) continue;
     const double throughput = outcome->Throughput();
-    if (throughput <= std::max(least, tuned.outcome.Throughput())) continue;
+    if (throughput <= least) continue;
+    tuned.finalists.push_back({chosen.setting, throughput});
+    if (throughput <= tuned.outcome.Throughput()) continue;
     tuned.setting = chosen.setting;
     tuned.outcome = *std::move(outcome);
   }
+  if (search.stopped()) return Status(StatusCode::kUnavailable, "the search was stopped");
+  BestFirst(&tuned.finalists);
   return tuned;
 }
 

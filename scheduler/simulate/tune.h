@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "common/status.h"
@@ -22,6 +23,10 @@ struct TuneOptions {
   uint32_t candidates = 4;
   /// Sharing has to gain so much over `temporal` to be worth it.
   double least_gain = 0.005;
+  bool drains = true;  // with and without Drain::kWhenOthersWait, or only with
+  std::vector<double> credits = {4, 16, 32};  // Setting::credit_parts beside the 8 of the default
+  /// Asked before each run of the model: true ends the search (kUnavailable).
+  std::function<bool()> stopped;
 };
 
 struct Tried {
@@ -34,10 +39,12 @@ struct Tuned {
   Outcome outcome;
   double temporal = 0;       // Outcome::Throughput of taking turns in this pool
   std::vector<Tried> tried;  // best first; by the coarse look
+  /// Those of the candidates that gain enough over `temporal`, best first; by the close look.
+  std::vector<Tried> finalists;
 };
 
 /// The best setting for `runs` in `options.pool_units`; `options.setting` is ignored. Errors:
-/// Simulate's for `temporal`, the setting that needs the least memory.
+/// Simulate's for `temporal`, the setting that needs the least memory; kUnavailable: stopped.
 Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, const Options& options,
                    const TuneOptions& tuning = {});
 

@@ -171,6 +171,31 @@ Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t bat
   return workload;
 }
 
+Result<Workload> LiveWorkload(std::string name, const Profile& profile, const CyclePlan& plan,
+                              uint64_t unit_bytes, double iteration_ns) {
+  if (profile.period == 0 || plan.gates.empty() || unit_bytes == 0) {
+    return Invalid("job '" + name + "': its profile has no launches or gates");
+  }
+  // A daemon that took over knows how long an iteration takes, and not each launch.
+  const bool timed = profile.launch_ns.size() >= profile.period;
+  const double mean = static_cast<double>(profile.iteration_ns) / profile.period;
+  Workload workload;
+  workload.name = std::move(name);
+  workload.kernels.resize(profile.period);
+  for (uint32_t n = 0; n < profile.period; ++n) {
+    Kernel& kernel = workload.kernels[n];
+    kernel.alone_ns = std::max(1.0, timed ? profile.launch_ns[n] : mean);
+    kernel.host_ns = iteration_ns / profile.period;
+    workload.alone_ns += kernel.alone_ns;
+  }
+  workload.plan = plan;
+  for (GatePlan& gate : workload.plan.gates) gate.launch = std::min(gate.launch, profile.period);
+  workload.base_bytes = profile.base_bytes;
+  workload.peak_bytes = profile.peak_bytes;
+  workload.base_units = static_cast<Units>((profile.base_bytes + unit_bytes - 1) / unit_bytes);
+  return workload;
+}
+
 Workload Coarse(const Workload& workload, size_t most) {
   if (workload.kernels.size() <= most) return workload;
   Workload coarse = workload;
@@ -195,6 +220,7 @@ Workload Coarse(const Workload& workload, size_t most) {
     kernel.demand.bandwidth += (next.demand.bandwidth - kernel.demand.bandwidth) * part;
     kernel.alone_ns += next.alone_ns;
     kernel.calls += next.calls;
+    kernel.host_ns += next.host_ns;
     kernel.launches += next.launches;
   }
   return coarse;

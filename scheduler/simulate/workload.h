@@ -22,6 +22,7 @@ struct Kernel {
   double alone_ns = 0;  // GPU time when nothing runs beside it
   GpuDemand demand;
   uint32_t calls = 0;  // allocations and frees that the host makes since the launch before
+  double host_ns = 0;  // what else the host does since then
   uint32_t launches = 1;
 };
 
@@ -61,6 +62,14 @@ Result<Profile> ProfileOf(const trace::Trace& trace, uint64_t batch, const Machi
 /// trace without operators, a machine whose peaks are unknown (unless the trace was measured).
 Result<Workload> MakeWorkload(std::string name, const trace::Trace& trace, uint64_t batch,
                               const Machine& machine, const WorkloadOptions& options = {});
+
+/// A live job on a GPU that its programs use in turns, by the profile and the gates that it goes
+/// by: what of its kernels would fit beside others' is not known. `iteration_ns`: from trough to
+/// trough by the clock, without waits for memory: the host is taken to need all of it, evenly, and
+/// goes on while its GPU works. 0: not known, and it needs none. kInvalidArgument: the profile has
+/// no launches or the plan no gates.
+Result<Workload> LiveWorkload(std::string name, const Profile& profile, const CyclePlan& plan,
+                              uint64_t unit_bytes, double iteration_ns);
 
 /// The same job with about `most` kernels (more where it has more gates), each of which stands for
 /// a few that follow each other between two gates: for a search that looks at many ways of sharing

@@ -151,7 +151,7 @@ void World::Arrive(size_t job) {
   const double stall_ns = StallNs(job);
   const Kernel& kernel = workloads_[job]->kernels[host.at];
   Sleep(job,
-        stall_ns + kernel.calls * static_cast<double>(machine_.alloc_ns) +
+        stall_ns + kernel.host_ns + kernel.calls * static_cast<double>(machine_.alloc_ns) +
             kernel.launches * static_cast<double>(machine_.launch_ns),
         Next::kLaunch);
 }

@@ -3,6 +3,10 @@
 // Another policy on a running node: sluice policy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/restart_bed.h"
 #include "tests/support/test_bed.h"
 
 namespace sluice::testing {
@@ -63,6 +67,86 @@ TEST(Policy, ChangesWhileJobsRun) {
   for (const Record& record : records) changes += record.event == EventKind::kPolicy ? 1u : 0u;
   EXPECT_EQ(changes, order.size() - 1);
   EXPECT_EQ(bed.Status().at("policy"), "flow");
+}
+
+/// `auto`: the model names some ways of sharing, the jobs are measured under each, and one stays.
+TEST(Policy, AutoMeasuresTheJobsAndChooses) {
+  BedOptions options;
+  options.pool = "24MiB";
+  options.noded_flags = {"--policy", "auto"};
+  TestBed bed(options);
+  EXPECT_EQ(bed.Status().at("auto").at("state"), "idle");
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  for (const char* seed : {"1", "2"}) {
+    jobs.Add(bed.Start({.label = seed,
+                        .command = {Program("WORKLOAD"), "--blocks", "48", "--seed", seed,
+                                    "--iterations", "60", "--until-eof", "--progress"},
+                        .run_flags = {"--limit", "18MiB", "--request", "1MiB"},
+                        .input = input.read_end.get()}));
+  }
+  nlohmann::json chosen;
+  Finish(jobs, 300'000, [&](cli::JobGroup&) {
+    if (!input.write_end.valid()) return;
+    const nlohmann::json status = bed.Status();
+    if (status.at("auto").at("state") != "chosen") return;
+    chosen = status;
+    EXPECT_EQ(bed.Sluice({"policy", "temporal"}).status.code, 0);
+    EXPECT_EQ(bed.Status().at("auto"), nullptr);
+    EXPECT_EQ(bed.Status().at("policy"), "temporal");
+    input.write_end.reset();
+  });
+  for (const cli::JobProcess& job : jobs.jobs()) EXPECT_TRUE(job.status().ok()) << Describe(job);
+  ExpectAllGivenBack(bed);
+  ASSERT_TRUE(chosen.is_object());
+  const nlohmann::json& candidates = chosen.at("auto").at("candidates");
+  ASSERT_GE(candidates.size(), 2u) << chosen.dump();
+  bool temporal = false;
+  bool in_force = false;
+  double most = 0;
+  double of_chosen = 0;
+  for (const nlohmann::json& candidate : candidates) {
+    const double measured = candidate.at("measured_gpu_share");
+    EXPECT_GT(measured, 0) << candidate.dump();
+    most = std::max(most, measured);
+    temporal = temporal || candidate.at("policy") == "temporal";
+    if (candidate.at("policy") == chosen.at("policy") &&
+        candidate.at("lanes") == chosen.at("lanes") &&
+        candidate.at("claims") == chosen.at("claims")) {
+      in_force = true;
+      of_chosen = measured;
+    }
+  }
+  EXPECT_TRUE(temporal) << candidates.dump();
+  EXPECT_TRUE(in_force) << chosen.dump();
+  EXPECT_GE(of_chosen * 1.021, most) << candidates.dump();
+}
+
+/// A daemon that follows one that was killed goes by what that one was told, not by its flags.
+TEST(Policy, OutlivesTheDaemonThatWasToldIt) {
+  BedOptions options = SmallBed();
+  options.noded_flags = {"--policy", "nodegroup"};
+  TestBed bed(options);
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input);
+  EXPECT_EQ(bed.Status().at("policy"), "nodegroup");
+  bed.RestartDaemon();
+  AwaitStatus(bed, [](const nlohmann::json& status) { return status.at("jobs").size() == 1; });
+  EXPECT_EQ(bed.Status().at("policy"), "nodegroup") << "nothing else was said";
+  EXPECT_EQ(bed.Sluice({"policy", "timeshift", "--lanes", "3"}).status.code, 0);
+  for (int i = 0; i < 2; ++i) {
+    bed.RestartDaemon();
+    const nlohmann::json status = AwaitStatus(
+        bed, [](const nlohmann::json& answer) { return answer.at("jobs").size() == 1; });
+    EXPECT_EQ(status.at("policy"), "timeshift");
+    EXPECT_EQ(status.at("lanes"), 3);
+  }
+  EXPECT_EQ(bed.Sluice({"policy", "auto"}).status.code, 0);
+  bed.RestartDaemon();
+  EXPECT_TRUE(bed.Status().at("auto").is_object());
+  input.write_end.reset();
+  Finish(job, kRestartWaitMs);
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
 }
 
 TEST(Policy, AnUnknownOneChangesNothing) {

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"run", "--gpu", "x", "--", "true"},
                 "run: --gpu: 'x'; allowed: a whole number from 0 to 63"},
         BadLine{{"run", "--policy", "fair", "--", "true"},
-                "run: --policy: 'fair'; allowed: flow, nodegroup, temporal, timeshift"},
+                "run: --policy: 'fair'; allowed: flow, nodegroup, temporal, timeshift, auto"},
         BadLine{{"run", "true"},
                 "run: 'true' is not understood; allowed: --help, --limit, --request, "
                 "--frameworks, --verbose, --gpu, --runtime-dir, --policy, --pool, --observe, "

@@ -26,6 +26,13 @@ TEST(RenderStatus, ShowsJobsInAlignedColumns) {
       "12   t        parked        0 B       0 B        0 B   1.0 MiB  job 1 holds 10.0 MiB\n");
 }
 
+TEST(RenderStatus, SaysWhatAutoIsAbout) {
+  const auto text =
+      RenderStatus(R"({"policy": "temporal", "auto": {"state": "measuring"}, "jobs": []})");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text, "GPU ? ?: pool ?, free ?, policy temporal (auto: measuring)\nno jobs\n");
+}
+
 TEST(RenderStatus, SaysWhenThereAreNoJobs) {
   const auto text = RenderStatus(R"({"jobs": []})");
   ASSERT_TRUE(text.ok());

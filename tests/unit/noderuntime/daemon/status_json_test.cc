@@ -44,7 +44,7 @@ class StatusJsonTest : public flow::FlowTest {
                                              {2, {"two", 22, true, 0, 0}},
                                              {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
                                             device, 0, 2 * kUnit, host_tier_, ServiceTimes(),
-                                            now_));
+                                            nullptr, now_));
   }
 
   testing::FakeGpu device_{40 * kUnit};

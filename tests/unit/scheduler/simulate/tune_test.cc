@@ -35,6 +35,45 @@ TEST(Tune, FindsWhatSharingGains) {
   EXPECT_EQ(Simulate(runs, PlainMachine(), chosen)->Throughput(), tuned->outcome.Throughput());
 }
 
+TEST(Tune, NamesItsFinalistsBestFirst) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  const Result<Tuned> tuned = Tune({{&job}, {&job}}, PlainMachine(), InPool(50));
+  ASSERT_TRUE(tuned.ok());
+  ASSERT_FALSE(tuned->finalists.empty());
+  EXPECT_EQ(tuned->finalists.front().throughput, tuned->outcome.Throughput());
+  for (size_t i = 1; i < tuned->finalists.size(); ++i) {
+    EXPECT_LE(tuned->finalists[i].throughput, tuned->finalists[i - 1].throughput);
+    EXPECT_GT(tuned->finalists[i].throughput, tuned->temporal);
+  }
+}
+
+/// A node that cannot change how far a host runs ahead, nor what it gives back.
+TEST(Tune, LeavesAloneWhatCannotBeChanged) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  TuneOptions live;
+  live.budgets = 0;
+  live.drains = false;
+  live.credits.clear();
+  const Result<Tuned> tuned = Tune({{&job}, {&job}}, PlainMachine(), InPool(50), live);
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_GT(tuned->tried.size(), 4u);
+  for (const Tried& tried : tuned->tried) {
+    EXPECT_EQ(tried.setting.budget, 0u);
+    EXPECT_EQ(tried.setting.credit_parts, Setting().credit_parts);
+    EXPECT_EQ(tried.setting.drain, Drain::kWhenOthersWait);
+  }
+}
+
+TEST(Tune, StopsWhenAsked) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  TuneOptions options;
+  int asked = 0;
+  options.stopped = [&asked] { return ++asked > 3; };
+  const Result<Tuned> tuned = Tune({{&job}, {&job}}, PlainMachine(), InPool(50), options);
+  EXPECT_EQ(tuned.status().code(), StatusCode::kUnavailable);
+  EXPECT_LT(asked, 200);
+}
+
 TEST(Tune, TriesNoClaimThatNobodyIsInsuredFor) {
   const Workload job = WorkloadOf("a", Ten(50));
   TuneOptions uninsured;

@@ -69,6 +69,42 @@ TEST(Workload, TakesTheLongerOfTheTwoTimesAndAtLeastTheLaunchFloor) {
   EXPECT_EQ(workload.kernels[1].demand.bandwidth, 1);
 }
 
+/// What a live node measured, as a job of the model.
+TEST(Workload, OfALiveJob) {
+  const Result<Profile> profile = ProfileOf(TraceOf({{32, 64}, {50, 70}, 8}), 1, PlainMachine());
+  ASSERT_TRUE(profile.ok());
+  const CyclePlan plan = PlanGates(*profile, 8);
+  const Result<Workload> live = LiveWorkload("live", *profile, plan, 8, 1000);
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  EXPECT_EQ(live->kernels.size(), profile->period);
+  EXPECT_DOUBLE_EQ(live->alone_ns, static_cast<double>(profile->iteration_ns));
+  EXPECT_EQ(live->gap_ns, 0);
+  EXPECT_EQ(live->plan.peak_units, plan.peak_units);
+  EXPECT_EQ(live->base_units, 1u);
+  Machine machine = PlainMachine();
+  machine.sharing = Sharing::kTimeSlice;
+  machine.launch_ns = 0;
+  Options options;
+  options.unit_bytes = 8;
+  options.pool_units = plan.peak_units;
+  for (const size_t kernels : {100u, 2u}) {
+    const Workload coarse = Coarse(*live, kernels);
+    const Result<Outcome> alone = Simulate({{&coarse}}, machine, options);
+    ASSERT_TRUE(alone.ok()) << alone.status().message();
+    EXPECT_GT(alone->jobs[0].iteration_ns, 999) << kernels << ": what the clock says";
+    EXPECT_LT(alone->jobs[0].iteration_ns, 1001 + coarse.kernels.back().alone_ns);
+  }
+  // A daemon that took over has no times of single launches.
+  Profile restored = *profile;
+  restored.launch_ns.clear();
+  const Result<Workload> even = LiveWorkload("even", restored, plan, 8, 0);
+  ASSERT_TRUE(even.ok());
+  EXPECT_NEAR(even->alone_ns, live->alone_ns, 1e-6);
+  EXPECT_EQ(even->gap_ns, 0);
+  EXPECT_FALSE(LiveWorkload("none", Profile(), plan, 8, 0).ok());
+  EXPECT_FALSE(LiveWorkload("none", *profile, CyclePlan(), 8, 0).ok());
+}
+
 TEST(Workload, NamesWhatIsMissing) {
   const trace::Trace trace = TraceOf({{8}, {1}, 8});
   EXPECT_NE(MakeWorkload("w", trace, 0, PlainMachine()).status().message().find("batch"),

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Which policy decides, and the search for a better one while jobs run.
+#include <spdlog/spdlog.h>
+
+#include "noderuntime/daemon/daemon.h"
+#include "scheduler/policy/policies.h"
+
+namespace sluice::noded {
+
+/// `auto` begins with what is best for most jobs, and goes on from there.
+scheduler::Config Daemon::PolicyToBeginWith() const {
+  scheduler::Config config;
+  if (options_.policy == scheduler::kAutoPolicy) return config;
+  config.policy = options_.policy;
+  config.lanes = options_.lanes;
+  return config;
+}
+
+Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted) {
+  config::Options options = options_;
+  options.policy = wanted.policy;
+  if (wanted.lanes != 0) options.lanes = wanted.lanes;
+  const Status valid = config::Validate(options);
+  if (valid.ok()) {
+    options_ = options;
+    policy_was_set_ = registry_changed_ = true;
+    const scheduler::Config begin = PolicyToBeginWith();
+    flow_->SetPolicy(begin.policy, begin.lanes, *scheduler::FindClaims(options_.claims), NowNs());
+    StartOrStopTuner();
+    SayOfLaunchers(spdlog::level::info, "policy " + options_.policy + " from now on");
+  }
+  protocol::PolicySet answer = {};
+  answer.header = session::MakeHeader(protocol::FrameType::kPolicySet, sizeof answer, wanted.seq);
+  answer.status = valid.ok() ? 0 : 1;
+  answer.lanes = options_.lanes;
+  session::CopyText(valid.ok() ? options_.policy : valid.message(), answer.text);
+  return client->connection.SendFrame(answer);
+}
+
+/// What the last daemon was told while it ran stands above the command line of this one.
+void Daemon::KeepPolicy(const KeptState& state) {
+  config::Options options = options_;
+  options.policy = state.policy;
+  options.lanes = state.lanes;
+  if (state.policy.empty() || !config::Validate(options).ok()) return;
+  options_ = options;
+  policy_was_set_ = true;
+}
+
+void Daemon::StartOrStopTuner() {
+  tuner_.reset();
+  searcher_.reset();
+  if (options_.policy != scheduler::kAutoPolicy) return;
+  tuner::TunerOptions options;
+  // Who was told to keep to contracts has no host memory to spare, or wants to know why.
+  if (options_.claims == "contract") options.most_claims = scheduler::Claims::kContract;
+  searcher_ = std::make_unique<tuner::SearchThread>();
+  tuner_ = std::make_unique<tuner::Tuner>(options, searcher_.get());
+}
+
+void Daemon::LookForBetter(uint64_t now_ns) {
+  if (tuner_ == nullptr || flow_->frozen()) return;
+  if (const auto news = tuner_->Look(flow_.get(), now_ns)) spdlog::info("{}", *news);
+}
+
+}  // namespace sluice::noded

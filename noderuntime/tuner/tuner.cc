@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/tuner/tuner.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace sluice::tuner {
+
+namespace {
+
+namespace simulate = scheduler::simulate;
+using scheduler::Phase;
+
+constexpr size_t kRemembered = 32;
+/// A live job claims a fiftieth more than it was seen to hold (docs/design/runtime.md, section 4).
+constexpr uint32_t kClaimMarginPart = 50;
+
+Way InForce(const flow::Flow& flow) {
+  const flow::FlowOptions& options = flow.options();
+  return {options.policy.policy, options.policy.lanes, options.claims};
+}
+
+Way WayOf(const simulate::Setting& setting) {
+  return {setting.policy.policy, setting.policy.lanes, setting.claims};
+}
+
+}  // namespace
+
+std::string WayText(const Way& way) {
+  return way.policy + ", " + std::to_string(way.lanes) + (way.lanes == 1 ? " lane" : " lanes") +
+         ", claims by " + std::string(scheduler::ClaimsName(way.claims));
+}
+
+const char* StateName(State state) {
+  constexpr std::array<const char*, 5> kNames = {"idle", "waiting", "searching", "measuring",
+                                                 "chosen"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+Tuner::Tuner(const TunerOptions& options, Searcher* searcher)
+    : options_(options), searcher_(searcher) {}
+
+std::optional<Tuner::Key> Tuner::KeyOf(const flow::Flow& flow) {
+  Key key;
+  for (const scheduler::Job& job : flow.ledger().jobs()) {
+    // It keeps what it has and passes no gate, whatever is in force.
+    if (job.settled) continue;
+    const flow::FlowJob* known = flow.Find(job.id);
+    const bool takes_part =
+        job.phase == Phase::kParked || job.phase == Phase::kRunning || job.phase == Phase::kEvicted;
+    if (!takes_part || known == nullptr || !known->published.has_value()) return std::nullopt;
+    const flow::Published& published = *known->published;
+    key.push_back({job.id, published.profile.period, published.plan.peak_units});
+  }
+  if (key.size() < 2) return std::nullopt;
+  std::sort(key.begin(), key.end());
+  return key;
+}
+
+std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
+  const std::optional<Key> key = KeyOf(*flow);
+  if (!key.has_value()) {
+    interrupted_ = true;
+    return std::nullopt;
+  }
+  if (*key != key_) {
+    BeginAnew(*key, *flow, now_ns);
+    const auto before = chosen_.find(key_);
+    if (before == chosen_.end()) return std::nullopt;
+    state_ = State::kChosen;
+    return PutInForce(before->second, flow, now_ns);
+  }
+  if (std::exchange(interrupted_, false) && trials_.has_value()) trials_->Restart();
+  if (state_ == State::kWaiting && ReadyToSearch(*flow, now_ns)) {
+    state_ = State::kSearching;
+    searcher_->Begin(TaskFor(*flow));
+  }
+  if (state_ == State::kSearching) {
+    const std::optional<SearchResult> found = searcher_->Take();
+    if (found.has_value()) Judge(*found, *flow);
+  }
+  if (state_ != State::kMeasuring) return std::nullopt;
+  const bool changes = trials_->Observe(ProgressOf(*flow), static_cast<double>(now_ns));
+  const Way& way = candidates_[trials_->current()].way;
+  if (trials_->done()) return Choose(way, flow, now_ns);
+  return changes ? PutInForce(way, flow, now_ns) : std::nullopt;
+}
+
+void Tuner::BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns) {
+  searcher_->Drop();
+  key_ = key;
+  interrupted_ = false;
+  since_ns_ = now_ns;
+  state_ = State::kWaiting;
+  candidates_.clear();
+  trials_.reset();
+  ended_before_.clear();
+  for (const KnownJob& job : key_) ended_before_[job.id] = flow.Find(job.id)->times.ended();
+}
+
+bool Tuner::ReadyToSearch(const flow::Flow& flow, uint64_t now_ns) const {
+  if (now_ns - since_ns_ < options_.same_for_ns) return false;
+  return std::all_of(key_.begin(), key_.end(), [&](const KnownJob& job) {
+    return flow.Find(job.id)->times.ended() >= ended_before_.at(job.id) + options_.least_iterations;
+  });
+}
+
+SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
+  SearchTask task;
+  task.options.unit_bytes = flow.options().unit_bytes;
+  task.options.pool_units = flow.ledger().pool_units();
+  for (const scheduler::Job& job : flow.ledger().jobs()) {
+    if (job.settled) task.options.pool_units -= std::min(task.options.pool_units, job.limit);
+  }
+  task.options.claim_margin_part = kClaimMarginPart;
+  if (flow.EverybodyInsured()) task.claims = options_.most_claims;
+  for (const KnownJob& known : key_) {
+    const flow::FlowJob& job = *flow.Find(known.id);
+    Result<simulate::Workload> made = simulate::LiveWorkload(
+        job.spec.name, job.published->profile, job.published->plan, task.options.unit_bytes,
+        static_cast<double>(job.times.shortest_ns()));
+    if (made.ok()) task.jobs.push_back(*std::move(made));
+  }
+  return task;
+}
+
+/// Whatever the model says, taking turns is among what is measured: where sharing loses it wins.
+void Tuner::Judge(const SearchResult& found, const flow::Flow& flow) {
+  candidates_ = {{InForce(flow)}};
+  const auto add = [this](const Way& way, double predicted) {
+    for (Candidate& known : candidates_) {
+      if (known.way == way) {
+        known.predicted = predicted;
+        return;
+      }
+    }
+    if (candidates_.size() < options_.most_ways) candidates_.push_back({way, predicted});
+  };
+  add({"temporal", 1, scheduler::Claims::kContract}, found.ok() ? 1 : 0);
+  if (found.ok()) {
+    for (const simulate::Tried& tried : found->finalists) {
+      add(WayOf(tried.setting), tried.throughput / found->temporal);
+    }
+  }
+  trials_.emplace(candidates_.size(), options_.trials);
+  state_ = State::kMeasuring;
+}
+
+std::vector<scheduler::Progress> Tuner::ProgressOf(const flow::Flow& flow) const {
+  std::vector<scheduler::Progress> progress;
+  for (const KnownJob& known : key_) {
+    const flow::FlowJob& job = *flow.Find(known.id);
+    progress.push_back({known.id, job.times.ended(), static_cast<double>(job.times.last_end_ns()),
+                        static_cast<double>(job.published->profile.iteration_ns)});
+  }
+  return progress;
+}
+
+std::optional<std::string> Tuner::PutInForce(const Way& way, flow::Flow* flow, uint64_t now_ns) {
+  if (InForce(*flow) == way) return std::nullopt;
+  flow->SetPolicy(way.policy, way.lanes, way.claims, now_ns);
+  return "auto: " + WayText(way) + " from now on";
+}
+
+std::string Tuner::Choose(const Way& way, flow::Flow* flow, uint64_t now_ns) {
+  state_ = State::kChosen;
+  if (chosen_.size() >= kRemembered) chosen_.clear();
+  chosen_[key_] = way;
+  (void)PutInForce(way, flow, now_ns);
+  return "auto: stays with " + WayText(way) + " for these " + std::to_string(key_.size()) + " jobs";
+}
+
+std::vector<Tuner::Candidate> Tuner::candidates() const {
+  std::vector<Candidate> all = candidates_;
+  for (size_t i = 0; i < all.size() && trials_.has_value(); ++i) {
+    all[i].measured = trials_->Rate(i);
+  }
+  return all;
+}
+
+}  // namespace sluice::tuner

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noderuntime/flow/flow.h"
+#include "noderuntime/tuner/search.h"
+#include "scheduler/trial/trials.h"
+
+namespace sluice::tuner {
+
+/// A way of sharing, as far as it can be changed on a running node.
+struct Way {
+  std::string policy;
+  uint32_t lanes = 0;
+  scheduler::Claims claims = scheduler::Claims::kContract;
+
+  bool operator==(const Way&) const = default;
+};
+
+/// For people: "flow, 2 lanes, claims by steps".
+std::string WayText(const Way& way);
+
+enum class State : uint8_t {
+  kIdle,       // fewer than two jobs with a profile, or one that is being measured
+  kWaiting,    // for the jobs to have done a few iterations beside each other
+  kSearching,  // the model runs
+  kMeasuring,  // what the model left over is tried on the jobs
+  kChosen,
+};
+const char* StateName(State state);
+
+struct TunerOptions {
+  /// Claims up to this kind are tried, where everybody is insured.
+  scheduler::Claims most_claims = scheduler::Claims::kCurve;
+  /// Jobs and profiles have to have been the same for so long before a search.
+  uint64_t same_for_ns = 1'000'000'000;
+  uint32_t least_iterations = 3;  // of each job, before a search
+  uint32_t most_ways = 5;         // measured, the one in force and `temporal` among them
+  scheduler::TrialOptions trials;
+};
+
+/// `auto` on a running node: drops what the model finds hopeless, measures the rest on the jobs
+/// themselves, keeps the best, and looks again when the jobs change. Whatever is in force, the
+/// ledger's promises hold: a way can cost time, never an iteration.
+class Tuner {
+ public:
+  /// `searcher` outlives it.
+  Tuner(const TunerOptions& options, Searcher* searcher);
+
+  /// Often. May put another way in force; says so in one line.
+  std::optional<std::string> Look(flow::Flow* flow, uint64_t now_ns);
+
+  State state() const { return state_; }
+  struct Candidate {
+    Way way;
+    double predicted = 0;  // over `temporal`, by the model; 0: the model was not asked
+    double measured = 0;   // GPU time, alone, of what the jobs get done, over the time; 0: not yet
+  };
+  /// Of the jobs that there are: the one in force when it began stands first.
+  std::vector<Candidate> candidates() const;
+
+ private:
+  /// A job as far as a choice depends on it: another profile of the same job may be the same.
+  struct KnownJob {
+    flow::JobId id = 0;
+    uint32_t period = 0;
+    flow::Units peak = 0;
+    auto operator<=>(const KnownJob&) const = default;
+  };
+  using Key = std::vector<KnownJob>;
+
+  static std::optional<Key> KeyOf(const flow::Flow& flow);
+  void BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns);
+  bool ReadyToSearch(const flow::Flow& flow, uint64_t now_ns) const;
+  SearchTask TaskFor(const flow::Flow& flow) const;
+  void Judge(const SearchResult& found, const flow::Flow& flow);
+  std::vector<scheduler::Progress> ProgressOf(const flow::Flow& flow) const;
+  std::optional<std::string> PutInForce(const Way& way, flow::Flow* flow, uint64_t now_ns);
+  std::string Choose(const Way& way, flow::Flow* flow, uint64_t now_ns);
+
+  TunerOptions options_;
+  Searcher* searcher_;
+  State state_ = State::kIdle;
+  Key key_;
+  bool interrupted_ = false;  // the jobs could not be looked at for a while
+  uint64_t since_ns_ = 0;
+  std::map<flow::JobId, uint64_t> ended_before_;  // iterations, when key_ was new
+  std::vector<Candidate> candidates_;
+  std::optional<scheduler::Trials> trials_;
+  /// What was chosen for the jobs of the last while: they may come back to the same.
+  std::map<Key, Way> chosen_;
+};
+
+}  // namespace sluice::tuner

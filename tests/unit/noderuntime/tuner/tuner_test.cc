@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/tuner/tuner.h"
+
+#include <utility>
+
+#include "tests/unit/noderuntime/flow/flow_fixture.h"
+
+namespace sluice::tuner {
+namespace {
+
+using flow::FlowTest;
+using flow::JobId;
+using flow::Units;
+using scheduler::Claims;
+using scheduler::EventKind;
+
+/// Answers when it is told to.
+class HeldSearcher : public Searcher {
+ public:
+  void Begin(SearchTask task) override { tasks.push_back(std::move(task)); }
+  void Drop() override {
+    ++dropped;
+    answer.reset();
+  }
+  std::optional<SearchResult> Take() override { return std::exchange(answer, std::nullopt); }
+
+  std::vector<SearchTask> tasks;
+  std::optional<SearchResult> answer;
+  int dropped = 0;
+};
+
+/// Jobs of kLayers units that go from trough to trough as long as the test lets them.
+class TunerTest : public FlowTest {
+ protected:
+  static constexpr uint32_t kLayers = 12;
+
+  TunerTest() {
+    options_.claims = Claims::kSteps;
+    Restart();
+    sink_.host = true;
+  }
+  void Join(JobId job) {
+    Start(job, 20, 2);
+    ASSERT_TRUE(Lease(job, 2).ok());
+    clients_[job].Push(protocol::OpKind::kAlloc, 2 * kUnit);
+    ASSERT_NE(Measure(job, kLayers), 0u);
+    ASSERT_TRUE(Gate(job, 0, clients_[job].profile()).ok());
+  }
+  /// One iteration of each job, which takes so long.
+  std::vector<std::string> Iterate(uint64_t iteration_ns) {
+    std::vector<std::string> news;
+    now_ += iteration_ns;
+    ++iteration_;
+    for (const auto& [job, client] : clients_) {
+      if (flow_->Find(job) == nullptr) continue;
+      EXPECT_TRUE(Gate(job, 0, client.profile(), iteration_).ok());
+    }
+    flow_->Tick(now_);
+    if (const auto said = tuner_.Look(flow_.get(), now_)) news.push_back(*said);
+    return news;
+  }
+  /// Iterations take as long as `took` says of the way in force.
+  template <typename Took>
+  std::vector<std::string> Until(State state, Took took) {
+    std::vector<std::string> news;
+    for (int i = 0; i < 500 && tuner_.state() != state; ++i) {
+      for (std::string& said : Iterate(took(flow_->options()))) news.push_back(std::move(said));
+    }
+    EXPECT_EQ(tuner_.state(), state);
+    return news;
+  }
+  static uint64_t Even(const flow::FlowOptions&) { return 100 * kMs; }
+  SearchResult Found(const std::string& policy, Claims claims) const {
+    scheduler::simulate::Tuned tuned;
+    tuned.temporal = 0.5;
+    scheduler::simulate::Setting setting;
+    setting.policy.policy = policy;
+    setting.claims = claims;
+    tuned.finalists = {{setting, 0.75}};
+    return tuned;
+  }
+  void BeginMeasuring(const std::string& policy, Claims claims) {
+    Until(State::kSearching, Even);
+    searcher_.answer = Found(policy, claims);
+    Until(State::kMeasuring, Even);
+  }
+
+  HeldSearcher searcher_;
+  Tuner tuner_{TunerOptions(), &searcher_};
+  uint64_t iteration_ = 0;
+};
+
+TEST_F(TunerTest, OneJobAloneNeedsNoChoice) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(Iterate(100 * kMs).empty());
+  EXPECT_EQ(tuner_.state(), State::kIdle);
+  EXPECT_TRUE(searcher_.tasks.empty());
+}
+
+TEST_F(TunerTest, SearchesWithWhatWasMeasured) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  Until(State::kSearching, Even);
+  ASSERT_EQ(searcher_.tasks.size(), 1u);
+  const SearchTask& task = searcher_.tasks[0];
+  EXPECT_EQ(task.options.pool_units, 40u);
+  EXPECT_EQ(task.options.unit_bytes, kUnit);
+  EXPECT_EQ(task.claims, Claims::kCurve);
+  ASSERT_EQ(task.jobs.size(), 2u);
+  EXPECT_EQ(task.jobs[1].kernels.size(), 2 * kLayers);
+  EXPECT_EQ(task.jobs[1].name, "job2");
+  EXPECT_NEAR(task.jobs[1].kernels[0].host_ns, 100. * kMs / (2 * kLayers), 1e3)
+      << "100 ms by the clock";
+}
+
+TEST_F(TunerTest, LowersNoClaimsOfWhoIsNotInsured) {
+  sink_.host = false;
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  Until(State::kSearching, Even);
+  EXPECT_EQ(searcher_.tasks.at(0).claims, Claims::kContract);
+}
+
+TEST_F(TunerTest, KeepsWhatMeasuresBest) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("nodegroup", Claims::kCurve);
+  const auto took = [](const flow::FlowOptions& options) {
+    return (options.policy.policy == "nodegroup" ? 60 : 100) * kMs;
+  };
+  const std::vector<std::string> news = Until(State::kChosen, took);
+  EXPECT_EQ(flow_->options().policy.policy, "nodegroup");
+  EXPECT_EQ(flow_->options().claims, Claims::kCurve);
+  ASSERT_FALSE(news.empty());
+  EXPECT_EQ(news.back(), "auto: stays with nodegroup, 2 lanes, claims by curve for these 2 jobs");
+  const std::vector<Tuner::Candidate> candidates = tuner_.candidates();
+  ASSERT_EQ(candidates.size(), 3u);
+  EXPECT_EQ(candidates[0].way, (Way{"flow", 2, Claims::kSteps}));
+  EXPECT_EQ(candidates[1].way, (Way{"temporal", 1, Claims::kContract}));
+  EXPECT_NEAR(candidates[2].predicted, 1.5, 1e-9);
+  EXPECT_NEAR(candidates[2].measured / candidates[0].measured, 100. / 60, 1e-6);
+}
+
+/// The model is wrong about these jobs, and the GPU says so.
+TEST_F(TunerTest, TakesTurnsWhereThatMeasuresBest) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("timeshift", Claims::kCurve);
+  Until(State::kChosen, [](const flow::FlowOptions& options) {
+    return (options.policy.policy == "temporal" ? 90 : 100) * kMs;
+  });
+  EXPECT_EQ(flow_->options().policy.policy, "temporal");
+  EXPECT_EQ(flow_->options().policy.lanes, 1u);
+}
+
+TEST_F(TunerTest, StaysWithWhatIsInForceWhereNothingGains) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("nodegroup", Claims::kContract);
+  Until(State::kChosen, Even);
+  EXPECT_EQ(flow_->options().policy.policy, "flow");
+  EXPECT_EQ(flow_->options().claims, Claims::kSteps);
+}
+
+/// A pool too small even for turns, by the model: the jobs run in it, so they are measured.
+TEST_F(TunerTest, MeasuresWhereTheModelHasNoAnswer) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  Until(State::kSearching, Even);
+  searcher_.answer = SearchResult(Status(StatusCode::kResourceExhausted, "does not fit"));
+  Until(State::kChosen, Even);
+  EXPECT_EQ(tuner_.candidates().size(), 2u);
+  EXPECT_EQ(tuner_.candidates()[1].predicted, 0);
+}
+
+TEST_F(TunerTest, LooksAgainWhenTheJobsChange) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("nodegroup", Claims::kCurve);
+  flow_->Die(2, now_);
+  flow_->HolderGone(2, now_);
+  clients_.erase(2);
+  Iterate(100 * kMs);
+  ASSERT_NO_FATAL_FAILURE(Join(3));
+  const int dropped = searcher_.dropped;
+  Iterate(100 * kMs);
+  EXPECT_EQ(tuner_.state(), State::kWaiting);
+  EXPECT_GT(searcher_.dropped, dropped);
+  EXPECT_TRUE(tuner_.candidates().empty());
+  Until(State::kSearching, Even);
+  EXPECT_EQ(searcher_.tasks.size(), 2u);
+}
+
+/// A job that surprises loses its profile for a moment. The others know what they know.
+TEST_F(TunerTest, GoesOnWithTheSameJobsAfterAnInterruption) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("nodegroup", Claims::kCurve);
+  Until(State::kChosen, Even);
+  protocol::Mismatch mismatch = {};
+  mismatch.profile = clients_[2].profile();
+  ASSERT_TRUE(flow_->OnMismatch(2, mismatch, now_).ok());
+  tuner_.Look(flow_.get(), now_);
+  ASSERT_NE(Measure(2, kLayers), 0u);
+  ASSERT_TRUE(Gate(2, 0, clients_[2].profile()).ok());
+  Iterate(100 * kMs);
+  EXPECT_EQ(tuner_.state(), State::kChosen);
+  EXPECT_EQ(searcher_.tasks.size(), 1u);
+}
+
+}  // namespace
+}  // namespace sluice::tuner
