@@ -16,6 +16,7 @@ set(SLUICE_LAYERS
   "intercept : intercept common/cuda"
   "noderuntime/gpu : noderuntime scheduler common intercept/protocol"
   "noderuntime/hosttier : noderuntime/hosttier noderuntime/gpu scheduler common"
+  "noderuntime/tuner : noderuntime/tuner noderuntime/flow scheduler common"
   "noderuntime : noderuntime scheduler common intercept/protocol"
   "simgpu : simgpu common"
   "examples : examples common/cuda"
