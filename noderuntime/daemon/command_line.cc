@@ -161,8 +161,10 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
                  "quarter of the machine's)");
   app.add_option("--lease-unit", raw.unit, "unit of lending (8MiB)");
   app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
-  app.add_option("--policy", options.policy,
-                 "flow, nodegroup, temporal, timeshift, or auto: whichever gets most done (flow)");
+  app.add_option(
+      "--policy", options.policy,
+      "flow, nodegroup, temporal, timeshift, spatial (nobody waits, limits are reserved) or auto "
+      "(whichever gets most done) (flow)");
   app.add_option("--lanes", raw.lanes, "jobs past their gate at once under flow (2)");
   app.add_option("--claims", options.claims,
                  "what others may count on while a job that can be evicted is in its iteration: "

@@ -141,7 +141,7 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
   flow.outside_bytes = device_->info().total_bytes - pool_.bytes();
   flow.context_bytes = options_.context_bytes;
   if (takes_over) KeepPolicy(found->state);
-  flow.policy = PolicyToBeginWith();
+  flow.policy = PolicyToBeginWith(options_);
   flow.claims = *scheduler::FindClaims(options_.claims);
   flow.lend_eagerly = options_.lend == "eager";
   flow.credit = options_.credit == "on";

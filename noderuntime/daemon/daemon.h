@@ -155,7 +155,7 @@ class Daemon : private flow::FlowSink {
 
   // daemon_policy.cc: which policy, and `auto`
   Status SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted);
-  scheduler::Config PolicyToBeginWith() const;
+  static scheduler::Config PolicyToBeginWith(const config::Options& options);
   void KeepPolicy(const KeptState& state);
   void StartOrStopTuner();
   void LookForBetter(uint64_t now_ns);

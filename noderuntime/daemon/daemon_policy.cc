@@ -9,11 +9,11 @@
 namespace sluice::noded {
 
 /// `auto` begins with what is best for most jobs, and goes on from there.
-scheduler::Config Daemon::PolicyToBeginWith() const {
+scheduler::Config Daemon::PolicyToBeginWith(const config::Options& options) {
   scheduler::Config config;
-  if (options_.policy == scheduler::kAutoPolicy) return config;
-  config.policy = options_.policy;
-  config.lanes = options_.lanes;
+  if (options.policy == scheduler::kAutoPolicy) return config;
+  config.policy = options.policy;
+  config.lanes = options.lanes;
   return config;
 }
 
@@ -21,12 +21,15 @@ Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& w
   config::Options options = options_;
   options.policy = wanted.policy;
   if (wanted.lanes != 0) options.lanes = wanted.lanes;
-  const Status valid = config::Validate(options);
+  Status valid = config::Validate(options);
+  if (valid.ok()) {
+    const scheduler::Config begin = PolicyToBeginWith(options);
+    valid = flow_->SetPolicy(begin.policy, begin.lanes, *scheduler::FindClaims(options.claims),
+                             NowNs());
+  }
   if (valid.ok()) {
     options_ = options;
     policy_was_set_ = registry_changed_ = true;
-    const scheduler::Config begin = PolicyToBeginWith();
-    flow_->SetPolicy(begin.policy, begin.lanes, *scheduler::FindClaims(options_.claims), NowNs());
     StartOrStopTuner();
     SayOfLaunchers(spdlog::level::info, "policy " + options_.policy + " from now on");
   }

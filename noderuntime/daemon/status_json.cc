@@ -129,7 +129,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["pool_bytes"] = ledger.pool_units() * unit;
   json["unit_bytes"] = unit;
   json["handle_bytes"] = handle_bytes;
-  json["policy"] = flow.options().policy.policy;
+  json["policy"] = flow.policy_name();
   json["lanes"] = flow.options().policy.lanes;
   json["claims"] = scheduler::ClaimsName(flow.options().claims);
   json["auto"] = tuner != nullptr ? Tuning(*tuner) : Json(nullptr);

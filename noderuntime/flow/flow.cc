@@ -42,16 +42,22 @@ Flow::Flow(const FlowOptions& options, FlowSink* sink)
       sink_(sink),
       ledger_(options.pool_units, options.unit_bytes),
       outside_(options.outside_bytes) {
+  Adopt(options_.policy.policy, options_.policy.lanes);
   Record record;
   record.event = EventKind::kPool;
   record.units = options_.pool_units;
   record.unit_bytes = options_.unit_bytes;
   record.bytes = options_.outside_bytes;
-  record.policy = options_.policy.policy;
+  record.policy = policy_name();
   sink_->Log(record);
 }
 
 Status Flow::CheckRegistration(const JobSpec& spec) const {
+  if (options_.spatial && spec.limit == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "limit: policy spatial reserves it; allowed: " + ledger_.Bytes(1) + " to " +
+                      ledger_.Bytes(options_.pool_units) + " (the pool)");
+  }
   uint64_t requests = spec.request;
   for (const auto& [id, job] : jobs_) requests += job.spec.request;
   if (requests > options_.pool_units) {
@@ -336,19 +342,6 @@ void Flow::Tick(uint64_t now_ns) {
   GiveUpMoves();
   Decide();
   SendNotices();
-}
-
-void Flow::SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
-                     uint64_t now_ns) {
-  now_ns_ = now_ns;
-  options_.policy.policy = policy;
-  options_.policy.lanes = lanes;
-  SetClaims(claims);
-  Record record = RecordFor(EventKind::kPolicy, scheduler::kNoJob);
-  record.policy = policy;
-  record.units = lanes;
-  Log(std::move(record));
-  Decide();
 }
 
 Urgency Flow::urgency() const {

@@ -85,8 +85,10 @@ class Flow {
 
   /// Decides by another policy from here on, with other claims. What was granted and promised stays
   /// so, and what was waived stays waived up to the trough.
-  void SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
-                 uint64_t now_ns);
+  /// `spatial`: kFailedPrecondition where a job has no limit or the limits do not fit together.
+  Status SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
+                   uint64_t now_ns);
+  std::string policy_name() const;
   /// Whether claims may fall: there is host memory for whoever leaves its own.
   bool EverybodyInsured() const;
 
@@ -169,7 +171,7 @@ class Flow {
   void GiveUpHolders();
   void YieldToQuarantine();
   void SettleUnprofiled();
-  void Settle(JobId id, FlowJob* job, scheduler::GiveUp reason);
+  void Settle(JobId id, FlowJob* job, const std::string& why);
   void SetQuiet(JobId id, bool quiet);
   bool SomebodyWaitsToBegin(JobId but) const;
   bool WaitsForAMeasurement(JobId id) const;
@@ -210,6 +212,11 @@ class Flow {
   void EndCourse(JobId id);
   scheduler::Outlook OutlookNow() const;
   void RememberToAsk();
+
+  // flow_policy.cc
+  static constexpr uint32_t kEveryLane = 64;
+  void Adopt(const std::string& policy, uint32_t lanes);
+  Status LimitsFit() const;
 
   // flow_terms.cc: limits and requests.
   bool MayYield(JobId id) const;

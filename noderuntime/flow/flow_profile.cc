@@ -61,6 +61,7 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
 }
 
 void Flow::PublishIfReady(JobId id, FlowJob* job) {
+  if (options_.spatial) return;
   if (job->published.has_value() || !job->admitted || !job->profiler.certain()) return;
   if (job->profiler.wants_times()) return;
   const scheduler::Job* known = ledger_.Find(id);
@@ -140,9 +141,11 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
   base.units = known->held();
   Log(std::move(base));
   job->trough_held = std::max(job->trough_held, known->held());
-  if (job->spec.request == 0 && known->request != std::min(job->trough_held, known->limit)) {
+  // A job that was settled had its limit reserved.
+  const Units request = job->spec.request != 0 ? job->spec.request : job->trough_held;
+  if (known->request != std::min(request, known->limit)) {
     Ledger next = ledger_;
-    SetRequest(&next, id, job->trough_held, [this](JobId other) { return MayYield(other); });
+    SetRequest(&next, id, request, [this](JobId other) { return MayYield(other); });
     ReplaceLedger(std::move(next));
   }
 }

@@ -119,10 +119,14 @@ bool Flow::SomebodyWaitsToBegin(JobId but) const {
 }
 
 void Flow::SettleUnprofiled() {
-  std::vector<std::pair<JobId, scheduler::GiveUp>> given_up;
+  std::vector<std::pair<JobId, std::string>> given_up;
   for (auto& [id, job] : jobs_) {
     const scheduler::Job* known = ledger_.Find(id);
     const bool unknown = known != nullptr && known->phase == Phase::kUnprofiled && !known->settled;
+    if (unknown && options_.spatial) {
+      given_up.emplace_back(id, "policy spatial reserves its limit");
+      continue;
+    }
     if (!unknown || !SomebodyWaitsToBegin(id)) {
       job.waited_for_since_ns = 0;
       job.waiting_launches = 0;
@@ -140,9 +144,10 @@ void Flow::SettleUnprofiled() {
                             job.published->profile.period};
     }
     const scheduler::GiveUp reason = scheduler::Judge(measured, options_.patience);
-    if (reason != scheduler::GiveUp::kNot) given_up.emplace_back(id, reason);
+    if (reason == scheduler::GiveUp::kNot) continue;
+    given_up.emplace_back(id, scheduler::Why(reason, options_.patience));
   }
-  for (const auto& [id, reason] : given_up) Settle(id, Get(id), reason);
+  for (const auto& [id, why] : given_up) Settle(id, Get(id), why);
 }
 
 void Flow::SetQuiet(JobId id, bool quiet) {
@@ -152,7 +157,7 @@ void Flow::SetQuiet(JobId id, bool quiet) {
   Log(RecordFor(quiet ? EventKind::kQuiet : EventKind::kBusy, id));
 }
 
-void Flow::Settle(JobId id, FlowJob* job, scheduler::GiveUp reason) {
+void Flow::Settle(JobId id, FlowJob* job, const std::string& why) {
   const scheduler::Job& known = *ledger_.Find(id);
   const Units limit =
       job->spec.limit > 0
@@ -171,7 +176,7 @@ void Flow::Settle(JobId id, FlowJob* job, scheduler::GiveUp reason) {
   record.limit = limit;
   record.request = limit;
   record.claim = next.Find(id)->terms.claim;
-  record.text = scheduler::Why(reason, options_.patience);
+  record.text = why;
   sink_->Notice(id, 0,
                 "others do not wait for its iteration any more: " + record.text +
                     "; it may hold at most " + ledger_.Bytes(limit) + " while they need the rest");

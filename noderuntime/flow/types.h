@@ -32,7 +32,8 @@ struct FlowOptions {
   uint64_t unit_bytes = 0;
   uint64_t outside_bytes = 0;  // what the GPU has beside the pool
   uint64_t context_bytes = 0;  // what each context is charged for; 0: contexts are not charged
-  scheduler::Config policy;
+  scheduler::Config policy;    // its name may be `spatial`, too
+  bool spatial = false;        // the flow's: that was its name
   /// What others may count on, of a job that is insured; of another one it is its contract.
   scheduler::Claims claims = scheduler::Claims::kContract;
   uint32_t claim_steps = 4;

@@ -160,7 +160,8 @@ std::vector<scheduler::Progress> Tuner::ProgressOf(const flow::Flow& flow) const
 
 std::optional<std::string> Tuner::PutInForce(const Way& way, flow::Flow* flow, uint64_t now_ns) {
   if (InForce(*flow) == way) return std::nullopt;
-  flow->SetPolicy(way.policy, way.lanes, way.claims, now_ns);
+  // Only `spatial` can be refused, and no search names it.
+  (void)flow->SetPolicy(way.policy, way.lanes, way.claims, now_ns).ok();
   return "auto: " + WayText(way) + " from now on";
 }
 

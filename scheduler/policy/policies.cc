@@ -31,6 +31,7 @@ std::vector<std::string> PolicyNames() {
 
 std::vector<std::string> NodePolicyNames() {
   std::vector<std::string> names = PolicyNames();
+  names.emplace_back(kSpatialPolicy);
   names.emplace_back(kAutoPolicy);
   return names;
 }

@@ -41,7 +41,10 @@ std::vector<std::string> PolicyNames();
 
 /// No policy: one of them is chosen for the jobs that there are (simulate/tune.h, trial/trials.h).
 inline constexpr std::string_view kAutoPolicy = "auto";
-/// What a node can be told to go by: the policies, and `auto`.
+/// No policy either: nobody waits at a gate, because everybody's limit is reserved. In the model it
+/// may be too much, and is paged; a node refuses that.
+inline constexpr std::string_view kSpatialPolicy = "spatial";
+/// What a node can be told to go by: the policies, `spatial` and `auto`.
 std::vector<std::string> NodePolicyNames();
 
 /// Jobs other than `job` that occupy a lane. A settled job without a profile never comes back to a

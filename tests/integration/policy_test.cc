@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/bytes.h"
 #include "tests/support/restart_bed.h"
 #include "tests/support/test_bed.h"
 
@@ -49,7 +50,12 @@ TEST(Policy, ChangesWhileJobsRun) {
     // How soon the two meet such that one lends to the other is the machine's affair.
     const bool lends = order[since.size() - 1] == "flow";
     if (lends && scheduler::Audit(records).lent_bytes_within_iterations == 0) return;
-    if (since.size() == order.size()) return input.write_end.reset();
+    if (since.size() == order.size()) {
+      const cli::CommandOutput spatial = bed.Sluice({"policy", "spatial"});
+      EXPECT_NE(spatial.status.code, 0);
+      EXPECT_NE(spatial.err.find("limits"), std::string::npos) << spatial.err;
+      return input.write_end.reset();
+    }
     const cli::CommandOutput said = bed.Sluice({"policy", order[since.size()], "--lanes", "2"});
     EXPECT_EQ(said.status.code, 0) << said.err;
     EXPECT_EQ(said.out, "policy " + order[since.size()] + ", 2 lanes\n");
@@ -120,6 +126,38 @@ TEST(Policy, AutoMeasuresTheJobsAndChooses) {
   EXPECT_TRUE(temporal) << candidates.dump();
   EXPECT_TRUE(in_force) << chosen.dump();
   EXPECT_GE(of_chosen * 1.021, most) << candidates.dump();
+}
+
+/// Limits that fit together are reserved, and nobody waits; those that do not are refused.
+TEST(Policy, SpatialReservesLimits) {
+  BedOptions options;
+  options.pool = "20MiB";
+  options.noded_flags = {"--policy", "spatial"};
+  TestBed bed(options);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  for (const char* seed : {"1", "2"}) {
+    jobs.Add(bed.Start({.label = seed,
+                        .command = {Program("WORKLOAD"), "--blocks", "20", "--seed", seed,
+                                    "--iterations", "60", "--until-eof"},
+                        .run_flags = {"--limit", "10MiB", "--request", "1MiB"},
+                        .input = input.read_end.get()}));
+  }
+  AwaitStatus(bed, [](const nlohmann::json& status) {
+    uint64_t reserved = 0;
+    for (const auto& job : status.at("jobs")) reserved += job.at("request_bytes").get<uint64_t>();
+    return reserved == 20 * kMiB;
+  });
+  const cli::CommandOutput third = bed.Sluice({"run", "--limit", "1MiB", "--", "true"});
+  EXPECT_NE(third.status.code, 0);
+  EXPECT_NE(third.err.find("10.0 MiB"), std::string::npos) << third.err;
+  input.write_end.reset();
+  Finish(jobs);
+  for (const cli::JobProcess& ended : jobs.jobs()) EXPECT_TRUE(ended.status().ok());
+  ExpectAllGivenBack(bed);
+  for (const Record& record : bed.log().Read()) {
+    EXPECT_NE(record.event, EventKind::kTrough) << "there are no gates";
+  }
 }
 
 /// A daemon that follows one that was killed goes by what that one was told, not by its flags.

@@ -9,6 +9,7 @@
 #include "common/bytes.h"
 #include "common/machine_file.h"
 #include "noderuntime/cli/offline/files.h"
+#include "scheduler/policy/policies.h"
 #include "scheduler/trace/parse.h"
 
 namespace sluice::cli {
@@ -69,7 +70,7 @@ Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch) const {
   options.unit_bytes = asked_.unit_bytes;
   options.gates.groups_per_peak = asked_.groups_per_peak;
   options.gap_ns = asked_.gap_ns;
-  options.keeps_freed = asked_.policy == "spatial";
+  options.keeps_freed = asked_.policy == scheduler::kSpatialPolicy;
   Result<Workload> workload =
       scheduler::simulate::MakeWorkload(trace.name, trace.trace, batch, machine_, options);
   return workload.ok() ? std::move(workload) : workload.status().Annotate(trace.name);
@@ -108,7 +109,7 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
   const std::vector<JobRun> runs = RunsOf(jobs, stagger_ns);
   scheduler::simulate::Options options = Options(jobs.size());
   answer.unlimited = UnlimitedThroughput(runs, machine_, options);
-  if (asked_.policy == "auto") {
+  if (asked_.policy == scheduler::kAutoPolicy) {
     scheduler::simulate::TuneOptions tuning;
     tuning.claims = asked_.setting.claims;
     Result<scheduler::simulate::Tuned> tuned = Tune(runs, machine_, options, tuning);
@@ -119,7 +120,7 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
     return answer;
   }
   answer.setting = options.setting;
-  if (asked_.policy == "spatial") {
+  if (asked_.policy == scheduler::kSpatialPolicy) {
     options.managed = false;
     if (!Fits(jobs)) {
       options.paging = scheduler::simulate::PagingOptions::Of(machine_);

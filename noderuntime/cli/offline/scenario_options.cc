@@ -31,12 +31,6 @@ Result<double> Nanoseconds(const std::string& text, const char* field) {
                     "'; allowed: a number and ns, us, ms or s, as 5ms, at most 1000s");
 }
 
-std::vector<std::string> PolicyNames() {
-  std::vector<std::string> names = {"auto", "spatial"};
-  for (std::string& name : scheduler::PolicyNames()) names.push_back(std::move(name));
-  return names;
-}
-
 }  // namespace
 
 ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app) {
@@ -53,7 +47,7 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app) {
   app->add_option("--pool", pool_, "Memory to share (the GPU's, less a context for each job)");
   app->add_option("--unit", unit_, "Unit of leases (8MiB)");
   app->add_option("--policy", options_.policy, "Who waits for whom (auto)")
-      ->check(OneOf(PolicyNames()));
+      ->check(OneOf(scheduler::NodePolicyNames()));
   app->add_option(
          "--claims", claims_,
          "What others may count on: contract, steps or curve; with auto the furthest that is "
@@ -95,7 +89,7 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
     if (*bytes == 0) return Status(StatusCode::kInvalidArgument, "--unit: 0; allowed: above 0");
     options.unit_bytes = *bytes;
   }
-  const bool finds = options.policy == "auto";
+  const bool finds = options.policy == scheduler::kAutoPolicy;
   const bool lends = options.policy != "temporal" && options.policy != "spatial";
   for (const auto& [flag, fits] : {std::pair{"--lanes", lends && !finds}, {"--claims", lends}}) {
     if (fits || app_->count(flag) == 0) continue;

@@ -7,6 +7,7 @@
 #include "common/bytes.h"
 #include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/offline/scenario.h"
+#include "scheduler/policy/policies.h"
 
 namespace sluice::cli {
 namespace {
@@ -19,7 +20,9 @@ using scheduler::simulate::Setting;
 using scheduler::simulate::Workload;
 
 /// Nobody waits for memory under it.
-bool Unmanaged(const Setting& setting) { return setting.policy.policy == "spatial"; }
+bool Unmanaged(const Setting& setting) {
+  return setting.policy.policy == scheduler::kSpatialPolicy;
+}
 
 nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   nlohmann::json json = {{"policy", setting.policy.policy}};

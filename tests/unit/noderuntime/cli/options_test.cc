@@ -113,8 +113,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "--request: 2GiB is more than --limit 1GiB; allowed: at most the limit"},
         BadLine{{"run", "--gpu", "x", "--", "true"},
                 "run: --gpu: 'x'; allowed: a whole number from 0 to 63"},
-        BadLine{{"run", "--policy", "fair", "--", "true"},
-                "run: --policy: 'fair'; allowed: flow, nodegroup, temporal, timeshift, auto"},
+        BadLine{
+            {"run", "--policy", "fair", "--", "true"},
+            "run: --policy: 'fair'; allowed: flow, nodegroup, temporal, timeshift, spatial, auto"},
         BadLine{{"run", "true"},
                 "run: 'true' is not understood; allowed: --help, --limit, --request, "
                 "--frameworks, --verbose, --gpu, --runtime-dir, --policy, --pool, --observe, "

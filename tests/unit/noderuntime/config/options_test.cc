@@ -38,7 +38,7 @@ TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
   EXPECT_EQ(Fault([](Options& o) { o.host_memory_bytes = 4 * kMiB; }),
             "--host-memory 4.0 MiB: allowed: 0 (none), or at least one lease unit (8.0 MiB)");
   EXPECT_EQ(Fault([](Options& o) { o.policy = "magic"; }),
-            "--policy 'magic': allowed: flow, nodegroup, temporal, timeshift, auto");
+            "--policy 'magic': allowed: flow, nodegroup, temporal, timeshift, spatial, auto");
   EXPECT_EQ(Fault([](Options& o) { o.claims = "none"; }),
             "--claims 'none': allowed: contract, steps, curve");
   EXPECT_EQ(Fault([](Options& o) { o.lanes = 0; }), "--lanes 0: allowed: 1 to 64");

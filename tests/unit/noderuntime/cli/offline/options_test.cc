@@ -145,7 +145,7 @@ TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
     return parsed.ok() ? "accepted" : parsed.status().message();
   };
   EXPECT_NE(error({"--policy", "best"})
-                .find("allowed: auto, spatial, flow, nodegroup, temporal, timeshift"),
+                .find("allowed: flow, nodegroup, temporal, timeshift, spatial, auto"),
             std::string::npos)
       << error({"--policy", "best"});
   EXPECT_NE(error({"--claims", "all"}).find("allowed: contract, steps, curve"), std::string::npos);
