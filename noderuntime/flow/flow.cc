@@ -335,6 +335,7 @@ void Flow::Tick(uint64_t now_ns) {
   PollFences(now_ns);
   if (frozen_) return;
   SettleUnprofiled();
+  NoticeStandstill();
   AdmitWaiting();
   GiveUpHolders();
   YieldToQuarantine();

@@ -171,6 +171,7 @@ class Flow {
   void GiveUpHolders();
   void YieldToQuarantine();
   void SettleUnprofiled();
+  void NoticeStandstill();
   void Settle(JobId id, FlowJob* job, const std::string& why);
   void SetQuiet(JobId id, bool quiet);
   bool SomebodyWaitsToBegin(JobId but) const;

@@ -50,6 +50,9 @@ void Flow::Enqueue(JobId id, Request request) {
     job->waits_since_ns = now_ns_;
     job->noticed = false;
   }
+  // Of a job without a profile, asking is no sign that it computes.
+  const scheduler::Job* known = ledger_.Find(id);
+  if (known != nullptr && known->phase == Phase::kRunning) SetQuiet(id, false);
 }
 
 void Flow::TryAdmit(JobId id) {
@@ -205,6 +208,7 @@ void Flow::AnswerGrant(JobId id, const Extents& extents) {
   FlowJob* job = Get(id);
   job->stays = false;
   job->returns = 0;
+  job->answered_ns = now_ns_;
   if (!extents.empty()) sink_->HolderChanged(extents, id);
   if (!job->answer.has_value()) return;  // a newcomer that has not asked for memory yet
   GrantAnswer answer;

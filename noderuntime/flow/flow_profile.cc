@@ -84,6 +84,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   job->past_use.clear();
   job->held.Forget();
   job->times.Forget();
+  job->stray_frames = 0;
   job->largest_run = 0;
   job->gated_iteration = false;
   if (job->spec.limit > 0) return;

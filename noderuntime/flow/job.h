@@ -93,8 +93,9 @@ struct FlowJob {
   /// The profile is of an earlier daemon, and the profiler has not found its cycle again: what it
   /// finds meanwhile (a loop inside) is no news about the profile. The client still compares.
   bool awaits_cycle = false;
-  uint64_t stray_frames =
-      0;  // frames about a profile that is gone; a few are in flight, many are a flood
+  /// Frames about a profile that is gone, since one was published: a few are in flight, many are a
+  /// flood.
+  uint64_t stray_frames = 0;
 
   std::map<uint32_t, uint64_t> counted;  // bytes by counted family
 
@@ -110,6 +111,7 @@ struct FlowJob {
   uint32_t flags = 0;
   uint64_t last_sign_ns = 0;  // it computed, or was granted more than it ever held
   uint64_t last_work_ns = 0;  // it computed: launch or copy
+  uint64_t answered_ns = 0;   // it was granted what it waited for
   uint64_t launches = 0;
   uint64_t copies = 0;
   uint64_t leases = 0;               // asked for

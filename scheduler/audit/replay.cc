@@ -57,7 +57,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       break;
     case EventKind::kQuiet:
     case EventKind::kBusy:
-      Expect(job->where == Where::kUnknownIteration, record, "without a profile");
+      Expect(job->past_gate(), record, "past its gate");
       job->quiet = record.event == EventKind::kQuiet;
       break;
     case EventKind::kGate:

@@ -230,7 +230,7 @@ Status Ledger::Settle(JobId job, Units limit) {
 }
 
 Status Ledger::SetQuiet(JobId job, bool quiet) {
-  auto known = Expect(job, {Phase::kUnprofiled}, "quiet");
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "quiet");
   if (!known.ok()) return known.status();
   (*known)->quiet = quiet;
   return Status();
@@ -248,6 +248,7 @@ Status Ledger::OpenGate(JobId job, const GateTerms& terms) {
   if (terms.piece == 0) return Invalid("gate: " + j->Title() + ": a piece of 0 units");
   if (terms.waived != 0) return Invalid("gate: " + j->Title() + ": a claim opens whole");
   j->phase = Phase::kRunning;
+  j->quiet = false;
   j->terms = terms;
   return Status();
 }

@@ -40,7 +40,8 @@ struct Job {
   GateTerms terms;       // meaningful past the gate
   bool settled = false;  // unprofiled, and nobody waits for a profile any more
   bool drained = false;  // a base has been measured, and at the last trough the job was drained
-  bool quiet = false;    // unprofiled, and it computes nothing: nobody has to stand still for it
+  /// Past its gate, and it computes nothing: nobody has to stand still for it, or counts on it.
+  bool quiet = false;
   Linger linger = Linger::kNot;  // dying
   Units leased = 0;
   Units unfenced = 0;
@@ -107,7 +108,7 @@ class Ledger {
   /// Unprofiled, and nobody waits for its profile any more: it is taken to hold up to `limit` for
   /// good, so its request becomes its limit (I0 is asked) and its claim falls with it.
   Status Settle(JobId job, Units limit);
-  /// Unprofiled: whether it computes nothing at the moment. Its claim stays what it is.
+  /// Past its gate: whether it computes nothing at the moment. Its claim stays what it is.
   Status SetQuiet(JobId job, bool quiet);
   Status OpenGate(JobId job, const GateTerms& terms);  // parked -> running
   Status RaiseClaim(JobId job, Units claim);  // past its gate, up to its limit; waives none

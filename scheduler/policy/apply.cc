@@ -165,6 +165,10 @@ std::string WhyWaiting(const Ledger& ledger, const Request& request, const Confi
     if (opens && other.id != job->id && other.phase == Phase::kUnprofiled && !other.settled) {
       return text + " while " + other.Title() + " is measured: " + ledger.Holders(job->id);
     }
+    if (opens && other.id != job->id && other.phase == Phase::kRunning && other.quiet) {
+      return text + " while " + other.Title() +
+             " computes nothing in the middle of its iteration: " + ledger.Holders(job->id);
+    }
   }
   return text + " (policy " + config.policy + ", free " + ledger.Bytes(ledger.free()) + " of " +
          ledger.Bytes(ledger.pool_units()) + "): " + ledger.Holders(job->id);

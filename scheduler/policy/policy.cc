@@ -355,8 +355,13 @@ class Round {
     if (!ledger_.rules().check_safety) return true;
     // Stricter than for a grant: while anybody is stuck, nobody new comes in.
     // On sums it is asked in sums alone: the job itself is stuck in runs afterwards.
-    const Prospect opened(ledger_, *change);
-    return IsSafe(opened, measure) && NoWorse(ledger_, opened, measure);
+    Prospect opened(ledger_, *change);
+    if (!IsSafe(opened, measure) || !NoWorse(ledger_, opened, measure)) return false;
+    // I6: nobody begins on what a job holds that has come to a standstill in its iteration.
+    const auto stands = [](const Job& job) { return job.quiet && job.phase == Phase::kRunning; };
+    if (std::none_of(ledger_.jobs().begin(), ledger_.jobs().end(), stands)) return true;
+    opened.trusts_quiet = false;
+    return IsSafe(opened, measure);
   }
 
   GateTerms TermsFor(const Request& request, const Job& job) const {

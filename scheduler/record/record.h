@@ -34,7 +34,7 @@ enum class EventKind : uint8_t {
   kBase,       // units: the base as measured (for people; replay derives it)
   kMismatch,   // the job lost its profile: gives nothing back
   kSettle,     // unprofiled, and not waited for any more
-  kQuiet,      // unprofiled, and computes nothing: jobs with a profile go on beside it
+  kQuiet,      // past its gate, and computes nothing: jobs with a profile go on beside it
   kBusy,       // a quiet job computes again
   kEvict,      // extents: leased units of a job that stands still, in host memory now and free
   kBringBack,  // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents

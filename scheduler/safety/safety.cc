@@ -251,8 +251,10 @@ Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
     // Never below 0 under the rules; the model check switches some of them off.
     party.need = terms.ahead() - std::min(terms.ahead(), held);
     party.piece = measure == Measure::kSums ? 1 : terms.piece;
-    const bool returns =
-        change != nullptr ? change->returns : job.phase == Phase::kRunning && job.terms.returns;
+    const bool trusted = prospect.trusts_quiet || !job.quiet;
+    const bool returns = change != nullptr
+                             ? change->returns
+                             : job.phase == Phase::kRunning && job.terms.returns && trusted;
     (returns ? returning : keeping).push_back(party);
   }
 

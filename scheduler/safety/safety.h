@@ -44,6 +44,9 @@ struct Prospect {
   Prospect(const Ledger& l, const Change& c) : ledger(l), change(&c) {}
   const Ledger& ledger;
   const Change* change = nullptr;
+  /// Jobs past their gate that compute nothing give back what they hold all the same. False: they
+  /// get no credit for that (I6), only what they were promised.
+  bool trusts_quiet = true;
 };
 
 /// I3 in numbers (Measure::kSums, Dying::kComesBack) as arithmetic on a few integers per job: what

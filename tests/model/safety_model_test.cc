@@ -253,6 +253,14 @@ TEST(SafetyModel, QuietWithoutAProfile) {
   ExpectSound(config);
 }
 
+/// It comes to a standstill in its iteration, and what it was promised stays promised.
+TEST(SafetyModel, QuietInItsIteration) {
+  ModelConfig config = Three("quiet in its iteration");
+  config.clients[1].idles = true;
+  config.deaths = 0;
+  ExpectSound(config);
+}
+
 TEST(SafetyModel, TwoDeaths) {
   ModelConfig config = Three("two deaths");
   config.deaths = 2;

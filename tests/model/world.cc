@@ -58,7 +58,7 @@ class Actions {
     Copied(i);
     if (world_.Waits(id)) return;  // blocked: it frees nothing
     const Job& job = *world_.ledger.Find(id);
-    if (config_.clients[i].idles && job.phase == Phase::kUnprofiled) TurnQuiet(i, !job.quiet);
+    if (config_.clients[i].idles && job.past_gate()) TurnQuiet(i, !job.quiet);
     if (job.phase == Phase::kParked) AskGate(i);
     if (!job.past_gate()) return;
     AskLease(i, job);
@@ -238,6 +238,11 @@ class Actions {
     request.piece = config_.clients[i].piece;
     request.ticket = world->waiting.size();
     const bool past = kind == RequestKind::kLease;
+    // Who asks has moved; without a profile that is no sign that it computes.
+    const Job* job = world->ledger.Find(request.job);
+    if (job->quiet && job->phase == Phase::kRunning) {
+      (void)world->ledger.SetQuiet(request.job, false).ok();
+    }
     if (past && config_.clients[i].insured) request.insurance = Insurance::kEvictable;
     world->waiting.push_back(request);
   }

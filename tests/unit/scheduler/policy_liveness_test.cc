@@ -185,6 +185,58 @@ TEST(PolicyBesideTheIdle, WhoDoesNotFitWaits) {
   EXPECT_TRUE(desk.denied.empty());
 }
 
+/// Job 1 is past its gate and holds 40 of a claim of 60 in a pool of 100; bases are 10.
+Desk InItsIteration(const std::string& policy) {
+  Config config;
+  config.policy = policy;
+  config.lanes = 1;
+  Desk desk(100, config);
+  desk.Parked(1, "a", 10, 60, {0, 10});
+  desk.Parked(2, "b", 10, 70, {10, 10});
+  desk.Gate0(1, 60, 30);
+  EXPECT_TRUE(desk.PastGate(1));
+  return desk;
+}
+
+TEST(PolicyBesideTheStalled, ItTakesUpNoLane) {
+  for (const char* policy : {"flow", "temporal", "nodegroup", "timeshift"}) {
+    Desk desk = InItsIteration(policy);
+    desk.Gate0(2, 30);
+    EXPECT_TRUE(desk.Waits(2)) << policy;
+    Quiet(desk, 1, true);
+    EXPECT_TRUE(desk.PastGate(2)) << policy;
+    // It goes on, and what it was promised is there.
+    desk.Lease(2, 20);
+    Quiet(desk, 1, false);
+    desk.Lease(1, 20);
+    EXPECT_FALSE(desk.Waits(1)) << policy;
+    EXPECT_EQ(desk.ledger.held(1), 60u);
+    ExpectSoundLog(desk);
+  }
+}
+
+TEST(PolicyBesideTheStalled, NobodyBeginsOnWhatItHolds) {
+  Desk desk = InItsIteration("flow");
+  desk.config.lanes = 2;
+  Quiet(desk, 1, true);
+  desk.Gate0(2, 61);
+  EXPECT_TRUE(desk.Waits(2)) << "50 are free, and it would have to give back";
+  EXPECT_NE(WhyWaiting(desk.ledger, desk.waiting.front(), desk.config)
+                .find("while job 1 'a' computes nothing in the middle of its iteration"),
+            std::string::npos);
+  Quiet(desk, 1, false);
+  EXPECT_TRUE(desk.PastGate(2)) << "it goes on, so it will";
+  ExpectSoundLog(desk);
+}
+
+TEST(PolicyBesideTheStalled, ItIsForgottenAtItsTrough) {
+  Desk desk = InItsIteration("flow");
+  Quiet(desk, 1, true);
+  desk.Again(1, 60, 30);
+  ASSERT_TRUE(desk.PastGate(1));
+  EXPECT_FALSE(desk.ledger.Find(1)->quiet);
+}
+
 TEST(PolicyBesideTheIdle, NobodyBeginsBesideItWithoutAProfile) {
   Desk desk(100);
   desk.Admit(1, "a", 0, 50);

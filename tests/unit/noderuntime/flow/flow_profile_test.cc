@@ -204,6 +204,19 @@ TEST_F(FlowProfileTest, FramesOfAProfileThatIsGoneAreBounded) {
   EXPECT_EQ(accepted, 64u);
 }
 
+/// A job that lives long loses many profiles, and each loss has a frame or two in flight.
+TEST_F(FlowProfileTest, FramesOfManyLostProfilesAreNoFlood) {
+  uint32_t profile = Measured(1);
+  for (int loss = 0; loss < 70; ++loss) {
+    protocol::Mismatch mismatch = {};
+    mismatch.profile = profile;
+    ASSERT_TRUE(flow_->OnMismatch(1, mismatch, now_).ok());
+    ASSERT_TRUE(flow_->OnMismatch(1, mismatch, now_).ok()) << "loss " << loss;
+    profile = Measure(1, 8);
+    ASSERT_NE(profile, 0u);
+  }
+}
+
 TEST_F(FlowProfileTest, AMismatchAtTheGateMakesItClaimItsLimit) {
   const uint32_t first = Measured(1);
   Start(2);
