@@ -31,6 +31,8 @@ Result<PaperTable> WaterwaveFigure2(const Traces& traces);
 Result<PaperTable> WaterwaveFigure3(const Traces& traces);
 Result<PaperTable> WaterwaveFigure7(const Traces& traces);
 Result<PaperTable> WaterwaveFigure8(const Traces& traces);
+// papers_algorithm1.cc
+Result<PaperTable> WaterwaveAlgorithm1(const Traces& traces);
 // papers_zico.cc
 Result<PaperTable> ZicoFigure5(const Traces& traces);
 Result<PaperTable> ZicoFigure10(const Traces& traces);

@@ -22,6 +22,8 @@ const std::vector<PaperPart>& PaperParts() {
       {"waterwave-figure3", "what it costs to wait for each kernel", WaterwaveFigure3},
       {"waterwave-figure7", "throughput over the batch", WaterwaveFigure7},
       {"waterwave-figure8", "throughput over the size of groups", WaterwaveFigure8},
+      {"waterwave-algorithm1", "for which jobs algorithm 1 as printed is a schedule",
+       WaterwaveAlgorithm1},
       {"waterwave-5.5", "three and four jobs", WaterwaveMoreJobs},
       {"zico-figure5", "throughput and memory of two equal jobs (with figure 6)", ZicoFigure5},
       {"zico-figure10", "a budget that shrinks and grows", ZicoFigure10},
