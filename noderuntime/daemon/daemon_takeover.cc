@@ -10,6 +10,7 @@
 
 #include "common/bytes.h"
 #include "noderuntime/daemon/daemon.h"
+#include "scheduler/policy/policies.h"
 
 namespace sluice::noded {
 namespace {
@@ -222,6 +223,11 @@ void Daemon::Recover(uint64_t now_ns) {
                FormatBytes(flow_->ledger().free() * options_.unit_bytes),
                FormatBytes(pool_.bytes()));
   flow_->Thaw(now_ns);
+  if (options_.policy == scheduler::kSpatialPolicy && flow_->policy_name() != options_.policy) {
+    options_.policy = flow_->policy_name();
+    spdlog::warn("policy spatial: the limits of these jobs cannot all be reserved; {} decides",
+                 options_.policy);
+  }
 }
 
 }  // namespace sluice::noded

@@ -58,12 +58,12 @@ Status Flow::CheckRegistration(const JobSpec& spec) const {
                   "limit: policy spatial reserves it; allowed: " + ledger_.Bytes(1) + " to " +
                       ledger_.Bytes(options_.pool_units) + " (the pool)");
   }
-  uint64_t requests = spec.request;
-  for (const auto& [id, job] : jobs_) requests += job.spec.request;
+  uint64_t requests = Reserved(spec);
+  for (const auto& [id, job] : jobs_) requests += Reserved(job.spec);
   if (requests > options_.pool_units) {
     return Status(StatusCode::kResourceExhausted,
-                  "request " + ledger_.Bytes(spec.request) +
-                      " does not fit beside the requests of the others in the pool of " +
+                  (options_.spatial ? "limit " : "request ") + ledger_.Bytes(Reserved(spec)) +
+                      " does not fit beside what is reserved for the others in the pool of " +
                       ledger_.Bytes(options_.pool_units) + ": " + ledger_.Holders());
   }
   return EverythingMeasured() ? WhyNotAdmitted(spec) : Status();

@@ -218,6 +218,10 @@ class Flow {
   static constexpr uint32_t kEveryLane = 64;
   void Adopt(const std::string& policy, uint32_t lanes);
   Status LimitsFit() const;
+  Units Reserved(const JobSpec& spec) const;
+  void WithdrawAll();
+  void ReserveOrTakeTurns();
+  void LogPolicy();
 
   // flow_terms.cc: limits and requests.
   bool MayYield(JobId id) const;

@@ -60,15 +60,15 @@ void Flow::TryAdmit(JobId id) {
   if (job == nullptr || job->admitted || !job->refusal.empty()) return;
   Ledger next = ledger_;
   const auto yields = [this](JobId other) { return MayYield(other); };
-  MakeRoom(&next, id, job->spec.request, yields);
-  const Units limit =
-      job->spec.limit > 0 ? job->spec.limit : next.LargestLimit(id, job->spec.request);
-  if (limit == 0 || !next.Admit(id, job->spec.name, job->spec.request, limit).ok()) return;
+  const Units request = Reserved(job->spec);
+  MakeRoom(&next, id, request, yields);
+  const Units limit = job->spec.limit > 0 ? job->spec.limit : next.LargestLimit(id, request);
+  if (limit == 0 || !next.Admit(id, job->spec.name, request, limit).ok()) return;
   ReplaceLedger(std::move(next));
   job->admitted = true;
   Record record = RecordFor(EventKind::kAdmit, id);
   record.name = job->spec.name;
-  record.request = job->spec.request;
+  record.request = request;
   record.limit = limit;
   Log(std::move(record));
   if (outside_.charged(id) > 0) {
@@ -77,11 +77,11 @@ void Flow::TryAdmit(JobId id) {
     LogOutside(id, static_cast<uint32_t>(protocol::Family::kContext));
   }
 
-  Request request;
-  request.job = id;
-  request.kind = RequestKind::kNewcomer;
+  Request begin;
+  begin.job = id;
+  begin.kind = RequestKind::kNewcomer;
   const uint64_t since = job->waits_since_ns;
-  Enqueue(id, request);
+  Enqueue(id, begin);
   job->waits_since_ns = since;
 }
 
@@ -97,9 +97,10 @@ bool Flow::EverythingMeasured() const {
 Status Flow::WhyNotAdmitted(const JobSpec& spec) const {
   Ledger trial = ledger_;
   const JobId id = spec.id == scheduler::kNoJob ? std::numeric_limits<JobId>::max() : spec.id;
-  MakeRoom(&trial, id, spec.request, [this](JobId other) { return MayYield(other); });
-  const Units least = spec.limit > 0 ? spec.limit : std::max<Units>(1, spec.request);
-  return trial.Admit(id, spec.name, spec.request, least);
+  const Units request = Reserved(spec);
+  MakeRoom(&trial, id, request, [this](JobId other) { return MayYield(other); });
+  const Units least = spec.limit > 0 ? spec.limit : std::max<Units>(1, request);
+  return trial.Admit(id, spec.name, request, least);
 }
 
 void Flow::AdmitWaiting() {

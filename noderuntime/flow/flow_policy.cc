@@ -21,6 +21,18 @@ void Flow::Adopt(const std::string& policy, uint32_t lanes) {
   options_.policy.lanes = options_.spatial ? kEveryLane : lanes;
 }
 
+/// What the job is promised at any time.
+Units Flow::Reserved(const JobSpec& spec) const {
+  return options_.spatial ? spec.limit : spec.request;
+}
+
+/// Profiles of a time before, perhaps of a daemon before: without one there are no gates.
+void Flow::WithdrawAll() {
+  for (auto& [id, job] : jobs_) {
+    if (job.published.has_value()) Withdraw(id, &job);
+  }
+}
+
 /// Whether everybody can keep its limit for good.
 Status Flow::LimitsFit() const {
   uint64_t sum = 0;
@@ -39,6 +51,22 @@ Status Flow::LimitsFit() const {
                     ledger_.Bytes(options_.pool_units) + ": " + ledger_.Holders());
 }
 
+void Flow::LogPolicy() {
+  Record record = RecordFor(EventKind::kPolicy, scheduler::kNoJob);
+  record.policy = policy_name();
+  record.units = options_.policy.lanes;
+  Log(std::move(record));
+}
+
+/// The jobs of a daemon that went by a policy: their limits may be more than the pool, and without
+/// gates nobody would give anything back.
+void Flow::ReserveOrTakeTurns() {
+  if (LimitsFit().ok()) return WithdrawAll();
+  const scheduler::Config standard;
+  Adopt(standard.policy, standard.lanes);
+  LogPolicy();
+}
+
 Status Flow::SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
                        uint64_t now_ns) {
   now_ns_ = now_ns;
@@ -47,15 +75,9 @@ Status Flow::SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Cla
   }
   Adopt(policy, lanes);
   SetClaims(claims);
-  Record record = RecordFor(EventKind::kPolicy, scheduler::kNoJob);
-  record.policy = policy_name();
-  record.units = options_.policy.lanes;
-  Log(std::move(record));
-  if (options_.spatial) {
-    for (auto& [id, job] : jobs_) {
-      if (job.published.has_value()) Withdraw(id, &job);
-    }
-  }
+  LogPolicy();
+  if (frozen_) return Status();
+  if (options_.spatial) WithdrawAll();
   SettleUnprofiled();
   Decide();
   return Status();

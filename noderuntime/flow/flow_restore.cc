@@ -394,6 +394,7 @@ void Flow::Thaw(uint64_t now_ns) {
   now_ns_ = now_ns;
   frozen_ = false;
   for (auto& [id, job] : jobs_) job.last_sign_ns = job.last_work_ns = now_ns;
+  if (options_.spatial) ReserveOrTakeTurns();
   Decide();
 }
 

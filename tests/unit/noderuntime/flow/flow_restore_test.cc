@@ -65,6 +65,38 @@ TEST_F(FlowRestoreTest, TheLedgerIsTheSameAndNothingIsDecidedBeforeTheThaw) {
   ExpectSoundLog();
 }
 
+/// A daemon that is to reserve limits takes over from one that lent: where they fit it does.
+TEST_F(FlowRestoreTest, UnderSpatialLimitsAreReservedIfTheyFit) {
+  for (const Units limit : {Units{18}, Units{25}}) {
+    options_.policy = scheduler::Config();
+    Restart();
+    clients_.clear();
+    for (const JobId job : {JobId{1}, JobId{2}}) {
+      Start(job, limit, 2);
+      ASSERT_TRUE(Lease(job, 2).ok());
+      clients_[job].Push(protocol::OpKind::kAlloc, 2 * kUnit);
+      ASSERT_NE(Measure(job, 8), 0u);
+      ASSERT_TRUE(Gate(job, 0, clients_[job].profile(), 1).ok());
+    }
+    options_.policy.policy = "spatial";
+    Die();
+    for (const JobId job : {JobId{1}, JobId{2}}) {
+      std::vector<protocol::Extent> held;
+      for (const auto& extent : flow_->ledger().map().Held(job)) {
+        held.push_back({extent.offset, extent.length});
+      }
+      ASSERT_TRUE(Resume(job, held).ok());
+    }
+    flow_->Thaw(now_);
+    const bool fits = limit == 18;
+    EXPECT_EQ(flow_->policy_name(), fits ? "spatial" : "flow");
+    for (const JobId job : {JobId{1}, JobId{2}}) {
+      EXPECT_EQ(clients_[job].profile() == 0, fits) << limit;
+    }
+    ExpectSoundLog();
+  }
+}
+
 // The grant was made and kept, and its frame never came.
 TEST_F(FlowRestoreTest, WhatTheClientNeverGotIsFree) {
   Start(1, 20, 4);

@@ -64,6 +64,24 @@ TEST_F(FlowSpatialTest, RefusesALimitThatDoesNotFitBesideTheOthers) {
   EXPECT_NE(none.message().find("limit: policy spatial"), std::string::npos) << none.message();
 }
 
+/// Both were registered before either had begun.
+TEST_F(FlowSpatialTest, TwoAtOnceAreNotPromisedTheSame) {
+  BeginSpatial();
+  Start(1, 30, 1);
+  Start(2, 20, 1);
+  ASSERT_TRUE(Lease(1, 2).ok());
+  ASSERT_TRUE(Lease(2, 2).ok());
+  Pass(5 * kMs);
+  Pass(5 * kMs);
+  EXPECT_TRUE(Known(1).settled);
+  EXPECT_EQ(sink_.grants[1].size(), 1u);
+  ASSERT_EQ(sink_.denials[2].size(), 1u);
+  EXPECT_EQ(sink_.denials[2][0].first, protocol::DenyCode::kRefused);
+  EXPECT_NE(sink_.denials[2][0].second.find("job 1 'job1'"), std::string::npos)
+      << sink_.denials[2][0].second;
+  ExpectSoundLog();
+}
+
 TEST_F(FlowSpatialTest, ComesAndGoesWhileJobsRun) {
   for (const JobId job : {JobId{1}, JobId{2}}) {
     ASSERT_NO_FATAL_FAILURE(Begin(job, 20, 3));
