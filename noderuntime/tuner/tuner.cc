@@ -55,8 +55,17 @@ std::optional<Tuner::Key> Tuner::KeyOf(const flow::Flow& flow) {
     key.push_back({job.id, published.profile.period, published.plan.peak_units});
   }
   if (key.size() < 2) return std::nullopt;
-  std::sort(key.begin(), key.end());
+  std::sort(key.begin(), key.end(),
+            [](const KnownJob& a, const KnownJob& b) { return a.id < b.id; });
   return key;
+}
+
+bool Tuner::Same(const Key& a, const Key& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const KnownJob& x, const KnownJob& y) {
+        const flow::Units differ = std::max(x.peak, y.peak) - std::min(x.peak, y.peak);
+        return x.id == y.id && x.period == y.period && differ <= x.peak / 8;
+      });
 }
 
 std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
@@ -65,9 +74,10 @@ std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
     interrupted_ = true;
     return std::nullopt;
   }
-  if (*key != key_) {
+  if (!Same(*key, key_)) {
     BeginAnew(*key, *flow, now_ns);
-    const auto before = chosen_.find(key_);
+    const auto before = std::find_if(chosen_.begin(), chosen_.end(),
+                                     [this](const auto& entry) { return Same(entry.first, key_); });
     if (before == chosen_.end()) return std::nullopt;
     state_ = State::kChosen;
     return PutInForce(before->second, flow, now_ns);
@@ -167,8 +177,8 @@ std::optional<std::string> Tuner::PutInForce(const Way& way, flow::Flow* flow, u
 
 std::string Tuner::Choose(const Way& way, flow::Flow* flow, uint64_t now_ns) {
   state_ = State::kChosen;
-  if (chosen_.size() >= kRemembered) chosen_.clear();
-  chosen_[key_] = way;
+  if (chosen_.size() >= kRemembered) chosen_.erase(chosen_.begin());
+  chosen_.emplace_back(key_, way);
   (void)PutInForce(way, flow, now_ns);
   return "auto: stays with " + WayText(way) + " for these " + std::to_string(key_.size()) + " jobs";
 }

@@ -2,11 +2,11 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "noderuntime/flow/flow.h"
@@ -67,14 +67,15 @@ class Tuner {
   std::vector<Candidate> candidates() const;
 
  private:
-  /// A job as far as a choice depends on it: another profile of the same job may be the same.
+  /// A job as far as a choice depends on it.
   struct KnownJob {
     flow::JobId id = 0;
     uint32_t period = 0;
     flow::Units peak = 0;
-    auto operator<=>(const KnownJob&) const = default;
   };
-  using Key = std::vector<KnownJob>;
+  using Key = std::vector<KnownJob>;  // by id
+  /// The same jobs: a profile that is measured anew is never quite the same.
+  static bool Same(const Key& a, const Key& b);
 
   static std::optional<Key> KeyOf(const flow::Flow& flow);
   void BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns);
@@ -95,7 +96,7 @@ class Tuner {
   std::vector<Candidate> candidates_;
   std::optional<scheduler::Trials> trials_;
   /// What was chosen for the jobs of the last while: they may come back to the same.
-  std::map<Key, Way> chosen_;
+  std::vector<std::pair<Key, Way>> chosen_;
 };
 
 }  // namespace sluice::tuner

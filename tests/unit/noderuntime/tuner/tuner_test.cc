@@ -192,6 +192,32 @@ TEST_F(TunerTest, LooksAgainWhenTheJobsChange) {
   EXPECT_EQ(searcher_.tasks.size(), 2u);
 }
 
+/// The third job leaves again, and the two are as they were.
+TEST_F(TunerTest, RemembersWhatItChoseForTheSameJobs) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("nodegroup", Claims::kCurve);
+  Until(State::kChosen, [](const flow::FlowOptions& options) {
+    return (options.policy.policy == "nodegroup" ? 60 : 100) * kMs;
+  });
+  Start(3, 20, 2);
+  ASSERT_TRUE(Lease(3, 2).ok());
+  Iterate(100 * kMs);  // to their troughs, so that job 3 can be measured
+  clients_[3].Push(protocol::OpKind::kAlloc, 2 * kUnit);
+  ASSERT_NE(Measure(3, kLayers), 0u);
+  Iterate(100 * kMs);
+  ASSERT_EQ(tuner_.state(), State::kWaiting);
+  ASSERT_TRUE(flow_->SetPolicy("flow", 2, Claims::kSteps, now_).ok());
+  flow_->Die(3, now_);
+  flow_->HolderGone(3, now_);
+  clients_.erase(3);
+  const std::vector<std::string> news = Iterate(100 * kMs);
+  EXPECT_EQ(tuner_.state(), State::kChosen);
+  EXPECT_EQ(flow_->options().policy.policy, "nodegroup");
+  EXPECT_EQ(news.size(), 1u);
+  EXPECT_EQ(searcher_.tasks.size(), 1u);
+}
+
 /// A job that surprises loses its profile for a moment. The others know what they know.
 TEST_F(TunerTest, GoesOnWithTheSameJobsAfterAnInterruption) {
   ASSERT_NO_FATAL_FAILURE(Join(1));
