@@ -176,6 +176,7 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   tuned.tried = search.Ranked();
   const double least = tuned.temporal * (1 + tuning.least_gain);
   for (size_t i = 0; i < std::min<size_t>(tuned.tried.size(), tuning.candidates); ++i) {
+    if (search.stopped()) break;
     Options chosen = options;
     chosen.setting = tuned.tried[i].setting;
     Result<Outcome> outcome = Simulate(runs, machine, chosen);
