@@ -276,32 +276,30 @@ bool Client::AheadOfCredit(uint32_t slot, uint64_t* wait_for) {
 }
 
 // Keeps the CPU within `credit_ns` of GPU time ahead of the GPU, so that memory which the GPU has
-// not reached yet is not held for long.
+// not reached yet is not held for long. A wait counts while it lasts: noded sees it.
 void Client::WaitForCredit() {
-  uint64_t waited_since = 0;
+  auto& waited = session_.client_page().credit_wait_ns;
   while (Pressure() && !Unbounded()) {
     uint64_t wait_for = 0;
     uint32_t slot = 0;
     {
       const LockGuard guard(state_lock_);
-      if (!matcher_.following()) break;
+      if (!matcher_.following()) return;
       slot = matcher_.profile()->pacing_slot;
-      if (!AheadOfCredit(slot, &wait_for)) break;
+      if (!AheadOfCredit(slot, &wait_for)) return;
     }
     const uint64_t start = NowNs();
-    if (waited_since == 0) waited_since = start;
+    uint64_t counted = start;
     const std::atomic<uint64_t>& mark = session_.marks().mark[slot];
     Backoff backoff;
     while (!protocol::MarkReached(mark.load(std::memory_order_acquire), wait_for)) {
-      if (NowNs() - start > kStalledNs) break;
+      if (counted - start > kStalledNs) return;
       backoff.Pause();
+      const uint64_t now = NowNs();
+      waited.fetch_add(now - counted, std::memory_order_relaxed);
+      counted = now;
     }
-    if (!protocol::MarkReached(mark.load(std::memory_order_acquire), wait_for)) break;
   }
-  if (waited_since == 0) return;
-  auto& waited = session_.client_page().credit_wait_ns;
-  waited.store(waited.load(std::memory_order_relaxed) + (NowNs() - waited_since),
-               std::memory_order_relaxed);
 }
 
 }  // namespace sluice
