@@ -35,9 +35,15 @@ Result<PaperTable> WaterwaveFigure8(const Traces& traces);
 Result<PaperTable> WaterwaveAlgorithm1(const Traces& traces);
 // papers_zico.cc
 Result<PaperTable> ZicoFigure5(const Traces& traces);
-Result<PaperTable> ZicoFigure10(const Traces& traces);
 Result<PaperTable> ZicoTable2(const Traces& traces);
-Result<PaperTable> ZicoNoTrace(const Traces& traces);
+// papers_zico_memory.cc
+Result<PaperTable> ZicoFigure7(const Traces& traces);
+Result<PaperTable> ZicoFigure9(const Traces& traces);
+Result<PaperTable> ZicoFigure10(const Traces& traces);
+// papers_zico_pairs.cc
+Result<PaperTable> ZicoFigure8(const Traces& traces);
+// papers_zico_tracking.cc
+Result<PaperTable> ZicoTable1(const Traces& traces);
 // papers_placement.cc
 Result<PaperTable> SmartPoolTable1(const Traces& traces);
 Result<PaperTable> GlakeReserved(const Traces& traces);

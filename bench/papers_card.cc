@@ -37,6 +37,15 @@ const std::vector<std::string>& ModelNames() {
   return names;
 }
 
+const std::vector<std::string>& TraceNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = ModelNames();
+    all.insert(all.end(), {"resnet110", "gnmt", "rhn"});
+    return all;
+  }();
+  return names;
+}
+
 std::vector<std::string> PolicyNames() {
   std::vector<std::string> names;
   for (const scheduler::PolicyEntry& entry : scheduler::Policies()) {
@@ -47,7 +56,7 @@ std::vector<std::string> PolicyNames() {
 
 Result<Traces> ReadTraces() {
   Traces traces;
-  for (const std::string& name : ModelNames()) {
+  for (const std::string& name : TraceNames()) {
     const std::string file = SLUICE_BENCH_REPO_DATA "/traces/" + name + ".trace";
     const Result<std::string> text = cli::ReadWholeFile(file);
     if (!text.ok()) return text.status();
@@ -114,18 +123,49 @@ Together Card::Page(const Jobs& jobs, const std::string& how,
   return Share(jobs, how, 0, paging);
 }
 
-Together Card::Share(const Jobs& jobs, const std::string& how, uint64_t pool_bytes,
-                     const simulate::PagingOptions& paging) const {
+std::vector<Workload> Card::Workloads(const Jobs& jobs, bool keeps_freed) const {
   std::vector<Workload> workloads;
   for (size_t i = 0; i < jobs.models.size(); ++i) {
-    workloads.push_back(Job(jobs.models[i], jobs.batches[i], how == "paging"));
+    workloads.push_back(Job(jobs.models[i], jobs.batches[i], keeps_freed));
   }
-  const std::vector<JobRun> runs = RunsOf(workloads);
-  if (pool_bytes == 0) pool_bytes = PoolBytes(runs.size());
+  return workloads;
+}
+
+simulate::Options Card::OptionsFor(size_t jobs, uint64_t pool_bytes) const {
   simulate::Options options;
   options.unit_bytes = unit_bytes;
-  options.pool_units = static_cast<Units>(pool_bytes / unit_bytes);
+  options.pool_units =
+      static_cast<Units>((pool_bytes == 0 ? PoolBytes(jobs) : pool_bytes) / unit_bytes);
   options.setting.claims = scheduler::Claims::kCurve;
+  return options;
+}
+
+Result<Outcome> Card::Recorded(const Jobs& jobs, const std::string& how, uint64_t pool_bytes,
+                               const std::vector<simulate::BudgetChange>& changes) const {
+  const std::vector<Workload> workloads = Workloads(jobs, false);
+  const std::vector<JobRun> runs = RunsOf(workloads);
+  simulate::Options options = OptionsFor(runs.size(), pool_bytes);
+  if (how == "auto") {
+    const auto tuned = simulate::Tune(runs, machine_, options);
+    if (!tuned.ok()) return tuned.status();
+    options.setting = tuned->setting;
+  } else {
+    options.setting.policy.policy = how;
+  }
+  if (!changes.empty()) {
+    options.setting.budget = options.pool_units;
+    options.pool_units = static_cast<Units>(PoolBytes(runs.size()) / unit_bytes);
+    options.budget_changes = changes;
+  }
+  options.record = true;
+  return simulate::Simulate(runs, machine_, options);
+}
+
+Together Card::Share(const Jobs& jobs, const std::string& how, uint64_t pool_bytes,
+                     const simulate::PagingOptions& paging) const {
+  const std::vector<Workload> workloads = Workloads(jobs, how == "paging");
+  const std::vector<JobRun> runs = RunsOf(workloads);
+  simulate::Options options = OptionsFor(runs.size(), pool_bytes);
   Together together;
   if (how == "unlimited") {
     together.throughput = simulate::UnlimitedThroughput(runs, machine_, options);

@@ -21,6 +21,8 @@ Result<Traces> ReadTraces();
 
 /// Their names, in the order of the papers' tables.
 const std::vector<std::string>& ModelNames();
+/// With those that only Zico's tables look at.
+const std::vector<std::string>& TraceNames();
 
 /// All policies that share memory within iterations, as they are registered. Taking turns
 /// (`temporal`) is what they are measured by.
@@ -66,6 +68,12 @@ class Card {
   /// everybody), "paging" (UVM: nobody waits, what does not fit is paged; frameworks keep what they
   /// free) or "paging at best" (what they free is gone). `pool_bytes`: 0 for PoolBytes.
   Together Run(const Jobs& jobs, const std::string& how, uint64_t pool_bytes = 0) const;
+  /// A run under a policy or "auto" with its records, which tell memory over time. `changes`: of
+  /// the budget, which begins as `pool_bytes`; all of the card is the pool then. An error: why they
+  /// did not run.
+  Result<scheduler::simulate::Outcome> Recorded(
+      const Jobs& jobs, const std::string& how, uint64_t pool_bytes = 0,
+      const std::vector<scheduler::simulate::BudgetChange>& changes = {}) const;
   /// As `how`, "paging" or "paging at best", with other parameters.
   Together Page(const Jobs& jobs, const std::string& how,
                 const scheduler::simulate::PagingOptions& paging) const;
@@ -76,6 +84,8 @@ class Card {
 
  private:
   Card(Machine machine, const Traces& traces) : machine_(std::move(machine)), traces_(&traces) {}
+  std::vector<scheduler::simulate::Workload> Workloads(const Jobs& jobs, bool keeps_freed) const;
+  scheduler::simulate::Options OptionsFor(size_t jobs, uint64_t pool_bytes) const;
   Together Share(const Jobs& jobs, const std::string& how, uint64_t pool_bytes,
                  const scheduler::simulate::PagingOptions& paging) const;
 

@@ -20,7 +20,8 @@ struct TraceChoice {
 };
 // The largest batch with which parameters, batch and peak are at most 28 GiB.
 constexpr TraceChoice kTraces[] = {{"resnet50", 344},    {"resnet152", 165}, {"inception_v3", 300},
-                                   {"nasnetalarge", 28}, {"bert-base", 175}, {"tacotron2", 1521}};
+                                   {"nasnetalarge", 28}, {"bert-base", 175}, {"tacotron2", 1521},
+                                   {"resnet110", 3563},  {"gnmt", 1028},     {"rhn", 2840}};
 
 Result<scheduler::Instance> ReadTable(const std::string& name) {
   const std::string path = kData + "/placement/" + name;

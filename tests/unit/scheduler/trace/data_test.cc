@@ -28,10 +28,13 @@ struct Figures {
 
 const Figures kFigures[] = {
     {"bert-base", 802, 1096, 1260.1, 4995.5, 0.40, 0.39, Phase::kBackward},
+    {"gnmt", 3721, 3438, 751.4, 967.3, 0.66, 0.30, Phase::kBackward},
     {"inception_v3", 780, 1035, 207.4, 3006.7, 0.76, 0.56, Phase::kBackward},
     {"nasnetalarge", 2980, 3978, 677.9, 31453.3, 0.64, 0.51, Phase::kForward},
+    {"resnet110", 893, 1109, 13.2, 257.0, 0.66, 0.56, Phase::kBackward},
     {"resnet152", 1193, 1560, 459.8, 5429.1, 0.66, 0.57, Phase::kBackward},
     {"resnet50", 411, 540, 195.2, 2635.8, 0.72, 0.57, Phase::kBackward},
+    {"rhn", 7272, 5851, 121.2, 321.6, 0.56, 0.25, Phase::kBackward},
     {"tacotron2", 9344, 7872, 322.7, 639.5, 0.52, 0.31, Phase::kBackward},
 };
 

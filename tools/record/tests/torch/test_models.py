@@ -32,6 +32,7 @@ def recorded(folder, *arguments):
         ("resnet50", "torchvision:resnet50"),
         ("inception_v3", "torchvision:inception_v3"),
         ("bert-base", f"{EXAMPLES / 'bert_pretraining.py'}:make_step"),
+        ("resnet110", f"{EXAMPLES / 'resnet110.py'}:make_step"),
     ],
 )
 def test_data_traces_come_out_again(name, target, traces, read, tmp_path):

@@ -91,7 +91,9 @@ INSTANTIATE_TEST_SUITE_P(Data, Traces,
                                            TraceCase{"inception_v3", 300},
                                            TraceCase{"nasnetalarge", 28},
                                            TraceCase{"bert-base", 175},
-                                           TraceCase{"tacotron2", 1521}),
+                                           TraceCase{"tacotron2", 1521},
+                                           TraceCase{"resnet110", 3563}, TraceCase{"gnmt", 1028},
+                                           TraceCase{"rhn", 2840}),
                          [](const auto& chosen) {
                            std::string name = chosen.param.model;
                            std::erase(name, '-');
