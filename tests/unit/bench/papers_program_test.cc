@@ -77,7 +77,7 @@ TEST(PapersProgram, ShowsMemoryOverTime) {
   }
   // Who marks each launch pays where the host is what takes the time, and nobody gains.
   for (const auto& row : json["tables"]["zico-table1"]["rows"]) {
-    EXPECT_LE(row["all"].get<double>(), row["8 MiB"].get<double>());
+    EXPECT_LE(row["all"].get<double>(), row["8 MiB"].get<double>() + 0.005);
     EXPECT_LE(row["256 MiB"].get<double>(), 1.005);
     if (row["model"] == "nasnetalarge" && row["a mark costs"] == "12 us") {
       EXPECT_LT(row["all"].get<double>(), 0.95);
