@@ -42,7 +42,10 @@ Units* Counter(Job* job, UnitState state) {
 
 }  // namespace
 
-std::string Job::Title() const { return "job " + std::to_string(id) + " '" + name + "'"; }
+std::string Job::Title() const {
+  if (id == kBeyondBudget) return "what is " + name;
+  return "job " + std::to_string(id) + " '" + name + "'";
+}
 
 Ledger::Ledger(Units pool_units, uint64_t unit_bytes, Rules rules)
     : map_(pool_units), unit_bytes_(unit_bytes), rules_(rules) {}

@@ -17,6 +17,8 @@ using JobId = uint32_t;
 using ReleaseId = uint64_t;  // unique per job among its releases that are not fenced yet
 
 inline constexpr JobId kNoJob = 0;
+/// Whoever holds what is beyond a node's budget (scheduler/budget): no job, but one in the books.
+inline constexpr JobId kBeyondBudget = 0xfffffffe;
 /// No bound on the pieces a job may ask for: its whole remaining claim has to lie in one run.
 inline constexpr Units kWholeClaim = 0xffffffff;
 

@@ -135,6 +135,8 @@ bool PressureOn(const Ledger& ledger, JobId job, bool eager) {
   // With a second job admitted, every iteration ends drained: a job that came to its trough with
   // all it had would hold what another one, already past its gate, was promised.
   return std::any_of(ledger.jobs().begin(), ledger.jobs().end(), [job](const Job& other) {
+    // What is beyond a budget, and held, waits for nothing.
+    if (other.id == kBeyondBudget && other.held() == other.limit) return false;
     return other.id != job && other.phase != Phase::kDying;
   });
 }

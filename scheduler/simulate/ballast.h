@@ -10,9 +10,7 @@
 
 namespace sluice::scheduler::simulate {
 
-/// Keeps the part of the pool that is beyond a budget which changes: in the books a job that holds
-/// it for good. So a smaller budget is one more promise, made when it is safe (I3) and what is
-/// held leaves room for it, and nothing else has to know of budgets.
+/// When the budget changes, and what is beyond it (scheduler/budget/ballast.h).
 class Ballast {
  public:
   /// `first`: the budget at the beginning; 0: all of the pool.
@@ -33,8 +31,6 @@ class Ballast {
   void Try(double now_ns, Ledger* ledger, std::vector<Record>* records);
 
  private:
-  static bool Take(JobId id, Units units, Ledger* ledger, std::vector<Record>* records);
-
   JobId id_;
   Units pool_;
   Units wanted_ = 0;  // to be held
