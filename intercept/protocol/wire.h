@@ -74,6 +74,8 @@ enum class FrameType : uint16_t {
   kPolicySet = 69,
   kRecording = 70,
   kRecordingReply = 71,
+  kSetBudget = 72,
+  kBudgetSet = 73,
 };
 
 enum FrameFlags : uint16_t {
@@ -409,6 +411,23 @@ struct PolicySet {
   char text[kMaxTextBytes];
 };
 
+/// How much of the pool is lent from now on; 0: all of it.
+struct SetBudget {
+  Header header;
+  uint64_t bytes;
+};
+
+/// status 0: `bytes` is what was asked for, in whole units, and `in_force` what holds now: more
+/// while jobs still hold too much. Else `text` says why nothing has changed.
+struct BudgetSet {
+  Header header;
+  uint32_t status;
+  uint32_t reserved;
+  uint64_t bytes;
+  uint64_t in_force;
+  char text[kMaxTextBytes];
+};
+
 /// On the connection that registered a job with kObserve: what was recorded of it, while it runs or
 /// afterwards? A daemon that does not know the question closes the connection.
 struct Recording {
@@ -426,6 +445,7 @@ struct RecordingReply {
 };
 
 static_assert(sizeof(RecordingReply) == 32 + kMaxTextBytes);
+static_assert(sizeof(SetBudget) == 24 && sizeof(BudgetSet) == 40 + kMaxTextBytes);
 static_assert(sizeof(SetPolicy) == 56 && sizeof(PolicySet) == 24 + kMaxTextBytes);
 static_assert(sizeof(Header) == 16 && sizeof(Extent) == 8 && sizeof(FenceTerm) == 16);
 static_assert(sizeof(Hello) == 52 && sizeof(Welcome) == 64 && sizeof(Handles) == 24);

@@ -186,6 +186,19 @@ Result<uint32_t> DaemonClient::SetPolicy(const std::string& policy, uint32_t lan
   return answer.lanes;
 }
 
+Result<DaemonClient::Budget> DaemonClient::SetBudget(uint64_t bytes) {
+  auto frame = MakeFrame<wire::SetBudget>(wire::FrameType::kSetBudget);
+  frame.bytes = bytes;
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+  wire::BudgetSet answer = {};
+  const auto received =
+      Receive(static_cast<uint16_t>(wire::FrameType::kBudgetSet), &answer, sizeof answer);
+  if (!received.ok()) return received.status();
+  answer.text[sizeof answer.text - 1] = '\0';
+  if (answer.status != 0) return Status(StatusCode::kResourceExhausted, answer.text);
+  return Budget{answer.bytes, answer.in_force};
+}
+
 std::string JobName(const std::string& program, const std::vector<std::string>& arguments) {
   std::string name = program.substr(program.rfind('/') + 1);
   for (const std::string& argument : arguments) name += ' ' + argument;

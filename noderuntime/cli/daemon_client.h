@@ -42,6 +42,14 @@ class DaemonClient {
   /// not know that one; returns the lanes that hold now.
   Result<uint32_t> SetPolicy(const std::string& policy, uint32_t lanes);
 
+  struct Budget {
+    uint64_t bytes = 0;     // as it was taken, in whole units
+    uint64_t in_force = 0;  // more than that while jobs still hold too much
+  };
+  /// Has the daemon lend so much of its pool; 0: all of it. kResourceExhausted: what the jobs need
+  /// does not fit, and nothing has changed.
+  Result<Budget> SetBudget(uint64_t bytes);
+
   /// What was recorded of the job that was registered here to be observed, while it runs or
   /// afterwards: a trace as text. kFailedPrecondition: there is none, for this reason.
   Result<std::string> FetchRecording();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/bytes.h"
 #include "noderuntime/cli/check_log.h"
 #include "noderuntime/cli/daemon_client.h"
 #include "noderuntime/cli/demo_console.h"
@@ -40,6 +41,23 @@ int SwitchPolicy(const PolicyOptions& options) {
   return 0;
 }
 
+int SwitchBudget(const BudgetOptions& options) {
+  Result<DaemonClient> client = Connect(options.runtime_dir);
+  if (!client.ok()) return Complain(client.status().message(), 1);
+  const auto budget = client->SetBudget(options.bytes);
+  if (!budget.ok()) return Complain(budget.status().message(), 1);
+  const std::string size = FormatBytes(budget->bytes);
+  if (budget->in_force == budget->bytes) {
+    std::printf("budget %s\n", size.c_str());
+  } else {
+    std::printf(
+        "budget %s as soon as jobs inside their iterations have ended them; sluice status "
+        "tells\n",
+        size.c_str());
+  }
+  return 0;
+}
+
 int ShowStatus(const StatusOptions& options) {
   Result<DaemonClient> client = Connect(options.runtime_dir);
   if (!client.ok()) return Complain(client.status().message(), 1);
@@ -67,6 +85,7 @@ int Main(const std::vector<std::string>& arguments) {
   }
   if (const auto* status = std::get_if<StatusOptions>(&*parsed)) return ShowStatus(*status);
   if (const auto* policy = std::get_if<PolicyOptions>(&*parsed)) return SwitchPolicy(*policy);
+  if (const auto* budget = std::get_if<BudgetOptions>(&*parsed)) return SwitchBudget(*budget);
   if (const auto* check = std::get_if<CheckLogOptions>(&*parsed)) {
     Output output;
     output.code = CheckLog(check->file, output.out, output.err);

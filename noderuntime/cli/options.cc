@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kVersionText[] = "sluice 0.1.0\n";
 const std::string kCommands =
-    std::string("run, status, policy, check-log, demo, doctor, ") + kOfflineCommands;
+    std::string("run, status, policy, budget, check-log, demo, doctor, ") + kOfflineCommands;
 constexpr uint32_t kMaxGpu = 63;
 constexpr uint32_t kMaxLanes = 64;
 
@@ -65,6 +65,8 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   RunOptions run;
   StatusOptions status;
   PolicyOptions other_policy;
+  BudgetOptions budget;
+  std::string budget_size;
   CheckLogOptions check_log;
   DemoOptions demo;
   DoctorOptions doctor;
@@ -107,6 +109,11 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   policy_app->add_option("--lanes", other_policy.lanes, "Jobs past their gate at once (as now)")
       ->check(Integer(1, kMaxLanes));
   policy_app->add_option("--runtime-dir", runtime_dir, dir_help);
+
+  CLI::App* budget_app =
+      app.add_subcommand("budget", "Have a running daemon lend less of its pool, or all of it");
+  budget_app->add_option("SIZE", budget_size, "How much, for example 12GiB, or all")->required();
+  budget_app->add_option("--runtime-dir", runtime_dir, dir_help);
 
   CLI::App* doctor_app =
       app.add_subcommand("doctor", "Look at this machine: what is fine, and what to do");
@@ -195,6 +202,15 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   if (*policy_app) {
     other_policy.runtime_dir = runtime_dir;
     return Invocation(std::move(other_policy));
+  }
+  if (*budget_app) {
+    budget.runtime_dir = runtime_dir;
+    if (budget_size != "all") {
+      const Result<uint64_t> parsed = ParseBytes(budget_size, "budget");
+      if (!parsed.ok()) return parsed.status();
+      budget.bytes = *parsed;
+    }
+    return Invocation(std::move(budget));
   }
   if (*doctor_app) {
     doctor.runtime_dir = runtime_dir;

@@ -26,6 +26,11 @@ struct PolicyOptions {
   uint32_t lanes = 0;  // 0: as many as now
 };
 
+struct BudgetOptions {
+  std::string runtime_dir;
+  uint64_t bytes = 0;  // 0: all of the pool
+};
+
 struct CheckLogOptions {
   std::string file;
 };
@@ -34,8 +39,9 @@ struct PrintText {
   std::string text;  // --help, --version
 };
 
-using Invocation = std::variant<RunOptions, StatusOptions, PolicyOptions, CheckLogOptions,
-                                DemoOptions, DoctorOptions, OfflineOptions, PrintText>;
+using Invocation =
+    std::variant<RunOptions, StatusOptions, PolicyOptions, BudgetOptions, CheckLogOptions,
+                 DemoOptions, DoctorOptions, OfflineOptions, PrintText>;
 
 /// Reads the command line (without the program's own name). An error is one line that names the
 /// option and what is allowed.

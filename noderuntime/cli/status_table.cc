@@ -53,6 +53,17 @@ std::string Auto(const json& status) {
   return " (auto: " + Text(*found, "state") + ")";
 }
 
+/// Where it is less than the pool, or is to be.
+std::string Budget(const json& status) {
+  const json pool = status.value("pool_bytes", json());
+  const json now = status.value("budget_bytes", pool);
+  const json wanted = status.value("wanted_budget_bytes", now);
+  std::string text;
+  if (now != pool) text = " (" + Bytes(status, "budget_bytes") + " of it lent)";
+  if (wanted != now) text += ", falling to " + Bytes(status, "wanted_budget_bytes");
+  return text;
+}
+
 using Row = std::vector<std::string>;
 
 /// Columns as wide as their widest entry, all but the last one right-aligned from the third on.
@@ -83,8 +94,12 @@ Result<std::string> RenderStatus(const std::string& json_text) {
     return Status(StatusCode::kInternal, "sluice-noded: sent a status that is not understood");
   }
   std::string text = "GPU " + Text(status, "gpu") + " " + Text(status, "gpu_name") + ": pool " +
-                     Bytes(status, "pool_bytes") + ", free " + Bytes(status, "free_bytes") +
-                     ", policy " + Text(status, "policy") + Auto(status) + "\n";
+                     Bytes(status, "pool_bytes") + Budget(status) + ", free " +
+                     Bytes(status, "free_bytes") + ", policy " + Text(status, "policy") +
+                     Auto(status) + "\n";
+  if (const json why = status.value("budget_refusal", json()); why.is_string()) {
+    text += "the budget was given up: " + why.get<std::string>() + "\n";
+  }
   if (status["jobs"].empty()) return text + "no jobs\n";
   std::vector<Row> rows = {
       {"JOB", "NAME", "PHASE", "HELD", "PEAK", "REQUEST", "LIMIT", "WAITS FOR"}};

@@ -122,6 +122,7 @@ class Daemon : private flow::FlowSink {
   void Notice(flow::JobId job, uint32_t seq, const std::string& text) override;
   void Quiesce(flow::JobId job, uint32_t seq) override;
   void Log(const scheduler::Record& record) override;
+  void Say(const std::string& text) override;
   bool wants_log() const override { return event_log_.has_value(); }
   void HolderChanged(const flow::Extents& extents, flow::JobId holder) override;
   // daemon_moves.cc: the same, for what goes to host memory and back
@@ -155,6 +156,7 @@ class Daemon : private flow::FlowSink {
 
   // daemon_policy.cc: which policy, and `auto`
   Status SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted);
+  Status SetBudget(ControlClient* client, const protocol::SetBudget& wanted);
   static scheduler::Config PolicyToBeginWith(const config::Options& options);
   void KeepPolicy(const KeptState& state);
   void StartOrStopTuner();

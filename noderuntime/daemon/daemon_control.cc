@@ -96,6 +96,8 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
         status = Register(id, *wanted);
       } else if (const auto* policy = std::get_if<session::SetPolicyFrame>(&*frame)) {
         status = SetPolicy(&client, *policy);
+      } else if (const auto* budget = std::get_if<protocol::SetBudget>(&*frame)) {
+        status = SetBudget(&client, *budget);
       } else if (std::holds_alternative<protocol::Status>(*frame)) {
         status = SendStatus(&client);
       } else if (std::holds_alternative<protocol::Recording>(*frame)) {

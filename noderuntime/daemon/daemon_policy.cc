@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-// Which policy decides, and the search for a better one while jobs run.
+// Which policy decides, the search for a better one while jobs run, and how much of the pool is
+// lent.
 #include <spdlog/spdlog.h>
 
+#include "common/bytes.h"
 #include "noderuntime/daemon/daemon.h"
 #include "scheduler/policy/policies.h"
 
@@ -38,6 +40,26 @@ Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& w
   answer.status = valid.ok() ? 0 : 1;
   answer.lanes = options_.lanes;
   session::CopyText(valid.ok() ? options_.policy : valid.message(), answer.text);
+  return client->connection.SendFrame(answer);
+}
+
+Status Daemon::SetBudget(ControlClient* client, const protocol::SetBudget& wanted) {
+  const uint64_t unit = options_.unit_bytes;
+  const uint64_t asked = wanted.bytes == 0 ? pool_.bytes() : wanted.bytes;
+  // In whole units, and never more than was said.
+  const auto units = static_cast<flow::Units>(std::min(asked, pool_.bytes() + unit) / unit);
+  const Status set = flow_->SetBudget(units, NowNs());
+  if (set.ok()) {
+    StartOrStopTuner();  // what was best in another one may not be
+    SayOfLaunchers(spdlog::level::info, "budget " + FormatBytes(units * unit) + " was asked for");
+  }
+  protocol::BudgetSet answer = {};
+  answer.header =
+      session::MakeHeader(protocol::FrameType::kBudgetSet, sizeof answer, wanted.header.seq);
+  answer.status = set.ok() ? 0 : 1;
+  answer.bytes = flow_->wanted_budget() * unit;
+  answer.in_force = flow_->budget() * unit;
+  session::CopyText(set.message(), answer.text);
   return client->connection.SendFrame(answer);
 }
 

@@ -99,6 +99,8 @@ void Daemon::Notice(flow::JobId job, uint32_t seq, const std::string& text) {
   SendTo(job, frame);
 }
 
+void Daemon::Say(const std::string& text) { spdlog::info("{}", text); }
+
 void Daemon::Log(const scheduler::Record& record) {
   if (event_log_.has_value()) event_log_->Write(record);
 }

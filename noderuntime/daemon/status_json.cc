@@ -127,6 +127,9 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["gpu_uuid"] = DeviceUuidText(device.uuid);
   json["gpu_bytes"] = device.total_bytes;
   json["pool_bytes"] = ledger.pool_units() * unit;
+  json["budget_bytes"] = flow.budget() * unit;
+  json["wanted_budget_bytes"] = flow.wanted_budget() * unit;
+  json["budget_refusal"] = flow.budget_refusal().empty() ? Json() : Json(flow.budget_refusal());
   json["unit_bytes"] = unit;
   json["handle_bytes"] = handle_bytes;
   json["policy"] = flow.policy_name();

@@ -58,13 +58,19 @@ Status Flow::CheckRegistration(const JobSpec& spec) const {
                   "limit: policy spatial reserves it; allowed: " + ledger_.Bytes(1) + " to " +
                       ledger_.Bytes(options_.pool_units) + " (the pool)");
   }
+  if (spec.limit > Lendable()) {
+    return Status(StatusCode::kResourceExhausted,
+                  "limit " + ledger_.Bytes(spec.limit) + ": the budget is " +
+                      ledger_.Bytes(Lendable()) + "; allowed: up to that");
+  }
   uint64_t requests = Reserved(spec);
   for (const auto& [id, job] : jobs_) requests += Reserved(job.spec);
-  if (requests > options_.pool_units) {
+  if (requests > Lendable()) {
     return Status(StatusCode::kResourceExhausted,
                   (options_.spatial ? "limit " : "request ") + ledger_.Bytes(Reserved(spec)) +
-                      " does not fit beside what is reserved for the others in the pool of " +
-                      ledger_.Bytes(options_.pool_units) + ": " + ledger_.Holders());
+                      " does not fit beside what is reserved for the others in " +
+                      (Lendable() < options_.pool_units ? "the budget of " : "the pool of ") +
+                      ledger_.Bytes(Lendable()) + ": " + ledger_.Holders());
   }
   return EverythingMeasured() ? WhyNotAdmitted(spec) : Status();
 }
@@ -84,7 +90,7 @@ scheduler::Request* Flow::RequestOf(JobId job) {
 }
 
 const scheduler::Request* Flow::RequestOf(JobId job) const {
-  for (const auto* list : {&requests_, &fenced_out_}) {
+  for (const auto* list : {&requests_, &held_back_}) {
     for (const Request& request : *list) {
       if (request.job == job) return &request;
     }
@@ -95,7 +101,7 @@ const scheduler::Request* Flow::RequestOf(JobId job) const {
 void Flow::DropRequest(JobId job) {
   const auto of_job = [job](const Request& request) { return request.job == job; };
   std::erase_if(requests_, of_job);
-  std::erase_if(fenced_out_, of_job);
+  std::erase_if(held_back_, of_job);
   if (FlowJob* known = Get(job)) {
     if (known->waits_since_ns != 0) known->times.Waited(now_ns_ - known->waits_since_ns);
     known->waits_since_ns = 0;
@@ -347,7 +353,7 @@ void Flow::Tick(uint64_t now_ns) {
 
 Urgency Flow::urgency() const {
   if (jobs_.empty()) return Urgency::kIdle;
-  const bool somebody_waits = !requests_.empty() || !fenced_out_.empty();
+  const bool somebody_waits = !requests_.empty() || !held_back_.empty();
   if (fences_pending_ > 0 && somebody_waits) return Urgency::kFences;
   return PlacesMatter() ? Urgency::kPlaces : Urgency::kTimers;
 }

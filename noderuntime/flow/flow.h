@@ -89,6 +89,16 @@ class Flow {
   Status SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
                    uint64_t now_ns);
   std::string policy_name() const;
+  /// Lends no more than `units` of the pool: at once where that is more than now; else as soon as
+  /// those who are inside their iterations have come to their troughs, and nobody begins another
+  /// one until then. kInvalidArgument: none, or more than the pool. kResourceExhausted: what a job
+  /// was promised or is known to need does not fit; names it, and what would.
+  Status SetBudget(Units units, uint64_t now_ns);
+  Units budget() const;  // in force
+  /// What was asked for last; other than budget() while that falls.
+  Units wanted_budget() const { return options_.pool_units - beyond_; }
+  /// Why that was given up; empty: it was not.
+  const std::string& budget_refusal() const { return budget_refusal_; }
   /// Whether claims may fall: there is host memory for whoever leaves its own.
   bool EverybodyInsured() const;
 
@@ -146,7 +156,7 @@ class Flow {
   void AnswerGrant(JobId id, const Extents& extents);
   void AnswerDeny(JobId id, protocol::DenyCode code, const std::string& text);
   void Enqueue(JobId id, Request request);
-  void PromoteFencedOut();
+  void HoldBack();
   void TryAdmit(JobId id);
   bool EverythingMeasured() const;
   Status WhyNotAdmitted(const JobSpec& spec) const;
@@ -187,6 +197,7 @@ class Flow {
   Request GateZero(JobId id, const FlowJob& job) const;
   static bool Careful(const FlowJob& job);
   static Units WithMargin(Units units, const scheduler::CyclePlan& plan);
+  static Units MostUsed(const FlowJob& job);
   Units ClaimFor(const FlowJob& job) const;
 
   // flow_restore.cc
@@ -223,6 +234,17 @@ class Flow {
   void ReserveOrTakeTurns();
   void LogPolicy();
 
+  // flow_budget.cc
+  Units Lendable() const;
+  bool BudgetFalls() const;
+  bool BeginsLater(const Request& request) const;
+  Status BudgetFits(Units units) const;
+  void FollowBudget();
+  void PromiseBudget();
+  void RaiseBudget();
+  void GiveUpBudget(const std::string& why);
+  void LogBudget(std::vector<scheduler::Record> records);
+
   // flow_terms.cc: limits and requests.
   bool MayYield(JobId id) const;
   void GrowLimit(JobId id, Units more);
@@ -237,14 +259,18 @@ class Flow {
   std::map<JobId, FlowJob> jobs_;
   std::map<JobId, scheduler::Course> courses_;  // of jobs with a published profile
   std::vector<Request> requests_;
-  /// Requests that exceed their job's limit only until its own releases are fenced: the policy
-  /// would deny them at once.
-  std::vector<Request> fenced_out_;
+  /// Requests that the policy does not see yet: those that exceed their job's limit only until its
+  /// own releases are fenced, which it would deny at once, and while the budget falls those to
+  /// begin.
+  std::vector<Request> held_back_;
   /// Since when the job is dead and its memory is not free. A daemon that takes over counts anew.
   std::map<JobId, uint64_t> dead_since_ns_;
   uint64_t now_ns_ = 0;
   uint64_t next_ticket_ = 1;
   uint64_t again_at_ns_ = 0;
+  Units beyond_ = 0;  // of the pool, beyond the budget that was asked for
+  uint64_t budget_since_ns_ = 0;
+  std::string budget_refusal_;
   size_t fences_pending_ = 0;
   uint64_t decisions_ = 0;
   uint64_t changes_ = 0;

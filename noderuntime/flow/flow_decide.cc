@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // From requests to answers: everything here runs between two events, on an unchanging clock.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -32,20 +33,23 @@ protocol::DenyCode ToWire(scheduler::DenyCode code) {
 
 }  // namespace
 
-void Flow::PromoteFencedOut() {
-  for (size_t i = 0; i < fenced_out_.size();) {
-    if (WaitsForOwnFences(ledger_, fenced_out_[i])) {
-      ++i;
-      continue;
-    }
-    requests_.push_back(fenced_out_[i]);
-    fenced_out_.erase(fenced_out_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+/// Who the policy sees, and who not yet.
+void Flow::HoldBack() {
+  const auto move = [](std::vector<Request>* from, std::vector<Request>* to, const auto& which) {
+    const auto rest = std::stable_partition(from->begin(), from->end(),
+                                            [&](const Request& one) { return !which(one); });
+    std::move(rest, from->end(), std::back_inserter(*to));
+    from->erase(rest, from->end());
+  };
+  move(&held_back_, &requests_, [this](const Request& request) {
+    return !WaitsForOwnFences(ledger_, request) && !BeginsLater(request);
+  });
+  move(&requests_, &held_back_, [this](const Request& request) { return BeginsLater(request); });
 }
 
 void Flow::Enqueue(JobId id, Request request) {
   request.ticket = next_ticket_++;
-  (WaitsForOwnFences(ledger_, request) ? fenced_out_ : requests_).push_back(request);
+  (WaitsForOwnFences(ledger_, request) ? held_back_ : requests_).push_back(request);
   if (FlowJob* job = Get(id)) {
     job->waits_since_ns = now_ns_;
     job->noticed = false;
@@ -89,7 +93,8 @@ void Flow::TryAdmit(JobId id) {
 /// ends.
 bool Flow::EverythingMeasured() const {
   return std::all_of(ledger_.jobs().begin(), ledger_.jobs().end(), [](const scheduler::Job& job) {
-    return job.phase == Phase::kParked || job.phase == Phase::kRunning || job.settled;
+    return job.phase == Phase::kParked || job.phase == Phase::kRunning || job.settled ||
+           job.id == scheduler::kBeyondBudget;
   });
 }
 
@@ -129,7 +134,8 @@ void Flow::Refuse(JobId id, const std::string& reason) {
 
 void Flow::Decide() {
   if (frozen_) return;
-  PromoteFencedOut();
+  FollowBudget();
+  HoldBack();
   UpdateTerms();
   // Each decision answers a request or frees units, so the loop is bounded by both.
   while (const auto decision = scheduler::Next(ledger_, requests_, options_.policy, OutlookNow())) {

@@ -45,10 +45,10 @@ Status Flow::LimitsFit() const {
     }
     sum += job.spec.limit;
   }
-  if (sum <= options_.pool_units) return Status();
+  if (sum <= Lendable()) return Status();
   return Status(StatusCode::kFailedPrecondition,
-                "policy spatial: the limits of the jobs are more than the pool of " +
-                    ledger_.Bytes(options_.pool_units) + ": " + ledger_.Holders());
+                "policy spatial: the limits of the jobs are more than the " +
+                    ledger_.Bytes(Lendable()) + " that are lent: " + ledger_.Holders());
 }
 
 void Flow::LogPolicy() {

@@ -165,12 +165,19 @@ Units Flow::WithMargin(Units units, const scheduler::CyclePlan& plan) {
   return units + std::max((units + 49) / 50, plan.piece_units);
 }
 
+/// Of a job with a profile, in an iteration.
+Units Flow::MostUsed(const FlowJob& job) {
+  const Units peak = job.published->plan.peak_units;
+  Units most = Careful(job) ? std::max(peak, job.measured_use) : peak;
+  for (const Units use : job.past_use) most = std::max(most, use);
+  return most;
+}
+
 Units Flow::ClaimFor(const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(job.spec.id);
   const scheduler::CyclePlan& plan = job.published->plan;
   const bool careful = Careful(job);
-  Units most = careful ? std::max(plan.peak_units, job.measured_use) : plan.peak_units;
-  for (const Units use : job.past_use) most = std::max(most, use);
+  const Units most = MostUsed(job);
   const Units with_margin = WithMargin(most, plan);
   const Units wanted = careful ? std::max(scheduler::WithTenth(most), with_margin) : with_margin;
   return std::max(

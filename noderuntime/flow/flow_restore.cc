@@ -95,6 +95,7 @@ Result<Extents> Declared(const std::vector<protocol::Extent>& list, Units pool) 
 
 void Flow::Save(ByteWriter* out) const {
   scheduler::WriteLedger(ledger_, out);
+  out->Put(beyond_);
   out->Put(static_cast<uint32_t>(jobs_.size()));
   for (const auto& [id, job] : jobs_) {
     out->Put(id);
@@ -136,7 +137,8 @@ Result<std::unique_ptr<Flow>> Flow::Restore(const FlowOptions& options, FlowSink
   }
   auto flow = std::make_unique<Flow>(options, sink);
   flow->ledger_ = std::move(*ledger);
-  flow->now_ns_ = now_ns;
+  flow->beyond_ = in->Get<Units>();
+  flow->now_ns_ = flow->budget_since_ns_ = now_ns;
   flow->frozen_ = true;
   in->GetList([&] { flow->RestoreJob(in, pages); });
   Status charged;
@@ -158,7 +160,8 @@ Result<std::unique_ptr<Flow>> Flow::Restore(const FlowOptions& options, FlowSink
   }
   std::vector<JobId> orphans;
   for (const scheduler::Job& job : flow->ledger_.jobs()) {
-    if (job.phase != Phase::kDying && flow->Get(job.id) == nullptr) orphans.push_back(job.id);
+    const bool unknown = flow->Get(job.id) == nullptr && job.id != scheduler::kBeyondBudget;
+    if (job.phase != Phase::kDying && unknown) orphans.push_back(job.id);
   }
   // Nobody can speak for them any more.
   for (const JobId id : orphans) {

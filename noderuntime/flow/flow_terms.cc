@@ -32,6 +32,7 @@ void Flow::ReplaceLedger(Ledger next) {
   for (const bool falling : {true, false}) {
     for (const scheduler::Job& job : ledger_.jobs()) {
       const scheduler::Job* old = before.Find(job.id);
+      if (job.id == scheduler::kBeyondBudget) continue;  // has its own lines
       if (old == nullptr || (old->limit == job.limit && old->request == job.request)) continue;
       if ((job.limit <= old->limit && job.request <= old->request) == falling) LogTerms(*old, job);
     }

@@ -20,7 +20,9 @@ std::string Flow::WhyWaiting(JobId id) const {
   if (job == nullptr || job->waits_since_ns == 0) return "";
   const Request* request = RequestOf(id);
   if (request == nullptr) return "waiting to be admitted: " + ledger_.Holders(id);
-  const std::string text = scheduler::WhyWaiting(ledger_, *request, options_.policy);
+  const std::string text =
+      scheduler::WhyWaiting(ledger_, *request, options_.policy) +
+      (BeginsLater(*request) ? "; the budget falls to " + ledger_.Bytes(wanted_budget()) : "");
   // The client speaks for its own job; its name adds nothing there.
   const std::string title = ledger_.Find(id) == nullptr ? "" : ledger_.Find(id)->Title() + " waits";
   return (text.starts_with(title) ? "waiting" + text.substr(title.size()) : text) +
@@ -100,7 +102,7 @@ void Flow::YieldToQuarantine() {
   bool some = false;
   for (const auto& [id, job] : jobs_) {
     if (!MayYield(id) || now_ns_ - job.waits_since_ns < options_.notice_after_ns) continue;
-    const Units left = options_.pool_units - quarantined;
+    const Units left = Lendable() - std::min(Lendable(), quarantined);
     some = (left > 0 && left < next.Find(id)->limit && next.SetLimit(id, left).ok()) || some;
   }
   if (some) ReplaceLedger(std::move(next));

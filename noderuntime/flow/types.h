@@ -82,6 +82,8 @@ class FlowSink {
   virtual void Deny(JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) = 0;
   virtual void Notice(JobId job, uint32_t seq, const std::string& text) = 0;
   virtual void Log(const scheduler::Record& record) = 0;
+  /// About the node as a whole, for people.
+  virtual void Say(const std::string&) {}
   /// False: nobody reads the records, so the flow need not make those that cost much.
   virtual bool wants_log() const { return true; }
   /// `holder` kNoJob: nobody may touch these units any more, and nothing does.

@@ -218,6 +218,8 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return ParseRegister(datagram);
     case protocol::FrameType::kSetPolicy:
       return ParseSetPolicy(datagram);
+    case protocol::FrameType::kSetBudget:
+      return Fixed<protocol::SetBudget>(datagram, "SetBudget");
     case protocol::FrameType::kStatus:
       return Fixed<protocol::Status>(datagram, "Status");
     case protocol::FrameType::kRecording:

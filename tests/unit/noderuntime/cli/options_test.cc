@@ -38,6 +38,15 @@ TEST(Options, RunPassesTheDaemonsOptionsOn) {
             (std::vector<std::string>{"--policy", "temporal", "--pool", "1048576"}));
 }
 
+TEST(ParseCommandLine, BudgetIsASizeOrAll) {
+  const auto size = Parse({"budget", "12GiB"});
+  ASSERT_TRUE(size.ok()) << size.status().message();
+  EXPECT_EQ(std::get<BudgetOptions>(*size).bytes, uint64_t{12} << 30);
+  const auto all = Parse({"budget", "all"});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  EXPECT_EQ(std::get<BudgetOptions>(*all).bytes, 0u);
+}
+
 TEST(Options, RunSteersFrameworksUnlessToldOtherwise) {
   EXPECT_EQ(std::get<RunOptions>(*Parse({"run", "--", "true"})).frameworks, Frameworks::kAsync);
   const auto none = Parse({"run", "--frameworks", "none", "--verbose", "--", "true"});
@@ -97,12 +106,13 @@ const char kSizeRule[] =
 INSTANTIATE_TEST_SUITE_P(
     Lines, BadOptions,
     testing::Values(
-        BadLine{
-            {},
-            "a command is needed; allowed: run, status, policy, check-log, demo, doctor, place, "
-            "simulate, max-batch, profile"},
+        BadLine{{},
+                "a command is needed; allowed: run, status, policy, budget, check-log, demo, "
+                "doctor, place, "
+                "simulate, max-batch, profile"},
         BadLine{{"walk"},
-                "'walk' is not a command; allowed: run, status, policy, check-log, demo, doctor, "
+                "'walk' is not a command; allowed: run, status, policy, budget, check-log, demo, "
+                "doctor, "
                 "place, "
                 "simulate, max-batch, profile"},
         BadLine{{"run", "--limit", "", "--", "true"}, std::string("--limit: '") + kSizeRule},
@@ -126,6 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS"},
         BadLine{{"run", "--"},
                 "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS"},
+        BadLine{{"budget"}, "budget: SIZE is required"},
+        BadLine{{"budget", "0"}, std::string("budget: '0") + kSizeRule},
         BadLine{{"status", "--yaml"},
                 "status: '--yaml' is not understood; allowed: --help, --json, --runtime-dir"},
         BadLine{{"status", "--", "x"}, "'--' is understood only by sluice run"},

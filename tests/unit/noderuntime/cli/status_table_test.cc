@@ -33,6 +33,21 @@ TEST(RenderStatus, SaysWhatAutoIsAbout) {
   EXPECT_EQ(*text, "GPU ? ?: pool ?, free ?, policy temporal (auto: measuring)\nno jobs\n");
 }
 
+TEST(RenderStatus, SaysWhatIsLentOfThePool) {
+  const auto less = RenderStatus(R"({"pool_bytes": 4194304, "budget_bytes": 2097152,
+    "wanted_budget_bytes": 1048576, "budget_refusal": null, "jobs": []})");
+  ASSERT_TRUE(less.ok());
+  EXPECT_EQ(*less,
+            "GPU ? ?: pool 4.0 MiB (2.0 MiB of it lent), falling to 1.0 MiB, free ?, policy ?\n"
+            "no jobs\n");
+  const auto all = RenderStatus(R"({"pool_bytes": 4194304, "budget_bytes": 4194304,
+    "wanted_budget_bytes": 4194304, "budget_refusal": "job 1 needs more", "jobs": []})");
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(*all,
+            "GPU ? ?: pool 4.0 MiB, free ?, policy ?\n"
+            "the budget was given up: job 1 needs more\nno jobs\n");
+}
+
 TEST(RenderStatus, SaysWhenThereAreNoJobs) {
   const auto text = RenderStatus(R"({"jobs": []})");
   ASSERT_TRUE(text.ok());

@@ -147,6 +147,17 @@ TEST(Frames, ReadsAnotherPolicysName) {
   EXPECT_FALSE(ParseFrame(std::as_bytes(std::span(&wanted, 1)).first(sizeof wanted - 4)).ok());
 }
 
+TEST(Frames, ReadsABudget) {
+  protocol::SetBudget wanted{};
+  wanted.header = MakeHeader(protocol::FrameType::kSetBudget, sizeof wanted, 7);
+  wanted.bytes = 5;
+  const auto frame = ParseFrame(std::as_bytes(std::span(&wanted, 1)));
+  ASSERT_TRUE(frame.ok()) << frame.status().message();
+  EXPECT_EQ(std::get<protocol::SetBudget>(*frame).bytes, 5u);
+  wanted.header.bytes -= 4;
+  EXPECT_FALSE(ParseFrame(std::as_bytes(std::span(&wanted, 1)).first(sizeof wanted - 4)).ok());
+}
+
 TEST(Frames, CleansNamesAndSurvivesUnterminatedOnes) {
   protocol::Register wanted = {};
   wanted.header = MakeHeader(FrameType::kRegister, sizeof wanted);
