@@ -125,7 +125,7 @@ TEST_F(FlowSpatialTest, ChangesNothingWhereLimitsDoNotFit) {
   const size_t records = sink_.records.size();
   const Status refused = Switch("spatial");
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-  EXPECT_NE(refused.message().find("more than the pool of 40.0 MiB"), std::string::npos)
+  EXPECT_NE(refused.message().find("more than the 40.0 MiB that are lent"), std::string::npos)
       << refused.message();
   EXPECT_EQ(flow_->policy_name(), "flow");
   EXPECT_NE(clients_[1].profile(), 0u);
