@@ -184,7 +184,12 @@ Result<Replayed> Measure(const std::vector<Record>& records, double time_scale,
       if (inside) measured.push_back(iteration_ms[i][k]);
       end_ns -= length_ns;
     }
-    if (measured.size() < kLeastMeasured) return failed("the jobs overlapped in few iterations");
+    if (measured.size() < kLeastMeasured) {
+      return failed("the jobs overlapped in few iterations: job " + std::to_string(i + 1) + " in " +
+                    std::to_string(measured.size()) + " of its " +
+                    std::to_string(iteration_ms[i].size()) + ", both were at work for " +
+                    std::to_string(to > from ? (to - from) / 1'000'000 : 0) + " ms");
+    }
     ReplayedJob& job = result.jobs[i];
     job.iterations = static_cast<uint32_t>(measured.size());
     for (const double ms : measured) job.mean_ms += ms / static_cast<double>(measured.size());

@@ -90,6 +90,14 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
   return Merge(std::move(result));
 }
 
+std::vector<Extents> Sparing(const Extents& runs, const Extents& places, uint64_t still,
+                             uint32_t turn) {
+  if (places.empty()) return {runs};
+  Extents beside = Subtract(runs, places);
+  const bool spare = TotalUnits(beside) >= still || turn % 2 != 0;
+  return {spare ? std::move(beside) : Intersect(runs, places), runs};
+}
+
 std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, Units contiguous,
                                      const Extents& near, size_t most, Pieces pieces) {
   std::vector<Extents> result;

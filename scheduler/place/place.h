@@ -30,4 +30,12 @@ std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, 
                                      const Extents& near, size_t most,
                                      Pieces pieces = Pieces::kAny);
 
+/// `runs` in the order in which a job that may yet take `still` units in its iteration should look
+/// through them, where somebody has to come back to `places`: what it keeps there at its trough
+/// keeps that one away. So not there as long as there is enough beside them; else in one `turn`
+/// there first and in the next one there last, for some jobs allocate late what outlives their
+/// iterations (results), others early (the next batch), and would keep it away for ever.
+std::vector<Extents> Sparing(const Extents& runs, const Extents& places, uint64_t still,
+                             uint32_t turn);
+
 }  // namespace sluice::scheduler

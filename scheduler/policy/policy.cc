@@ -206,7 +206,7 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
-    for (const Extents& runs : LeastHarm(UsableBy(spare))) {
+    for (const Extents& runs : Spared(UsableBy(spare), job, job.terms.claim + job.spare)) {
       const Extents near = Near(runs, job, UnitState::kLeased);
       // The first place is nearly always the right one.
       for (const size_t most : {size_t{1}, kMaxPlacements}) {
@@ -219,15 +219,17 @@ class Round {
     return std::nullopt;
   }
 
-  /// Where somebody is away, first the runs that it does not have to come back to: what a job keeps
-  /// there at its trough would keep it away for ever.
-  std::vector<Extents> LeastHarm(const Extents& runs) const {
+  /// For a job that may come to hold `most`: what those who are away have to come back to is
+  /// spared.
+  std::vector<Extents> Spared(const Extents& runs, const Job& job, uint64_t most) const {
     Extents places;
-    for (const Job& job : ledger_.jobs()) {
-      if (!job.away.empty()) places = Union(places, job.away);
+    for (const Job& other : ledger_.jobs()) places = Union(places, other.away);
+    uint32_t turn = 0;
+    for (const Request& request : requests_) {
+      if (request.kind == RequestKind::kBringBack) turn = std::max(turn, request.overtaken);
     }
-    if (places.empty()) return {runs};
-    return {Subtract(runs, places), runs};
+    // A gate counts as it opens: by twos, so that whole iterations go the same way.
+    return Sparing(runs, places, most - std::min<uint64_t>(most, job.held()), turn / 2);
   }
 
   /// Whatever is placed where: not enough is there, or the grant would break I3 in numbers. With
@@ -334,7 +336,7 @@ class Round {
                         decision.terms.ahead(), decision.terms.returns)) {
       return std::nullopt;
     }
-    for (const Extents& runs : LeastHarm(ledger_.map().FreeRuns())) {
+    for (const Extents& runs : Spared(ledger_.map().FreeRuns(), job, decision.terms.claim)) {
       const Extents near = Near(runs, job, std::nullopt);
       // The first place is nearly always the right one.
       for (const size_t most : {size_t{1}, kMaxPlacements}) {

@@ -75,6 +75,33 @@ TEST(PolicyEvicts, WhoIsStuckInItsOwnFragments) {
   EXPECT_TRUE(desk.denied.empty());
 }
 
+/// What a job keeps at its trough where another one has to come back to keeps that one away. What
+/// it is granted first is given back by then more likely than what it is granted last.
+TEST(PolicyEvicts, WhoGoesOnUsesItsPlacesFirstAndNoneWhereItCan) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 80, {0, 10});
+  desk.Parked(2, "b", 10, 80, {10, 10});
+  desk.Gate0(1, 60);
+  desk.Lease(1, 50);
+  desk.Gate0(2, 70);
+  desk.Lease(2, 20);
+  desk.Lease(2, 30);
+  ASSERT_TRUE(desk.Waits(2));
+  desk.InsuredLease(1, 20);
+  const Extents before = desk.Held(2);
+  desk.Copied(1);
+  const Extents places = desk.ledger.Find(1)->away;
+  ASSERT_EQ(TotalUnits(places), 50u);
+  ASSERT_FALSE(desk.Waits(2));
+  EXPECT_EQ(TotalUnits(Intersect(desk.Held(2), places)), 30u)
+      << "10 are free beside them, and it may come to 40 more";
+  desk.Lease(2, 5);
+  ASSERT_FALSE(desk.Waits(2));
+  EXPECT_EQ(TotalUnits(Intersect(desk.Held(2), places)), 30u) << "these 10 are enough now";
+  EXPECT_EQ(TotalUnits(desk.Held(2)), TotalUnits(before) + 35);
+  ExpectSoundLog(desk);
+}
+
 TEST(PolicyEvicts, NobodyWithoutInsurance) {
   Desk desk = BothPastTheirGates();
   desk.Lease(1, 20);
