@@ -96,30 +96,34 @@ void Flow::FollowBudget() {
   if (Status fits = BudgetFits(options_.pool_units - beyond_); !fits.ok()) {
     return GiveUpBudget(fits.message());
   }
-  const bool overdue = now_ns_ - budget_since_ns_ >= options_.lease_wait_ns;
-  if (overdue) {
-    return GiveUpBudget("what is held did not become little enough within " +
-                        std::to_string(options_.lease_wait_ns / 1'000'000'000) +
-                        " s: " + ledger_.Holders(kBeyondBudget));
+  const auto measured = [](const scheduler::Job& job) {
+    return job.phase == Phase::kUnprofiled && !job.settled;
+  };
+  if (std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(), measured)) {
+    // As long as others wait for it to be known (I7); told a lower limit now, it would be told soon
+    // that there is no memory.
+    budget_since_ns_ = now_ns_;
+    return;
   }
   PromiseBudget();
   std::vector<Record> records;
   const scheduler::Job* promised = ledger_.Find(kBeyondBudget);
-  if (promised == nullptr || promised->limit != beyond_) return;
-  if (!TakeBallast(kBeyondBudget, &ledger_, &records)) return;
-  LogBudget(std::move(records));
-  sink_->Say("budget " + ledger_.Bytes(budget()) + " is in force");
+  if (promised != nullptr && promised->limit == beyond_ &&
+      TakeBallast(kBeyondBudget, &ledger_, &records)) {
+    LogBudget(std::move(records));
+    sink_->Say("budget " + ledger_.Bytes(budget()) + " is in force");
+    return;
+  }
+  if (now_ns_ - budget_since_ns_ < options_.lease_wait_ns) return;
+  GiveUpBudget("what is held did not become little enough within " +
+               std::to_string(options_.lease_wait_ns / 1'000'000'000) +
+               " s: " + ledger_.Holders(kBeyondBudget));
 }
 
-/// Limits that nobody gave make room for it, but not of a job that is measured: it would be told
-/// that there is no memory.
+/// Limits that nobody gave make room for it.
 void Flow::PromiseBudget() {
   const scheduler::Job* known = ledger_.Find(kBeyondBudget);
   if (known != nullptr && known->limit == beyond_) return;
-  const auto measured = [](const scheduler::Job& job) {
-    return job.phase == Phase::kUnprofiled && !job.settled;
-  };
-  if (std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(), measured)) return;
   Ledger next = ledger_;
   MakeRoom(&next, kBeyondBudget, beyond_, [this](JobId id) {
     const FlowJob* job = Find(id);

@@ -108,7 +108,9 @@ void Flow::YieldToQuarantine() {
   if (some) ReplaceLedger(std::move(next));
 }
 
+/// So does whoever asked for a smaller budget: nobody begins before it is in force.
 bool Flow::SomebodyWaitsToBegin(JobId but) const {
+  if (BudgetFalls()) return true;
   for (const auto& [id, job] : jobs_) {
     if (id == but || job.waits_since_ns == 0) continue;
     const Request* request = RequestOf(id);

@@ -174,6 +174,40 @@ TEST_F(FlowBudgetTest, WaitsForAMeasurementAndIsGivenUpIfThatSaysSo) {
   ExpectSoundLog();
 }
 
+/// A program without iterations keeps what it has, and no more is asked of it.
+TEST_F(FlowBudgetTest, DoesNotWaitForEverForAMeasurement) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 5).ok());
+  ASSERT_TRUE(Budget(10).ok());
+  Pass(2 * options_.lease_wait_ns);
+  EXPECT_EQ(flow_->budget(), 40u) << "it is still waited for";
+  EXPECT_EQ(flow_->wanted_budget(), 10u);
+  Pass(options_.patience.silent_ns);
+  EXPECT_TRUE(Known(1).settled);
+  Pass(5 * kMs);
+  EXPECT_EQ(flow_->budget(), 10u);
+  ASSERT_TRUE(Lease(1, 5).ok());
+  EXPECT_EQ(Known(1).leased, 10u);
+  ASSERT_TRUE(Lease(1, 1).ok());
+  EXPECT_EQ(sink_.denials[1].size(), 1u);
+  ExpectSoundLog();
+}
+
+/// Alone, a job may come to its trough with all that it has: nobody wants it.
+TEST_F(FlowBudgetTest, OfALoneJobInItsIteration) {
+  ASSERT_NO_FATAL_FAILURE(BeginAll(1, 0));
+  Fill(1);
+  ASSERT_TRUE(Budget(20).ok());
+  EXPECT_EQ(flow_->budget(), 20u) << "it holds 12, and claims no more";
+  ASSERT_TRUE(Gate(1, 0, clients_[1].profile(), ++iteration_, /*drained=*/false).ok());
+  EXPECT_EQ(Known(1).phase, Phase::kRunning);
+  ASSERT_TRUE(Budget(15).ok());
+  Arrive(1);
+  EXPECT_EQ(flow_->budget(), 15u);
+  EXPECT_EQ(Known(1).phase, Phase::kRunning);
+  ExpectSoundLog();
+}
+
 /// Who is stopped in the middle of its iteration does not keep the others from beginning for ever.
 TEST_F(FlowBudgetTest, IsGivenUpWhenSomebodyStandsStill) {
   ASSERT_NO_FATAL_FAILURE(BeginAll(3, 0));
