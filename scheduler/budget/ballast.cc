@@ -57,14 +57,17 @@ Extents Part(const Extents& extents, Units units) {
 }  // namespace
 
 Status PromiseBallast(JobId id, Units units, Ledger* ledger, std::vector<Record>* records) {
-  if (ledger->Find(id) == nullptr) {
+  const Job* known = ledger->Find(id);
+  if (known == nullptr) {
     Status admitted = ledger->Admit(id, kName, units, units);
     if (admitted.ok()) Note(EventKind::kAdmit, id, units, {}, records);
     return admitted;
   }
+  // A request is never above its limit, on the way neither.
+  const bool more = units > known->limit;
   Ledger next = *ledger;
-  Status promised = next.SetLimit(id, units);
-  if (promised.ok()) promised = next.SetRequest(id, units);
+  Status promised = more ? next.SetLimit(id, units) : next.SetRequest(id, units);
+  if (promised.ok()) promised = more ? next.SetRequest(id, units) : next.SetLimit(id, units);
   if (!promised.ok()) return promised;
   *ledger = std::move(next);
   Note(EventKind::kLimit, id, units, {}, records);

@@ -47,6 +47,17 @@ TEST_F(BallastTest, IsPromisedBeforeItIsTaken) {
   EXPECT_EQ(ledger_.free(), 18u);
 }
 
+TEST_F(BallastTest, APromiseRisesAndFalls) {
+  ASSERT_NO_FATAL_FAILURE(Park(1, 5, {}));
+  for (const Units units : {8u, 12u, 4u}) {
+    ASSERT_TRUE(Promise(units).ok()) << units;
+    EXPECT_EQ(ledger_.Find(kBeyondBudget)->limit, units);
+    EXPECT_EQ(ledger_.Find(kBeyondBudget)->request, units);
+  }
+  ASSERT_TRUE(Take());
+  EXPECT_EQ(Promise(3).code(), StatusCode::kFailedPrecondition) << "it holds 4";
+}
+
 TEST_F(BallastTest, IsNoJobsWhoWasPromisedIt) {
   ASSERT_NO_FATAL_FAILURE(Park(1, 15, {}));
   const Ledger before = ledger_;

@@ -110,6 +110,23 @@ TEST_F(FlowBudgetTest, FallsWhenThoseInsideHaveComeToTheirTroughs) {
   ExpectSoundLog();
 }
 
+/// Another one before the first is in force.
+TEST_F(FlowBudgetTest, FallsToTheLatest) {
+  ASSERT_NO_FATAL_FAILURE(BeginAll(3, 0));
+  FillAll();
+  for (const Units units : {24u, 20u, 30u, 22u}) {
+    ASSERT_TRUE(Budget(units).ok());
+    EXPECT_EQ(flow_->budget(), 40u);
+    EXPECT_EQ(flow_->wanted_budget(), units);
+    EXPECT_EQ(flow_->ledger().Find(kBeyondBudget)->limit, 40 - units);
+  }
+  Arrive(1);
+  Arrive(2);
+  EXPECT_EQ(flow_->budget(), 22u);
+  ASSERT_TRUE(Budget(40).ok());
+  ExpectSoundLog();
+}
+
 TEST_F(FlowBudgetTest, GoesOnInLessAndInMoreAgain) {
   ASSERT_NO_FATAL_FAILURE(BeginAll(2, 30));
   const Status promised = Budget(20);
