@@ -150,7 +150,7 @@ TEST_F(FlowBudgetTest, GoesOnInLessAndInMoreAgain) {
       EXPECT_LE(flow_->ledger().held(1) + flow_->ledger().held(2), flow_->budget());
     }
     together += round >= 2 && Known(1).leased + Known(2).leased > 18;
-    Arrive(1 + round % 2);
+    Arrive(round % 2 == 0 ? 1 : 2);
     Pass(kMs);
   }
   EXPECT_GT(together, 0u);
