@@ -100,10 +100,24 @@ bool TakeBallast(JobId id, Ledger* ledger, std::vector<Record>* records) {
 
 void ShrinkBallast(JobId id, Units units, Ledger* ledger, std::vector<Record>* records) {
   if (ledger->Find(id) == nullptr) return;
-  const Extents kept = Part(ledger->map().Held(id), units);
-  (void)Forget(id, ledger, records);
-  if (TotalUnits(kept) == 0) return;
-  (void)Hold(id, kept, ledger, records);
+  const Extents held = ledger->map().Held(id);
+  const Extents kept = Part(held, units);
+  if (kept.empty()) {
+    (void)Forget(id, ledger, records);
+    return;
+  }
+  // Not by coming anew: that is a gate, and none opens while somebody is measured (I7). It never
+  // computes, so what it releases is done with.
+  constexpr ReleaseId kOnlyOne = 1;
+  const Extents back = Subtract(held, kept);
+  if (!back.empty() && ledger->Release(id, back, kOnlyOne).ok() &&
+      ledger->Fenced(id, kOnlyOne).ok() && ledger->Reclaim(id, back).ok()) {
+    for (const EventKind event : {EventKind::kRelease, EventKind::kFenced, EventKind::kReclaim}) {
+      Note(event, id, 0, event == EventKind::kFenced ? Extents() : back, records);
+      records->back().release = event == EventKind::kReclaim ? 0 : kOnlyOne;
+    }
+  }
+  (void)PromiseBallast(id, TotalUnits(kept), ledger, records).ok();
 }
 
 }  // namespace sluice::scheduler

@@ -13,15 +13,15 @@ void ExpectSoundLog(const Desk& desk) {
   for (const auto& violation : Audit(desk.records).violations) ADD_FAILURE() << violation.text;
 }
 
-/// Job 1 has all of its claim of 60; job 2 has 30 of 60 and waits for the rest, which job 1 would
-/// give back at its trough; 10 are free.
-Desk BothPastTheirGates(Config config = {}) {
+/// Job 1 has all of its claim of 60; job 2 has 30 of its own and waits for 30 more, which job 1
+/// would give back at its trough; 10 are free.
+Desk BothPastTheirGates(Config config = {}, Units second_claim = 60) {
   Desk desk(100, std::move(config));
   desk.Parked(1, "a", 10, 80, {0, 10});
   desk.Parked(2, "b", 10, 80, {10, 10});
   desk.Gate0(1, 60);
   desk.Lease(1, 50);
-  desk.Gate0(2, 60);
+  desk.Gate0(2, second_claim);
   desk.Lease(2, 20);
   desk.Lease(2, 30);
   EXPECT_TRUE(desk.Waits(2));
@@ -78,15 +78,7 @@ TEST(PolicyEvicts, WhoIsStuckInItsOwnFragments) {
 /// What a job keeps at its trough where another one has to come back to keeps that one away. What
 /// it is granted first is given back by then more likely than what it is granted last.
 TEST(PolicyEvicts, WhoGoesOnUsesItsPlacesFirstAndNoneWhereItCan) {
-  Desk desk(100);
-  desk.Parked(1, "a", 10, 80, {0, 10});
-  desk.Parked(2, "b", 10, 80, {10, 10});
-  desk.Gate0(1, 60);
-  desk.Lease(1, 50);
-  desk.Gate0(2, 70);
-  desk.Lease(2, 20);
-  desk.Lease(2, 30);
-  ASSERT_TRUE(desk.Waits(2));
+  Desk desk = BothPastTheirGates({}, 70);
   desk.InsuredLease(1, 20);
   const Extents before = desk.Held(2);
   desk.Copied(1);

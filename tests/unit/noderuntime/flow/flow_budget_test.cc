@@ -62,6 +62,18 @@ class FlowBudgetTest : public FlowTest {
       ASSERT_TRUE(Release(job, extents).ok());
     }
   }
+  /// Another daemon takes over; its log begins anew.
+  void DieAndRestore() {
+    ByteWriter out;
+    flow_->Save(&out);
+    std::map<JobId, JobPages> pages;
+    for (auto& [id, client] : clients_) pages[id] = client.pages();
+    sink_ = RecordingSink();
+    ByteReader in(out.bytes());
+    Result<std::unique_ptr<Flow>> restored = Flow::Restore(options_, &sink_, &in, pages, now_);
+    ASSERT_TRUE(restored.ok()) << restored.status().message();
+    flow_ = std::move(*restored);
+  }
   Status Budget(Units units) { return flow_->SetBudget(units, now_); }
   void ExpectSoundLog() {
     const auto report = scheduler::Audit(sink_.records);
@@ -247,19 +259,39 @@ TEST_F(FlowBudgetTest, OutlivesItsDaemon) {
   Arrive(1);
   ASSERT_TRUE(Budget(26).ok());
   ASSERT_EQ(flow_->budget(), 26u);
-  ByteWriter out;
-  flow_->Save(&out);
-  const std::map<JobId, JobPages> pages = {{1, clients_[1].pages()}, {2, clients_[2].pages()}};
-  sink_ = RecordingSink();
-  ByteReader in(out.bytes());
-  Result<std::unique_ptr<Flow>> restored = Flow::Restore(options_, &sink_, &in, pages, now_);
-  ASSERT_TRUE(restored.ok()) << restored.status().message();
-  flow_ = std::move(*restored);
+  ASSERT_NO_FATAL_FAILURE(DieAndRestore());
   EXPECT_EQ(flow_->budget(), 26u);
   EXPECT_EQ(flow_->wanted_budget(), 26u);
   EXPECT_EQ(sink_.Count(EventKind::kDeath, kBeyondBudget), 0u);
   flow_->Thaw(now_);
   EXPECT_EQ(flow_->budget(), 26u);
+  ExpectSoundLog();
+}
+
+/// Promised, and not in force yet.
+TEST_F(FlowBudgetTest, FallsOnUnderTheNextDaemon) {
+  ASSERT_NO_FATAL_FAILURE(BeginAll(3, 0));
+  FillAll();
+  ASSERT_TRUE(Budget(20).ok());
+  ASSERT_NO_FATAL_FAILURE(DieAndRestore());
+  flow_->Thaw(now_);
+  EXPECT_EQ(flow_->budget(), 40u);
+  EXPECT_EQ(flow_->wanted_budget(), 20u);
+  Arrive(1);
+  Arrive(2);
+  EXPECT_EQ(flow_->budget(), 20u);
+  ExpectSoundLog();
+}
+
+/// More is there at once, whoever is being measured meanwhile.
+TEST_F(FlowBudgetTest, RisesBesideAMeasurement) {
+  ASSERT_TRUE(Budget(20).ok());
+  Start(1);
+  ASSERT_TRUE(Lease(1, 2).ok());
+  ASSERT_EQ(Known(1).phase, Phase::kUnprofiled);
+  ASSERT_TRUE(Budget(30).ok());
+  EXPECT_EQ(flow_->budget(), 30u);
+  EXPECT_EQ(Known(1).limit, 30u);
   ExpectSoundLog();
 }
 
