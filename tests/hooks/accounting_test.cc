@@ -95,12 +95,15 @@ struct Churn {
     options.gpu_memory = how.contexts ? "192MiB" : "128MiB";
     options.pool = "48MiB";
     // The first one waits for the second, and shows no sign of life meanwhile.
-    options.noded_flags = Flags(hooks::kContext);
+    options.noded_flags = Flags(how, hooks::kContext);
     options.keeper = how.keeper;
     return options;
   }
-  static std::vector<std::string> Flags(uint64_t context) {
-    return {"--context", std::to_string(context), "--patience", "1"};
+  static std::vector<std::string> Flags(const How& how, uint64_t context) {
+    std::vector<std::string> flags = {"--context", std::to_string(context), "--patience", "1"};
+    // What a daemon that dies has in host memory is lost (ADR 16): integration.evict_test.
+    if (how.keeper) flags.insert(flags.end(), {"--host-memory", "0"});
+    return flags;
   }
   void Run(const cli::JobGroup::Observer& observer = nullptr) {
     Finish(jobs, Calls() > 10'000 ? 3'000'000 : 300'000, [&](cli::JobGroup& running) {
@@ -220,7 +223,7 @@ void ExpectAgreementBehindRestarts(const Churn::How& how) {
     ++restarts;
     // What was charged for a context stays, whatever the next daemon is told that one costs.
     const bool dearer = restarts == 2 && !how.contexts && !how.in_turn;
-    churn.bed.SetFlags(Churn::Flags(dearer ? 3 * hooks::kContext : hooks::kContext));
+    churn.bed.SetFlags(Churn::Flags(how, dearer ? 3 * hooks::kContext : hooks::kContext));
     churn.bed.RestartDaemon();
   });
   EXPECT_EQ(restarts, kRestarts);

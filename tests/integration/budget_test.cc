@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "tests/support/test_bed.h"
+#include "tests/support/two_workloads.h"
 
 namespace sluice::testing {
 namespace {
@@ -38,14 +39,7 @@ TEST(Budget, FallsAndRisesWhileJobsRun) {
   options.pool = "30MiB";
   TestBed bed(options);
   InputPipe input = MakeInputPipe();
-  cli::JobGroup jobs;
-  for (const char* seed : {"1", "2"}) {
-    jobs.Add(bed.Start({.label = seed,
-                        .command = {Program("WORKLOAD"), "--blocks", "48", "--seed", seed,
-                                    "--iterations", "60", "--until-eof", "--progress"},
-                        .run_flags = {"--request", "1MiB"},
-                        .input = input.read_end.get()}));
-  }
+  cli::JobGroup jobs = StartTwoWorkloads(bed, input, {"--request", "1MiB"}, {"--blocks", "48"});
   enum class At : uint8_t { kBeginning, kFalling, kLess, kAll, kEnd } at = At::kBeginning;
   size_t since = 0;
   uint64_t most_held = 0;  // in the smaller one

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/test_bed.h"
+#include "tests/support/two_workloads.h"
 
 namespace sluice::testing {
 namespace {
@@ -30,15 +31,9 @@ Outcome Share(const std::string& claims, const std::string& host_memory, size_t 
   options.machine = "cost.default = 200000\nlaunch_ns = 2000\n";
   TestBed bed(options);
   InputPipe input = MakeInputPipe();
-  cli::JobGroup jobs;
-  for (const char* seed : {"1", "2"}) {
-    jobs.Add(bed.Start({.label = seed,
-                        .command = {Program("WORKLOAD"), "--blocks", "48", "--block-bytes",
-                                    "256KiB", "--base-bytes", "1MiB", "--seed", seed,
-                                    "--iterations", "60", "--until-eof", "--progress"},
-                        .run_flags = {"--limit", "15MiB", "--request", "2MiB"},
-                        .input = input.read_end.get()}));
-  }
+  cli::JobGroup jobs =
+      StartTwoWorkloads(bed, input, {"--limit", "15MiB", "--request", "2MiB"},
+                        {"--blocks", "48", "--block-bytes", "256KiB", "--base-bytes", "1MiB"});
   Outcome outcome;
   size_t seen = 0;
   Finish(jobs, 300'000, [&](cli::JobGroup&) {

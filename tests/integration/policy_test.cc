@@ -9,6 +9,7 @@
 #include "common/bytes.h"
 #include "tests/support/restart_bed.h"
 #include "tests/support/test_bed.h"
+#include "tests/support/two_workloads.h"
 
 namespace sluice::testing {
 namespace {
@@ -32,14 +33,8 @@ TEST(Policy, ChangesWhileJobsRun) {
   options.noded_flags = {"--policy", "temporal"};
   TestBed bed(options);
   InputPipe input = MakeInputPipe();
-  cli::JobGroup jobs;
-  for (const char* seed : {"1", "2"}) {
-    jobs.Add(bed.Start({.label = seed,
-                        .command = {Program("WORKLOAD"), "--blocks", "48", "--seed", seed,
-                                    "--iterations", "60", "--until-eof", "--progress"},
-                        .run_flags = {"--limit", "18MiB", "--request", "1MiB"},
-                        .input = input.read_end.get()}));
-  }
+  cli::JobGroup jobs =
+      StartTwoWorkloads(bed, input, {"--limit", "18MiB", "--request", "1MiB"}, {"--blocks", "48"});
   const std::vector<std::string> order = {"temporal", "flow", "nodegroup", "timeshift", "flow"};
   std::vector<size_t> since = {0};
   Finish(jobs, 300'000, [&](cli::JobGroup&) {
@@ -83,14 +78,8 @@ TEST(Policy, AutoMeasuresTheJobsAndChooses) {
   TestBed bed(options);
   EXPECT_EQ(bed.Status().at("auto").at("state"), "idle");
   InputPipe input = MakeInputPipe();
-  cli::JobGroup jobs;
-  for (const char* seed : {"1", "2"}) {
-    jobs.Add(bed.Start({.label = seed,
-                        .command = {Program("WORKLOAD"), "--blocks", "48", "--seed", seed,
-                                    "--iterations", "60", "--until-eof", "--progress"},
-                        .run_flags = {"--limit", "18MiB", "--request", "1MiB"},
-                        .input = input.read_end.get()}));
-  }
+  cli::JobGroup jobs =
+      StartTwoWorkloads(bed, input, {"--limit", "18MiB", "--request", "1MiB"}, {"--blocks", "48"});
   nlohmann::json chosen;
   Finish(jobs, 300'000, [&](cli::JobGroup&) {
     if (!input.write_end.valid()) return;
@@ -135,14 +124,8 @@ TEST(Policy, SpatialReservesLimits) {
   options.noded_flags = {"--policy", "spatial"};
   TestBed bed(options);
   InputPipe input = MakeInputPipe();
-  cli::JobGroup jobs;
-  for (const char* seed : {"1", "2"}) {
-    jobs.Add(bed.Start({.label = seed,
-                        .command = {Program("WORKLOAD"), "--blocks", "20", "--seed", seed,
-                                    "--iterations", "60", "--until-eof"},
-                        .run_flags = {"--limit", "10MiB", "--request", "1MiB"},
-                        .input = input.read_end.get()}));
-  }
+  cli::JobGroup jobs =
+      StartTwoWorkloads(bed, input, {"--limit", "10MiB", "--request", "1MiB"}, {"--blocks", "20"});
   AwaitStatus(bed, [](const nlohmann::json& status) {
     uint64_t reserved = 0;
     for (const auto& job : status.at("jobs")) reserved += job.at("request_bytes").get<uint64_t>();
