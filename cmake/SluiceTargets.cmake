@@ -7,8 +7,10 @@ set(SLUICE_SANITIZE "" CACHE STRING "Value for -fsanitize= (for example address,
 
 find_program(SLUICE_CCACHE ccache)
 if(SLUICE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${SLUICE_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${SLUICE_CCACHE})
+  # What it has to overlook where headers are precompiled (sluice_test_headers): that a header's time changes.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${SLUICE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
@@ -59,6 +61,29 @@ function(sluice_program name)
   set_target_properties(${name} PROPERTIES BUILD_RPATH "${SLUICE_CARRIED_LIBRARIES}")
 endfunction()
 
+# There are hundreds of unit tests, and each reads GoogleTest and the same half of the standard library. What
+# they test is optimised; they themselves take longer to optimise than to run.
+function(sluice_compile_quickly target)
+  if(NOT SLUICE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+  if(SLUICE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
+
+# Compiled as they are: position-independent as a program's code is.
+function(sluice_make_test_headers)
+  add_library(sluice_test_headers OBJECT ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cc)
+  target_link_libraries(sluice_test_headers PRIVATE sluice_options sluice_sanitized GTest::gtest)
+  set_target_properties(sluice_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(sluice_test_headers PRIVATE -fPIE)
+  sluice_compile_quickly(sluice_test_headers)
+  target_precompile_headers(sluice_test_headers PRIVATE
+    <algorithm> <array> <atomic> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <span>
+    <string> <thread> <utility> <variant> <vector> <gtest/gtest.h>)
+endfunction()
+
 # sluice_test(SOURCES x_test.cc ... LINK t ... [TIMEOUT s] [ENVIRONMENT K=V ...] [NAME n] [SERIAL]
 #             [DEPENDS targets] [THREADS]): a GoogleTest program. The first source names it; its label is
 # the folder under tests/ that it stands in. THREADS says that it makes threads: ThreadSanitizer runs
@@ -83,9 +108,9 @@ function(sluice_test)
   if(ARG_DEPENDS)
     add_dependencies(${ARG_NAME} ${ARG_DEPENDS})
   endif()
-  if(label STREQUAL "unit" AND NOT SLUICE_SANITIZE)
-    # What they test is optimised; they themselves take longer to optimise than to run.
-    target_compile_options(${ARG_NAME} PRIVATE -O0)
+  if(label STREQUAL "unit")
+    sluice_compile_quickly(${ARG_NAME})
+    target_precompile_headers(${ARG_NAME} REUSE_FROM sluice_test_headers)
   endif()
   set(labels ${label})
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE paths)

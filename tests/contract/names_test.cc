@@ -65,7 +65,9 @@ TEST_F(Names, WhatAttachingToAContextAllows) {
   ASSERT_CU(cuCtxSetCurrent(context_));
   const bool primary = cuCtxAttach(&attached, 0) == CUDA_SUCCESS;
   AnswerIf("primary_context_can_be_attached_to", primary);
-  if (primary) EXPECT_CU(cuCtxDetach(attached));
+  if (primary) {
+    EXPECT_CU(cuCtxDetach(attached));
+  }
   EXPECT_CU(cuCtxSynchronize());
 }
 
