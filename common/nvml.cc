@@ -11,6 +11,14 @@
 namespace sluice {
 namespace {
 
+constexpr unsigned kMaxGpus = 1024;
+// A device's UUID or name; NVML's own bounds are 96.
+constexpr unsigned kMaxText = 96;
+
+Status Failed(const std::string& what, int result) {
+  return Status(StatusCode::kUnavailable, "NVML: " + what + ": error " + std::to_string(result));
+}
+
 // Far above what one GPU ever runs: an answer beyond it is a broken library, not a longer list.
 constexpr unsigned kMaxProcesses = 1 << 16;
 
@@ -28,11 +36,28 @@ struct Nvml::Api {
   List compute_processes = nullptr;
   // Under MPS the clients are in a list of their own. Null: a driver without it.
   List mps_processes = nullptr;
+
+  // Who only asks for processes can do without these.
+  using Text = int (*)(nvmlDevice_t, char*, unsigned);
+  int (*count)(unsigned*) = nullptr;
+  int (*device_by_index)(unsigned, nvmlDevice_t*) = nullptr;
+  Text uuid = nullptr;
+  Text name = nullptr;
+  int (*memory)(nvmlDevice_t, nvmlMemory_t*) = nullptr;
+  bool lists_devices = false;
+
+  int (*make_events)(nvmlEventSet_t*) = nullptr;
+  int (*free_events)(nvmlEventSet_t) = nullptr;
+  int (*register_events)(nvmlDevice_t, unsigned long long, nvmlEventSet_t) = nullptr;
+  int (*wait_event)(nvmlEventSet_t, nvmlEventData_v2_t*, unsigned) = nullptr;
+  bool tells_errors = false;
+  nvmlEventSet_t events = nullptr;
 };
 
 Nvml::Nvml(std::unique_ptr<Api> api) : api_(std::move(api)) {}
 
 Nvml::~Nvml() {
+  if (api_->events != nullptr) api_->free_events(api_->events);
   api_->shutdown();
   ::dlclose(api_->library);
 }
@@ -55,6 +80,15 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
                          find(api->compute_processes, "nvmlDeviceGetComputeRunningProcesses_v2"));
   static_cast<void>(find(api->mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v3") ||
                     find(api->mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses_v2"));
+  api->lists_devices = find(api->count, "nvmlDeviceGetCount_v2") &&
+                       find(api->device_by_index, "nvmlDeviceGetHandleByIndex_v2") &&
+                       find(api->uuid, "nvmlDeviceGetUUID") &&
+                       find(api->name, "nvmlDeviceGetName") &&
+                       find(api->memory, "nvmlDeviceGetMemoryInfo");
+  api->tells_errors = find(api->make_events, "nvmlEventSetCreate") &&
+                      find(api->free_events, "nvmlEventSetFree") &&
+                      find(api->register_events, "nvmlDeviceRegisterEvents") &&
+                      find(api->wait_event, "nvmlEventSetWait_v2") && api->lists_devices;
   const int result = complete ? api->init() : 0;
   if (!complete || result != NVML_SUCCESS) {
     ::dlclose(api->library);
@@ -69,7 +103,7 @@ Result<std::vector<pid_t>> Nvml::ComputeProcesses(const Uuid& device) {
   nvmlDevice_t handle = nullptr;
   const std::string name = DeviceUuidText(device);
   if (const int result = api_->device_by_uuid(name.c_str(), &handle); result != NVML_SUCCESS) {
-    return Status(StatusCode::kUnavailable, "NVML: " + name + ": error " + std::to_string(result));
+    return Failed(name, result);
   }
   std::vector<pid_t> pids;
   if (Status s = Api::Append(api_->compute_processes, handle, false, &pids); !s.ok()) return s;
@@ -88,12 +122,81 @@ Status Nvml::Api::Append(List list, nvmlDevice_t device, bool may_lack, std::vec
     if (result == NVML_ERROR_INSUFFICIENT_SIZE) continue;
     if (may_lack && result == NVML_ERROR_NOT_SUPPORTED) return {};
     if (result != NVML_SUCCESS || count > room) {
-      return Status(StatusCode::kUnavailable, "NVML: processes: error " + std::to_string(result));
+      return Failed("processes", result);
     }
     for (unsigned i = 0; i < count; ++i) pids->push_back(static_cast<pid_t>(infos[i].pid));
     return {};
   }
   return Status(StatusCode::kUnavailable, "NVML: the list of processes has no end");
+}
+
+Result<std::vector<Nvml::Gpu>> Nvml::Gpus() {
+  if (!api_->lists_devices) {
+    return Status(StatusCode::kUnavailable, "libnvidia-ml.so.1 lacks the list of devices");
+  }
+  unsigned count = 0;
+  if (const int result = api_->count(&count); result != NVML_SUCCESS || count > kMaxGpus) {
+    return Failed("number of devices", result);
+  }
+  std::vector<Gpu> gpus(count);
+  for (unsigned i = 0; i < count; ++i) {
+    nvmlDevice_t handle = nullptr;
+    char uuid[kMaxText] = {};
+    char name[kMaxText] = {};
+    nvmlMemory_t memory = {};
+    int result = api_->device_by_index(i, &handle);
+    if (result == NVML_SUCCESS) result = api_->uuid(handle, uuid, sizeof uuid);
+    if (result == NVML_SUCCESS) result = api_->name(handle, name, sizeof name);
+    if (result == NVML_SUCCESS) result = api_->memory(handle, &memory);
+    if (result != NVML_SUCCESS) return Failed("device " + std::to_string(i), result);
+    gpus[i] = {uuid, name, memory.total};
+  }
+  return gpus;
+}
+
+Status Nvml::Probe(const std::string& uuid) {
+  nvmlDevice_t handle = nullptr;
+  nvmlMemory_t memory = {};
+  int result = api_->device_by_uuid(uuid.c_str(), &handle);
+  if (result == NVML_SUCCESS && api_->lists_devices) result = api_->memory(handle, &memory);
+  return result == NVML_SUCCESS ? Status() : Failed(uuid, result);
+}
+
+Status Nvml::WatchErrors(const std::vector<Gpu>& gpus) {
+  if (!api_->tells_errors) {
+    return Status(StatusCode::kUnavailable, "libnvidia-ml.so.1 lacks events");
+  }
+  if (api_->events == nullptr) {
+    if (const int result = api_->make_events(&api_->events); result != NVML_SUCCESS) {
+      api_->events = nullptr;
+      return Failed("events", result);
+    }
+  }
+  Status status;
+  for (const Gpu& gpu : gpus) {
+    nvmlDevice_t handle = nullptr;
+    int result = api_->device_by_uuid(gpu.uuid.c_str(), &handle);
+    if (result == NVML_SUCCESS) {
+      result = api_->register_events(handle, nvmlEventTypeXidCriticalError, api_->events);
+    }
+    if (result != NVML_SUCCESS) status = Failed("events of " + gpu.uuid, result);
+  }
+  return status;
+}
+
+Result<std::optional<Nvml::Error>> Nvml::NextError(unsigned timeout_ms) {
+  if (api_->events == nullptr) {
+    return Status(StatusCode::kUnavailable, "NVML: events: none are watched");
+  }
+  nvmlEventData_v2_t event = {};
+  const int result = api_->wait_event(api_->events, &event, timeout_ms);
+  if (result == NVML_ERROR_TIMEOUT) return std::optional<Error>();
+  if (result != NVML_SUCCESS) return Failed("events", result);
+  Error error;
+  error.xid = event.eventData;
+  char uuid[kMaxText] = {};
+  if (api_->uuid(event.device, uuid, sizeof uuid) == NVML_SUCCESS) error.uuid = uuid;
+  return std::optional<Error>(std::move(error));
 }
 
 std::string DeviceUuidText(const Nvml::Uuid& uuid) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,24 @@
 
 namespace sluice {
 
-/// The part of NVIDIA's management library that Sluice needs, loaded at run time: which processes
-/// have a context on a device. Written from the public documentation.
+/// The part of NVIDIA's management library that Sluice needs, loaded at run time: which devices
+/// there are, which processes have a context on one, and what the driver reports of broken ones.
+/// Written from the public documentation. For one thread; the library itself may be used by others,
+/// too.
 class Nvml {
  public:
   using Uuid = std::array<uint8_t, 16>;
+
+  struct Gpu {
+    std::string uuid;
+    std::string name;
+    uint64_t bytes = 0;  // all of its memory
+  };
+  /// What the driver reports as an XID error.
+  struct Error {
+    std::string uuid;  // empty: of a device that the library cannot name any more
+    uint64_t xid = 0;
+  };
 
   /// kNotFound when the library is not there or too old.
   static Result<std::unique_ptr<Nvml>> Load();
@@ -29,6 +43,20 @@ class Nvml {
   /// All that compute, clients of MPS among them. Process ids as this machine's root namespace sees
   /// them.
   Result<std::vector<pid_t>> ComputeProcesses(const Uuid& device);
+
+  /// All devices, in NVML's order. kUnavailable: NVML's own error, or a library without the lists.
+  Result<std::vector<Gpu>> Gpus();
+
+  /// Whether the device answers at all; kUnavailable: NVML's own error. An answer is no proof of
+  /// health.
+  Status Probe(const std::string& uuid);
+
+  /// From now on NextError tells of errors of these devices. kUnavailable: this library or one of
+  /// the devices cannot tell (the text says which); the others are watched nevertheless.
+  Status WatchErrors(const std::vector<Gpu>& gpus);
+  /// Waits for the next one; nothing if there was none for so long. kUnavailable: NVML's own error,
+  /// or WatchErrors did not come first.
+  Result<std::optional<Error>> NextError(unsigned timeout_ms);
 
  private:
   struct Api;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/reserve.h"
 #include "scheduler/policy/claims.h"
 #include "scheduler/policy/policies.h"
 #include "scheduler/record/record.h"
@@ -12,8 +13,6 @@
 namespace sluice::config {
 namespace {
 
-/// A context of each job lives outside the pool and takes some hundred MiB on a real GPU.
-constexpr uint64_t kMaxDefaultReserve = 2 * kGiB;
 constexpr uint64_t kMinUnit = 4 * kKiB;
 constexpr uint64_t kMaxUnits = 1u << 24;
 constexpr uint64_t kMaxHandles = 1u << 16;
@@ -100,8 +99,7 @@ Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_
   faults.Check(granularity == 0 || options.handle_bytes % granularity == 0, "handle",
                FormatBytes(options.handle_bytes),
                "a multiple of the GPU's granularity (" + FormatBytes(granularity) + ")");
-  const uint64_t reserve =
-      options.reserve_bytes.value_or(std::min(kMaxDefaultReserve, device_bytes / 8));
+  const uint64_t reserve = options.reserve_bytes.value_or(DefaultReserve(device_bytes));
   faults.Check(reserve < device_bytes, "reserve", FormatBytes(reserve),
                "less than the GPU's memory (" + FormatBytes(device_bytes) + ")");
   if (Status s = faults.Result(); !s.ok()) return s;

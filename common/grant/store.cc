@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "common/grant/store.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "common/unique_fd.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Not to be guessed: with a folder that several containers see, an id would be a password.
+Result<std::string> NewId() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return Status::FromErrno(errno, "getrandom");
+  }
+  std::string id;
+  for (const unsigned char byte : bytes) {
+    id += "0123456789abcdef"[byte >> 4];
+    id += "0123456789abcdef"[byte & 15];
+  }
+  return id;
+}
+
+Status MakeFolder(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
+    return Status::FromErrno(errno, path);
+  }
+  // Whatever the umask is.
+  return ::chmod(path.c_str(), mode) == 0 ? Status() : Status::FromErrno(errno, path);
+}
+
+Status WriteWhole(const std::string& path, const std::string& text) {
+  const std::string unfinished = path + ".new";
+  const UniqueFd file(
+      ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return Status::FromErrno(errno, unfinished);
+  const bool written =
+      ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+      ::fsync(file.get()) == 0 && ::rename(unfinished.c_str(), path.c_str()) == 0;
+  if (written) return {};
+  const Status failed = Status::FromErrno(errno == 0 ? ENOSPC : errno, path);
+  ::unlink(unfinished.c_str());
+  return failed;
+}
+
+}  // namespace
+
+Result<GrantStore> GrantStore::Open(const std::string& root) {
+  for (const auto& [path, mode] :
+       {std::pair(root, mode_t{0755}), std::pair(root + "/g", mode_t{0700}),
+        std::pair(root + "/a", mode_t{0711})}) {
+    if (Status s = MakeFolder(path, mode); !s.ok()) return s;
+  }
+  return GrantStore(root);
+}
+
+Result<GrantRecord> GrantStore::Make(GrantRecord wanted) const {
+  Result<std::string> id = NewId();
+  if (!id.ok()) return id.status();
+  wanted.id = std::move(*id);
+  // Users of any number in the container may look for the socket there.
+  if (Status s = MakeFolder(FolderOf(wanted.id), 0755); !s.ok()) return s;
+  if (Status s = WriteWhole(RecordOf(wanted.id), GrantText(wanted)); !s.ok()) {
+    ::rmdir(FolderOf(wanted.id).c_str());
+    return s;
+  }
+  return wanted;
+}
+
+Status GrantStore::Remove(const std::string& id) const {
+  if (!IsGrantId(id)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "grant '" + id + "': allowed: 32 hexadecimal digits");
+  }
+  if (::unlink(RecordOf(id).c_str()) != 0 && errno != ENOENT) {
+    return Status::FromErrno(errno, RecordOf(id));
+  }
+  std::error_code error;
+  fs::remove_all(FolderOf(id), error);
+  return error ? Status::FromErrno(error.value(), FolderOf(id)) : Status();
+}
+
+Result<GrantStore::Listed> GrantStore::List() const {
+  Listed listed;
+  std::error_code error;
+  const std::string folder = root_ + "/g";
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    // One that was never finished is nobody's.
+    if (!IsGrantId(name)) continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    Result<GrantRecord> grant = ParseGrant(text.str());
+    if (grant.ok() && grant->id != name) {
+      grant = Status(StatusCode::kInvalidArgument, "it is the record of " + grant->id);
+    }
+    if (grant.ok()) {
+      listed.grants.push_back(std::move(*grant));
+    } else {
+      listed.errors.push_back(entry.path().string() + ": " + grant.status().message());
+    }
+  }
+  if (error) return Status::FromErrno(error.value(), folder);
+  std::sort(listed.grants.begin(), listed.grants.end(),
+            [](const GrantRecord& a, const GrantRecord& b) { return a.id < b.id; });
+  std::sort(listed.errors.begin(), listed.errors.end());
+  return listed;
+}
+
+}  // namespace sluice

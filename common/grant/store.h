@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/grant/record.h"
+#include "common/status.h"
+
+namespace sluice {
+
+/// The grants of a node on its disk (or tmpfs), which survive every restart of everybody:
+///
+///   ROOT/g/ID   the record, mode 0600: only the node's daemon reads it
+///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens
+///
+/// A record that is there is whole, and its folder was there before it. For several threads: each
+/// call stands on its own, and no two make the same id.
+class GrantStore {
+ public:
+  /// Makes what is missing of the folders. Errors are the system's.
+  static Result<GrantStore> Open(const std::string& root);
+
+  /// A new grant; `wanted` without its id. An error leaves nothing behind.
+  Result<GrantRecord> Make(GrantRecord wanted) const;
+  /// The record first: who finds it finds the folder. No error if it is not there.
+  Status Remove(const std::string& id) const;
+
+  struct Listed {
+    std::vector<GrantRecord> grants;  // by id
+    std::vector<std::string> errors;  // of records that cannot be read, with their paths
+  };
+  Result<Listed> List() const;
+
+  /// Mounted into the container.
+  std::string FolderOf(const std::string& id) const { return root_ + "/a/" + id; }
+  const std::string& root() const { return root_; }
+
+ private:
+  explicit GrantStore(std::string root) : root_(std::move(root)) {}
+  std::string RecordOf(const std::string& id) const { return root_ + "/g/" + id; }
+
+  std::string root_;
+};
+
+}  // namespace sluice

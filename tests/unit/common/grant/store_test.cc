@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "common/grant/store.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GrantStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "grants-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  GrantStore Open() {
+    Result<GrantStore> store = GrantStore::Open(root_);
+    EXPECT_TRUE(store.ok()) << store.status().message();
+    return std::move(*store);
+  }
+  static GrantRecord Wanted() { return {"", "GPU-1", 4096, 17, {"a-0", "a-1"}}; }
+  static mode_t ModeOf(const std::string& path) {
+    struct stat state = {};
+    EXPECT_EQ(::stat(path.c_str(), &state), 0) << path;
+    return state.st_mode & 0777;
+  }
+
+  std::string root_;
+};
+
+TEST_F(GrantStoreTest, WhatIsMadeIsThereAfterARestart) {
+  std::vector<GrantRecord> made;
+  for (int i = 0; i < 3; ++i) {
+    const Result<GrantRecord> grant = Open().Make(Wanted());
+    ASSERT_TRUE(grant.ok()) << grant.status().message();
+    EXPECT_TRUE(IsGrantId(grant->id));
+    made.push_back(*grant);
+  }
+  std::sort(made.begin(), made.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  const auto listed = Open().List();
+  ASSERT_TRUE(listed.ok());
+  EXPECT_EQ(listed->grants, made);
+  EXPECT_TRUE(listed->errors.empty());
+}
+
+TEST_F(GrantStoreTest, OthersSeeTheFolderAndNotTheRecord) {
+  const Result<GrantRecord> grant = Open().Make(Wanted());
+  ASSERT_TRUE(grant.ok());
+  EXPECT_EQ(ModeOf(root_ + "/g"), 0700u);
+  EXPECT_EQ(ModeOf(root_ + "/g/" + grant->id), 0600u);
+  EXPECT_EQ(ModeOf(root_ + "/a"), 0711u) << "nobody lists the others";
+  EXPECT_EQ(ModeOf(Open().FolderOf(grant->id)), 0755u);
+}
+
+TEST_F(GrantStoreTest, RemovesRecordAndFolder) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  ASSERT_TRUE(grant.ok());
+  std::ofstream(store.FolderOf(grant->id) + "/sluice.sock") << "in the way";
+  EXPECT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_FALSE(fs::exists(store.FolderOf(grant->id)));
+  EXPECT_TRUE(store.List()->grants.empty());
+  EXPECT_TRUE(store.Remove(grant->id).ok()) << "a second time";
+}
+
+TEST_F(GrantStoreTest, NothingElseIsEverRemoved) {
+  const GrantStore store = Open();
+  for (const char* id : {"", "..", "../../etc", "."}) {
+    EXPECT_EQ(store.Remove(id).code(), StatusCode::kInvalidArgument) << id;
+  }
+  EXPECT_TRUE(fs::exists(root_ + "/a"));
+}
+
+TEST_F(GrantStoreTest, ABrokenRecordIsNamedAndTheOthersAreRead) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> good = store.Make(Wanted());
+  const Result<GrantRecord> moved = store.Make(Wanted());
+  ASSERT_TRUE(good.ok() && moved.ok());
+  const std::string broken = root_ + "/g/" + std::string(32, 'f');
+  std::ofstream(broken) << "sluice-grant 9\n";
+  const std::string other = root_ + "/g/" + std::string(32, 'e');
+  fs::rename(root_ + "/g/" + moved->id, other);
+  std::ofstream(root_ + "/g/" + std::string(32, 'd') + ".new") << "unfinished";
+  const auto listed = store.List();
+  ASSERT_TRUE(listed.ok());
+  ASSERT_EQ(listed->grants.size(), 1u);
+  EXPECT_EQ(listed->grants.front(), *good);
+  const std::vector<std::string> errors = {
+      other + ": it is the record of " + moved->id,
+      broken + ": grant record, line 1: 'sluice-grant 9': allowed: 'sluice-grant 1'"};
+  EXPECT_EQ(listed->errors, errors);
+}
+
+TEST_F(GrantStoreTest, AnErrorLeavesNothingBehind) {
+  const GrantStore store = Open();
+  fs::remove_all(root_ + "/g");
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_FALSE(grant.ok());
+  EXPECT_TRUE(fs::is_empty(root_ + "/a"));
+}
+
+TEST_F(GrantStoreTest, NoTwoAreTheSame) {
+  const GrantStore store = Open();
+  std::set<std::string> ids;
+  for (int i = 0; i < 200; ++i) ids.insert(store.Make(Wanted())->id);
+  EXPECT_EQ(ids.size(), 200u);
+}
+
+}  // namespace
+}  // namespace sluice
