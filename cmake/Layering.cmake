@@ -18,6 +18,7 @@ set(SLUICE_LAYERS
   "noderuntime/hosttier : noderuntime/hosttier noderuntime/gpu scheduler common"
   "noderuntime/tuner : noderuntime/tuner noderuntime/flow scheduler common"
   "noderuntime : noderuntime scheduler common intercept/protocol"
+  "deviceplugin : deviceplugin common"
   "simgpu : simgpu common"
   "examples : examples common/cuda"
   "tools/replay : tools/replay scheduler common"
@@ -27,8 +28,10 @@ set(SLUICE_LAYERS
 # "header prefix : folders that may include it". Third-party libraries stay in one component each, and
 # the declarations of the driver's entry points stay with those who may call the driver.
 set(SLUICE_HEADER_HOMES
-  "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config simgpu/ctl examples tests bench"
-  "spdlog/ : noderuntime tests"
+  "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config deviceplugin/daemon simgpu/ctl examples tests bench"
+  "spdlog/ : noderuntime deviceplugin tests"
+  "grpc : deviceplugin/server deviceplugin/registrar tests"
+  "google/protobuf : deviceplugin/server deviceplugin/registrar tests"
   "nlohmann/ : noderuntime simgpu/ctl tools bench tests"
   "gtest/ : tests"
   "gmock/ : tests"
@@ -44,7 +47,7 @@ set(SLUICE_IMPURE_HEADERS
   dlfcn.h sys/ linux/)
 
 set(SLUICE_FOLDERS
-  common scheduler intercept noderuntime simgpu examples tools bench tests)
+  common scheduler intercept noderuntime deviceplugin simgpu examples tools bench tests)
 
 # Does `path` lie in one of the folders of a rule? Compares whole path components.
 function(_sluice_in_folders path folders out)
@@ -67,7 +70,7 @@ function(_sluice_allowed_folders path out)
       string(REPLACE " " ";" allowed "${allowed}")
       if("*" IN_LIST allowed)
         list(REMOVE_ITEM allowed "*")
-        list(APPEND allowed common scheduler intercept noderuntime simgpu examples tools bench)
+        list(APPEND allowed common scheduler intercept noderuntime deviceplugin simgpu examples tools bench)
       endif()
       set(${out} "${allowed}" PARENT_SCOPE)
       return()

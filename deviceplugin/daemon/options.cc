@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/daemon/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace sluice::deviceplugin {
+namespace {
+
+/// What stands on the command line, before it is checked: CLI11's own checks do not say what is
+/// allowed.
+struct Raw {
+  std::string granule = "auto";
+  std::string reserve;
+  std::string packing = "pack";
+  std::string visible_devices = "on";
+  std::string probation = "600";
+  std::vector<std::string> environment;
+  std::vector<std::string> mounts;
+  std::vector<std::string> overlooked;
+};
+
+class Faults {
+ public:
+  void Add(const std::string& text) { all_ += (all_.empty() ? "" : "\n") + text; }
+  void Check(bool good, const std::string& text) {
+    if (!good) Add(text);
+  }
+  bool none() const { return all_.empty(); }
+  Status status() const { return Status(StatusCode::kInvalidArgument, all_); }
+
+ private:
+  std::string all_;
+};
+
+bool IsNumber(const std::string& text) {
+  return !text.empty() && text.size() <= 7 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+void TakeBytes(const std::string& text, const std::string& field, uint64_t* out, Faults* faults) {
+  const Result<uint64_t> bytes = ParseBytes(text, field);
+  if (bytes.ok()) {
+    *out = *bytes;
+  } else {
+    faults->Add(bytes.status().message());
+  }
+}
+
+/// As in the API: a name of a domain and one behind it.
+bool IsResource(const std::string& name) {
+  const size_t slash = name.find('/');
+  const auto good = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == '_';
+  };
+  return slash != std::string::npos && slash > 0 && slash + 1 < name.size() &&
+         name.find('/', slash + 1) == std::string::npos && name.find('.') < slash &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return c == '/' || good(c); });
+}
+
+bool IsAbsolute(const std::string& path) { return path.starts_with('/'); }
+
+void TakeEnvironment(const Raw& raw, Options* options, Faults* faults) {
+  for (const std::string& text : raw.environment) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      faults->Add("--env '" + text + "': allowed: NAME=VALUE");
+      continue;
+    }
+    options->delivery.environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+}
+
+void TakeMounts(const Raw& raw, Options* options, Faults* faults) {
+  for (const std::string& text : raw.mounts) {
+    std::string rest = text;
+    Mount mount;
+    for (const char* mode : {":rw", ":ro"}) {
+      if (!rest.ends_with(mode)) continue;
+      mount.read_only = mode[2] == 'o';
+      rest.resize(rest.size() - 3);
+      break;
+    }
+    const size_t colon = rest.find(':');
+    mount.host = rest.substr(0, colon);
+    mount.container = colon == std::string::npos ? "" : rest.substr(colon + 1);
+    if (!IsAbsolute(mount.host) || !IsAbsolute(mount.container)) {
+      faults->Add("--mount '" + text +
+                  "': allowed: /HOST/PATH:/CONTAINER/PATH, with :rw or :ro behind it");
+      continue;
+    }
+    options->delivery.mounts.push_back(std::move(mount));
+  }
+}
+
+Result<Options> Checked(const Raw& raw, Options options) {
+  Faults faults;
+  if (raw.granule != "auto") TakeBytes(raw.granule, "--granule", &options.granule_bytes, &faults);
+  if (!raw.reserve.empty())
+    TakeBytes(raw.reserve, "--reserve", &options.reserve_bytes.emplace(), &faults);
+  faults.Check(raw.packing == "pack" || raw.packing == "spread",
+               "--packing '" + raw.packing + "': allowed: pack, spread");
+  options.packing = raw.packing == "spread" ? Packing::kSpread : Packing::kPack;
+  faults.Check(raw.visible_devices == "on" || raw.visible_devices == "off",
+               "--visible-devices '" + raw.visible_devices + "': allowed: on, off");
+  options.delivery.visible_devices = raw.visible_devices == "on";
+  faults.Check(IsNumber(raw.probation),
+               "--probation '" + raw.probation + "': allowed: 0 to 9999999 seconds");
+  if (IsNumber(raw.probation))
+    options.health.probation_ns = std::stoull(raw.probation) * 1'000'000'000;
+  for (const std::string& xid : raw.overlooked) {
+    faults.Check(IsNumber(xid), "--ignore-xid '" + xid + "': allowed: a number");
+    if (IsNumber(xid)) options.health.overlooked.insert(std::stoull(xid));
+  }
+  faults.Check(IsResource(options.resource),
+               "--resource '" + options.resource +
+                   "': allowed: DOMAIN/NAME, for example sluice.dev/gpu-memory");
+  const std::pair<const char*, const std::string*> paths[] = {
+      {"--kubelet-dir", &options.kubelet_dir}, {"--root", &options.root}};
+  for (const auto& [name, path] : paths) {
+    faults.Check(IsAbsolute(*path),
+                 std::string(name) + " '" + *path + "': allowed: an absolute path");
+  }
+  faults.Check(options.delivery.library.empty() || IsAbsolute(options.delivery.library),
+               "--library '" + options.delivery.library + "': allowed: an absolute path");
+  TakeEnvironment(raw, &options, &faults);
+  TakeMounts(raw, &options, &faults);
+  if (!faults.none()) return faults.status();
+  return options;
+}
+
+}  // namespace
+
+Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv, int* status) {
+  Options options;
+  Raw raw;
+  CLI::App app("Offers the memory of this node's GPUs to Kubernetes, in granules of one GPU each.",
+               "sluice-device-plugin");
+  app.set_version_flag("--version", SLUICE_VERSION);
+  app.add_option("--resource", options.resource, "Name of the resource that pods ask for")
+      ->capture_default_str();
+  app.add_option("--kubelet-dir", options.kubelet_dir, "Kubelet's folder for device plugins")
+      ->capture_default_str();
+  app.add_option("--root", options.root,
+                 "Folder for grants and their sockets, shared with sluice-noded")
+      ->capture_default_str();
+  app.add_option("--granule", raw.granule,
+                 "Memory of one granule: auto (1 GiB, less on small GPUs, more where there would "
+                 "be over 4096), or whole MiB")
+      ->capture_default_str();
+  app.add_option("--reserve", raw.reserve,
+                 "Memory of each GPU that is not offered (an eighth of it, at most 2 GiB)");
+  app.add_option("--packing", raw.packing,
+                 "Which GPU a container gets: pack (least room that suffices), spread (most room)")
+      ->capture_default_str();
+  app.add_option("--library", options.delivery.library,
+                 "Folder on the host with the library, mounted into containers at /opt/sluice");
+  app.add_option("--visible-devices", raw.visible_devices,
+                 "Set NVIDIA_VISIBLE_DEVICES in containers: on, off")
+      ->capture_default_str();
+  app.add_option("--env", raw.environment,
+                 "NAME=VALUE for every container that gets a grant (repeatable)");
+  app.add_option("--mount", raw.mounts,
+                 "/HOST:/CONTAINER[:ro|:rw] for every container that gets a grant (repeatable)");
+  app.add_option("--probation", raw.probation,
+                 "Seconds without a further error after which a GPU is offered again")
+      ->capture_default_str();
+  app.add_option("--ignore-xid", raw.overlooked,
+                 "An XID error that says nothing about a GPU (repeatable)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      *status = app.exit(error);
+      return std::optional<Options>();
+    }
+    return Status(StatusCode::kInvalidArgument, error.what());
+  }
+  Result<Options> checked = Checked(raw, std::move(options));
+  if (!checked.ok()) return checked.status();
+  return std::optional<Options>(std::move(*checked));
+}
+
+}  // namespace sluice::deviceplugin

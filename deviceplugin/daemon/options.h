@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/bytes.h"
+#include "deviceplugin/granule/preferred.h"
+#include "deviceplugin/inventory/health.h"
+#include "deviceplugin/server/access.h"
+
+namespace sluice::deviceplugin {
+
+struct Options {
+  std::string resource = "sluice.dev/gpu-memory";
+  std::string kubelet_dir = "/var/lib/kubelet/device-plugins";
+  std::string root = "/run/sluice";       // grants and their sockets
+  uint64_t granule_bytes = 0;             // 0: derived from the node
+  std::optional<uint64_t> reserve_bytes;  // of each GPU, beside the pool; default: DefaultReserve
+  Packing packing = Packing::kPack;
+  Delivery delivery;
+  HealthBook::Options health;
+};
+
+/// What the command line says. Nothing: it has been answered (--help, --version), and `*status` is
+/// the program's. kInvalidArgument: every fault at once, each with its option and what is allowed.
+Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv, int* status);
+
+}  // namespace sluice::deviceplugin

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/inventory/health_watch.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+namespace sluice::deviceplugin {
+namespace {
+
+/// How long one look takes at most: so long the end of the plugin may wait.
+constexpr unsigned kLookMs = 200;
+constexpr uint64_t kProbeNs = 10'000'000'000;
+
+uint64_t NowNs() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+}  // namespace
+
+HealthWatch::HealthWatch(Nvml* nvml, std::vector<Nvml::Gpu> gpus, HealthBook::Options options,
+                         Tell tell)
+    : nvml_(nvml),
+      gpus_(std::move(gpus)),
+      book_(gpus_.size(), std::move(options)),
+      told_healthy_(gpus_.size(), true),
+      tell_(std::move(tell)) {
+  if (const Status watched = nvml_->WatchErrors(gpus_); !watched.ok()) {
+    spdlog::warn("errors of GPUs are not seen: {}", watched.message());
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+HealthWatch::~HealthWatch() {
+  stop_ = true;
+  thread_.join();
+}
+
+void HealthWatch::Run() {
+  uint64_t next_probe_ns = NowNs() + kProbeNs;
+  while (!stop_) {
+    const Result<std::optional<Nvml::Error>> error = nvml_->NextError(kLookMs);
+    const uint64_t now = NowNs();
+    if (!error.ok()) {
+      // It does not wait then.
+      std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));
+    } else if (error->has_value()) {
+      for (size_t i = 0; i < gpus_.size(); ++i) {
+        // An error of a device without a name may be any one's.
+        const bool of_it = (*error)->uuid.empty() || (*error)->uuid == gpus_[i].uuid;
+        if (of_it) book_.OnXid(i, (*error)->xid, now);
+      }
+    }
+    if (now >= next_probe_ns) {
+      next_probe_ns = now + kProbeNs;
+      for (size_t i = 0; i < gpus_.size(); ++i) {
+        const Status there = nvml_->Probe(gpus_[i].uuid);
+        if (!there.ok()) book_.OnLost(i, there.message());
+      }
+    }
+    book_.OnTime(now);
+    TellChanges();
+  }
+}
+
+void HealthWatch::TellChanges() {
+  for (size_t i = 0; i < gpus_.size(); ++i) {
+    if (book_.healthy(i) == told_healthy_[i]) continue;
+    told_healthy_[i] = book_.healthy(i);
+    tell_(i, told_healthy_[i], book_.Why(i));
+  }
+}
+
+}  // namespace sluice::deviceplugin

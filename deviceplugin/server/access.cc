@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/server/access.h"
+
+namespace sluice::deviceplugin {
+
+Access AccessTo(const GrantRecord& grant, const std::string& folder, const Delivery& delivery) {
+  Access access;
+  access.environment["SLUICE_SOCKET"] = std::string(kGrantInContainer) + "/" + kSocketName;
+  // Read-only: a socket is connected to all the same, and nobody puts another one in its place.
+  access.mounts.push_back({folder, kGrantInContainer, true});
+  if (!delivery.library.empty()) {
+    // The dynamic loader puts the platform's folder for $LIB; where it finds nothing, or is musl's,
+    // it says so and goes on, and the program is detected as one that uses the GPU unseen.
+    access.environment["LD_PRELOAD"] = std::string(kLibraryInContainer) + "/$LIB/libsluice.so";
+    access.mounts.push_back({delivery.library, kLibraryInContainer, true});
+  }
+  if (delivery.visible_devices) access.environment["NVIDIA_VISIBLE_DEVICES"] = grant.gpu;
+  for (const auto& [name, value] : delivery.environment) access.environment[name] = value;
+  access.mounts.insert(access.mounts.end(), delivery.mounts.begin(), delivery.mounts.end());
+  return access;
+}
+
+}  // namespace sluice::deviceplugin

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/grant/record.h"
+
+namespace sluice::deviceplugin {
+
+struct Mount {
+  std::string host;
+  std::string container;
+  bool read_only = true;
+  friend bool operator==(const Mount&, const Mount&) = default;
+};
+
+/// How containers of this node come to the GPU and to the library, from the plugin's command line.
+struct Delivery {
+  /// Folder on the host with the library of this version, never overwritten; empty: containers have
+  /// it themselves.
+  std::string library = {};
+  /// The container's runtime (NVIDIA's) is told by its environment which GPU to show.
+  bool visible_devices = true;
+  std::map<std::string, std::string> environment = {};  // further variables
+  std::vector<Mount> mounts = {};                       // further files and folders
+};
+
+/// What a container gets of a grant.
+struct Access {
+  std::map<std::string, std::string> environment;
+  std::vector<Mount> mounts;
+};
+
+/// Where a container finds the library and its socket.
+inline constexpr char kLibraryInContainer[] = "/opt/sluice";
+inline constexpr char kGrantInContainer[] = "/run/sluice";
+inline constexpr char kSocketName[] = "sluice.sock";
+
+/// `folder`: the grant's on the host. Nothing in the environment is a limit: the socket that lies
+/// in the mounted folder is the grant, and the daemon that listens there has the record.
+Access AccessTo(const GrantRecord& grant, const std::string& folder, const Delivery& delivery);
+
+}  // namespace sluice::deviceplugin

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/server/offer.h"
+
+#include <chrono>
+#include <utility>
+
+namespace sluice::deviceplugin {
+
+Offer::Offer(DeviceIds ids) : ids_(std::move(ids)), healthy_(ids_.gpus().size(), true) {}
+
+void Offer::SetHealthy(size_t gpu, bool healthy) {
+  const std::lock_guard lock(mutex_);
+  if (healthy_[gpu] == healthy) return;
+  healthy_[gpu] = healthy;
+  ++version_;
+  changed_.notify_all();
+}
+
+Offer::List Offer::Await(uint64_t known, int timeout_ms) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                    [&] { return closed_ || version_ != known; });
+  if (closed_ || version_ == known) return {known, {}};
+  return Now();
+}
+
+Offer::List Offer::Now() const {
+  List list;
+  list.version = version_;
+  list.entries.reserve(ids_.all().size());
+  for (const std::string& id : ids_.all())
+    list.entries.push_back({&id, healthy_[ids_.Find(id)->gpu]});
+  return list;
+}
+
+void Offer::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+bool Offer::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+}  // namespace sluice::deviceplugin

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/granule/device_ids.h"
+
+namespace sluice::deviceplugin {
+
+/// What the node offers at this moment: all its ids, and those that nobody may be given now. Those
+/// who watch it are woken when it changes. For several threads.
+class Offer {
+ public:
+  explicit Offer(DeviceIds ids);
+
+  const DeviceIds& ids() const { return ids_; }
+
+  /// All ids of a GPU that is broken, or of one that is whole again.
+  void SetHealthy(size_t gpu, bool healthy);
+
+  struct Entry {
+    const std::string* id;
+    bool healthy;
+  };
+  struct List {
+    uint64_t version = 0;  // larger with every change
+    std::vector<Entry> entries;
+  };
+  /// The list that is not `known` (0: none is), as soon as there is one; an older version when
+  /// `Close` was called or `timeout_ms` is over.
+  List Await(uint64_t known, int timeout_ms) const;
+
+  /// Nobody waits here any more.
+  void Close();
+  bool closed() const;
+
+ private:
+  List Now() const;
+
+  const DeviceIds ids_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<bool> healthy_;  // by GPU
+  uint64_t version_ = 1;
+  bool closed_ = false;
+};
+
+}  // namespace sluice::deviceplugin

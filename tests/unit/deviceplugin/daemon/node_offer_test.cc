@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/daemon/node_offer.h"
+
+#include <gtest/gtest.h>
+
+#include "common/bytes.h"
+
+namespace sluice::deviceplugin {
+namespace {
+
+std::vector<Nvml::Gpu> Eight(uint64_t bytes) {
+  std::vector<Nvml::Gpu> gpus;
+  for (int i = 0; i < 8; ++i) gpus.push_back({"GPU-" + std::to_string(i), "large", bytes});
+  return gpus;
+}
+
+TEST(NodeOffer, TheLargestNodeStaysBelowTheBound) {
+  const Result<DeviceIds> ids = IdsOfNode(Eight(288 * kGiB), 0, std::nullopt);
+  ASSERT_TRUE(ids.ok()) << ids.status().message();
+  EXPECT_EQ(ids->granule_bytes(), kGiB);
+  EXPECT_EQ(ids->all().size(), 8u * 286);
+  for (const std::string& id : ids->all()) EXPECT_LT(id.size(), 24u);
+}
+
+TEST(NodeOffer, AReserveIsKept) {
+  const Result<DeviceIds> ids = IdsOfNode({{"GPU-a", "small", 8 * kGiB}}, 0, 4 * kGiB);
+  ASSERT_TRUE(ids.ok());
+  EXPECT_EQ(ids->gpus().front().bytes, 4 * kGiB);
+  EXPECT_EQ(IdsOfNode({{"GPU-a", "small", 8 * kGiB}}, 0, std::nullopt)->gpus().front().bytes,
+            7 * kGiB);
+}
+
+TEST(NodeOffer, AReserveThatLeavesNothingIsNamed) {
+  const Result<DeviceIds> ids = IdsOfNode({{"GPU-a", "small", 8 * kGiB}}, 0, 8 * kGiB);
+  EXPECT_EQ(ids.status().message(),
+            "--reserve 8.0 GiB: allowed: less than 8.0 GiB, which GPU-a has");
+}
+
+TEST(NodeOffer, ANodeWithoutAGpuSaysSo) { EXPECT_FALSE(IdsOfNode({}, 0, std::nullopt).ok()); }
+
+}  // namespace
+}  // namespace sluice::deviceplugin
