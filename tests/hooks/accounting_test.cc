@@ -93,8 +93,8 @@ struct Churn {
     BedOptions options;
     if (how.leases) options.unit = options.handle;
     options.gpu_memory = how.contexts ? "192MiB" : "128MiB";
-    // Both limits; and where one waits in the middle of an iteration until the other has begun, that
-    // one's limit in one run, however the first one's claim lies.
+    // Both limits; and where one waits in the middle of an iteration until the other has begun,
+    // that one's limit in one run, however the first one's claim lies.
     options.pool = how.in_turn ? "60MiB" : "48MiB";
     // The first one waits for the second, and shows no sign of life meanwhile.
     options.noded_flags = Flags(how, hooks::kContext);

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "common/bytes.h"
+#include "common/grant/record.h"
+#include "noderuntime/cli/simulated_gpu.h"
+#include "noderuntime/cli/work_dir.h"
+#include "tests/support/fake_kubelet.h"
+#include "tests/support/test_bed.h"
+
+namespace sluice::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Devices = FakeKubelet::Devices;
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPatienceMs = 60'000;
+
+double Milliseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+size_t Healthy(const Devices& devices) {
+  return static_cast<size_t>(std::count_if(devices.healthy.begin(), devices.healthy.end(),
+                                           [](const auto& d) { return d.second; }));
+}
+bool AllHealthy(const Devices& devices) { return Healthy(devices) == devices.healthy.size(); }
+std::vector<std::string> Ids(const Devices& devices) {
+  std::vector<std::string> ids;
+  for (const auto& [id, healthy] : devices.healthy) ids.push_back(id);
+  return ids;
+}
+
+/// Simulated GPUs, the plugin as a process of its own, and a kubelet that comes and goes.
+class DevicePlugin : public ::testing::Test {
+ protected:
+  void Up(unsigned gpus, uint64_t memory) {
+    auto work = cli::WorkDir::Create("");
+    ASSERT_TRUE(work.ok());
+    work_.emplace(std::move(*work));
+    std::ofstream(work_->File("machine")) << "";
+    auto gpu =
+        cli::SimulatedGpu::Up(layout_, work_->File("gpu"), memory, work_->File("machine"), gpus);
+    ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+    gpu_.emplace(std::move(*gpu));
+    kubelet_dir_ = work_->File("kubelet");
+    fs::create_directories(kubelet_dir_);
+    // On a node it is below /run, which is a tmpfs, too.
+    root_ = "/dev/shm/sluice-grants-XXXXXX";
+    ASSERT_NE(::mkdtemp(root_.data()), nullptr);
+  }
+  void TearDown() override {
+    fs::remove_all(root_);
+    if (!plugin_.has_value()) return;
+    if (!plugin_->ended()) Stop(SIGTERM);
+    EXPECT_EQ(plugin_->status().Describe(), "exit code 0") << Describe(*plugin_);
+  }
+
+  void Start(std::vector<std::string> flags = {}) {
+    cli::SpawnOptions options;
+    options.environment = gpu_->Select(cli::Environment::Current());
+    options.argv = {layout_.Program("sluice-device-plugin"), "--kubelet-dir", kubelet_dir_,
+                    "--root", root_};
+    options.argv.insert(options.argv.end(), flags.begin(), flags.end());
+    auto plugin = cli::JobProcess::Start("plugin", std::move(options));
+    ASSERT_TRUE(plugin.ok()) << plugin.status().message();
+    plugin_.emplace(std::move(*plugin));
+  }
+  void Stop(int signal) {
+    plugin_->Signal(signal);
+    Finish(*plugin_, kPatienceMs);
+  }
+  Devices Await(FakeKubelet& kubelet, const std::function<bool(const Devices&)>& good) {
+    const auto devices = kubelet.AwaitDevices(good);
+    EXPECT_TRUE(devices.has_value());
+    return devices.value_or(Devices());
+  }
+  GrantRecord RecordBeside(const FakeKubelet::Container& container) {
+    const std::string folder = container.mounts.at(0).first;
+    std::ostringstream text;
+    text << std::ifstream(root_ + "/g/" + fs::path(folder).filename().string()).rdbuf();
+    const Result<GrantRecord> grant = ParseGrant(text.str());
+    EXPECT_TRUE(grant.ok()) << grant.status().message();
+    return grant.ok() ? *grant : GrantRecord();
+  }
+  void Xid(unsigned gpu, unsigned code) {
+    cli::SpawnOptions options;
+    options.argv = {layout_.Program("simgpu-ctl"), "xid",   work_->File("gpu"),
+                    std::to_string(code),          "--gpu", std::to_string(gpu)};
+    options.environment = cli::Environment::Current();
+    const auto done = cli::RunCommand(std::move(options));
+    ASSERT_TRUE(done.ok()) << done.status().message();
+  }
+
+  const cli::Layout layout_ = cli::Layout::At(Program("BIN"));
+  std::optional<cli::WorkDir> work_;
+  std::optional<cli::SimulatedGpu> gpu_;
+  std::optional<cli::JobProcess> plugin_;
+  std::string kubelet_dir_;
+  std::string root_;
+};
+
+TEST_F(DevicePlugin, RegistersAndOffersEveryGranule) {
+  Up(2, 64 * kMiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB"});
+  const auto registration = kubelet.AwaitRegistration();
+  ASSERT_TRUE(registration.has_value());
+  EXPECT_EQ(registration->version, "v1beta1");
+  EXPECT_EQ(registration->resource, "sluice.dev/gpu-memory");
+  EXPECT_TRUE(registration->preferred);
+  const Devices devices = Await(kubelet, AllHealthy);
+  EXPECT_EQ(devices.healthy.size(), 2u * 12);
+}
+
+TEST_F(DevicePlugin, AnAllocationIsAGrantOnOneGpu) {
+  Up(2, 64 * kMiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--library", "/opt/sluice/1"});
+  const std::vector<std::string> all = Ids(Await(kubelet, AllHealthy));
+  // As kubelet does: the ids that were preferred, in any order.
+  Result<std::vector<std::string>> chosen = kubelet.Prefer(all, {}, 8);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  std::reverse(chosen->begin(), chosen->end());
+  const auto given = kubelet.Allocate({*chosen});
+  ASSERT_TRUE(given.ok()) << given.status().message();
+  ASSERT_EQ(given->size(), 1u);
+  const GrantRecord grant = RecordBeside(given->front());
+  EXPECT_EQ(grant.bytes, 32 * kMiB);
+  EXPECT_EQ(given->front().environment.at("NVIDIA_VISIBLE_DEVICES"), grant.gpu);
+  std::sort(chosen->begin(), chosen->end());
+  EXPECT_EQ(grant.devices, *chosen);
+  EXPECT_TRUE(fs::is_directory(given->front().mounts.at(0).first));
+
+  const Status too_large = kubelet.Prefer(all, {}, 13).status();
+  EXPECT_EQ(too_large.code(), StatusCode::kResourceExhausted);
+  const Status scattered = kubelet.Allocate({all}).status();
+  EXPECT_EQ(scattered.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(scattered.message().find("on no single GPU"), std::string::npos);
+  EXPECT_EQ(kubelet.Allocate({{"nobody-1"}}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(DevicePlugin, FollowsAKubeletThatComesAgain) {
+  Up(1, 64 * kMiB);
+  Start({"--granule", "4MiB"});
+  std::vector<std::string> ids;
+  for (int i = 0; i < 5; ++i) {
+    FakeKubelet kubelet(kubelet_dir_);
+    ASSERT_TRUE(kubelet.AwaitRegistration().has_value()) << i;
+    const std::vector<std::string> now = Ids(Await(kubelet, AllHealthy));
+    if (i == 0) ids = now;
+    EXPECT_EQ(now, ids) << i;
+    EXPECT_TRUE(kubelet.Allocate({{ids.front()}}).ok());
+  }
+}
+
+TEST_F(DevicePlugin, ItsSocketIsMadeAgainWhenSomebodyRemovesIt) {
+  Up(1, 64 * kMiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  Start();
+  const auto registration = kubelet.AwaitRegistration();
+  ASSERT_TRUE(registration.has_value());
+  Await(kubelet, AllHealthy);
+  fs::remove(kubelet_dir_ + "/" + registration->endpoint);
+  ASSERT_TRUE(kubelet.AwaitCalls(2));
+  const std::vector<std::string> ids = Ids(Await(kubelet, AllHealthy));
+  EXPECT_TRUE(kubelet.Allocate({{ids.front()}}).ok());
+}
+
+TEST_F(DevicePlugin, KeepsTryingWhereKubeletSaysNo) {
+  Up(1, 64 * kMiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  kubelet.Refuse("not now");
+  Start();
+  ASSERT_TRUE(kubelet.AwaitCalls(3));
+  kubelet.Refuse("");
+  EXPECT_TRUE(kubelet.AwaitRegistration().has_value());
+}
+
+TEST_F(DevicePlugin, SurvivesADeathOfItsOwn) {
+  Up(1, 64 * kMiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  Start({"--granule", "4MiB"});
+  const std::vector<std::string> before = Ids(Await(kubelet, AllHealthy));
+  const auto given = kubelet.Allocate({{before.front()}});
+  ASSERT_TRUE(given.ok());
+  const GrantRecord grant = RecordBeside(given->front());
+  Stop(SIGKILL);
+  Start({"--granule", "4MiB"});
+  ASSERT_TRUE(kubelet.AwaitCalls(2));
+  EXPECT_EQ(Ids(Await(kubelet, AllHealthy)), before);
+  EXPECT_EQ(RecordBeside(given->front()), grant);
+}
+
+TEST_F(DevicePlugin, AGpuWithAnErrorIsNotOffered) {
+  Up(2, 64 * kMiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--probation", "1"});
+  Await(kubelet, AllHealthy);
+  Xid(1, 31);  // a program's fault
+  Xid(0, 94);
+  Await(kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
+  Await(kubelet, AllHealthy);  // after its probation
+  Xid(1, 79);                  // fallen off the bus
+  const Devices rest =
+      Await(kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
+  EXPECT_EQ(rest.healthy.size(), 24u) << "the capacity stays";
+}
+
+/// kB of a process, by the kernel's count.
+uint64_t ResidentKb(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoull(line.substr(6));
+  }
+  return 0;
+}
+
+TEST_F(DevicePlugin, AThousandAtATimeOnTheLargestNode) {
+  Up(8, 288 * kGiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  const Clock::time_point begin = Clock::now();
+  Start();
+  const Devices devices = Await(kubelet, AllHealthy);
+  const double ready_ms = Milliseconds(Clock::now() - begin);
+  EXPECT_LE(devices.healthy.size(), 4096u);
+  EXPECT_LE(devices.message_bytes, 256 * kKiB);
+
+  constexpr size_t kThreads = 20;
+  constexpr size_t kEach = 50;
+  const std::vector<std::string> ids = Ids(devices);
+  std::vector<std::set<std::string>> folders(kThreads);
+  std::vector<std::vector<double>> took_ms(kThreads);
+  std::vector<std::thread> threads;
+  for (size_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (size_t i = 0; i < kEach; ++i) {
+        // Sorted by GPU, two granules each.
+        const size_t at = 2 * (thread * kEach + i);
+        const Clock::time_point asked = Clock::now();
+        const auto given = kubelet.Allocate({{ids[at], ids[at + 1]}});
+        took_ms[thread].push_back(Milliseconds(Clock::now() - asked));
+        if (given.ok()) folders[thread].insert(given->front().mounts.at(0).first);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::string> all;
+  std::vector<double> times;
+  for (size_t thread = 0; thread < kThreads; ++thread) {
+    all.insert(folders[thread].begin(), folders[thread].end());
+    times.insert(times.end(), took_ms[thread].begin(), took_ms[thread].end());
+  }
+  EXPECT_EQ(all.size(), kThreads * kEach) << "each its own, none twice";
+  std::sort(times.begin(), times.end());
+  std::printf("%zu ids in %zu bytes, ready after %.0f ms, %llu kB resident after 1000 calls\n",
+              devices.healthy.size(), devices.message_bytes, ready_ms,
+              static_cast<unsigned long long>(ResidentKb(plugin_->pid())));  // NOLINT: printf
+  std::printf("Allocate, %zu at a time: p50 %.2f ms, p99 %.2f ms\n", kThreads,
+              times[times.size() / 2], times[times.size() * 99 / 100]);
+  times.clear();
+  for (size_t i = 0; i < 200; ++i) {
+    const Clock::time_point asked = Clock::now();
+    EXPECT_TRUE(kubelet.Allocate({{ids[0]}}).ok());
+    times.push_back(Milliseconds(Clock::now() - asked));
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("one after the other: p50 %.2f ms, p99 %.2f ms\n",
+              times[100], times[198]);
+}
+
+TEST_F(DevicePlugin, WaitsForAKubeletThatIsNotThereYet) {
+  Up(1, 64 * kMiB);
+  Start();
+  FakeKubelet kubelet(kubelet_dir_);
+  EXPECT_TRUE(kubelet.AwaitRegistration().has_value());
+  Stop(SIGTERM);
+  EXPECT_FALSE(fs::exists(kubelet_dir_ + "/sluice.sock"));
+}
+
+}  // namespace
+}  // namespace sluice::testing
