@@ -15,6 +15,7 @@ set(SLUICE_LAYERS
   "intercept/protocol : intercept/protocol"
   "intercept : intercept common/cuda"
   "noderuntime/gpu : noderuntime scheduler common intercept/protocol"
+  "noderuntime/grants : noderuntime/grants common"
   "noderuntime/hosttier : noderuntime/hosttier noderuntime/gpu scheduler common"
   "noderuntime/tuner : noderuntime/tuner noderuntime/flow scheduler common"
   "noderuntime : noderuntime scheduler common intercept/protocol"

@@ -97,7 +97,7 @@ Status GrantStore::Remove(const std::string& id) const {
 Result<GrantStore::Listed> GrantStore::List() const {
   Listed listed;
   std::error_code error;
-  const std::string folder = root_ + "/g";
+  const std::string folder = record_folder();
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
     // One that was never finished is nobody's.

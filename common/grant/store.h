@@ -35,7 +35,8 @@ class GrantStore {
 
   /// Mounted into the container.
   std::string FolderOf(const std::string& id) const { return root_ + "/a/" + id; }
-  const std::string& root() const { return root_; }
+  /// In which records come and go.
+  std::string record_folder() const { return root_ + "/g"; }
 
  private:
   explicit GrantStore(std::string root) : root_(std::move(root)) {}

@@ -36,6 +36,7 @@ struct Options {
   double lease_wait_s = 30;
   double patience_s = 120;  // with a job that shows no iteration and no sign of life
   int ready_fd = -1;
+  std::string grants;  // folder of containers' grants; empty: launchers register jobs
   std::string keeper;  // program that keeps descriptors over the daemon's death; empty: none
   double keeper_linger_s = 30;
 };

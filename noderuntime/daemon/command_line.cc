@@ -156,6 +156,9 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--reserve", raw.reserve, "memory left to contexts (an eighth, at most 2 GiB)");
   app.add_option("--context", raw.context,
                  "what each context is charged for outside the pool (0: contexts are not charged)");
+  app.add_option(
+      "--grants", options.grants,
+      "folder of the grants that sluice-device-plugin makes for containers (its --root)");
   app.add_option("--host-memory", raw.host_memory,
                  "host memory for jobs that are evicted, 0: none (as much as the pool, at most a "
                  "quarter of the machine's)");

@@ -176,6 +176,7 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
   if (options_.poison && !takes_over) {
     if (Status s = device_->Poison(0, pool_.bytes()); !s.ok()) return s;
   }
+  if (Status s = WatchGrants(); !s.ok()) return s;
   return Listen();
 }
 

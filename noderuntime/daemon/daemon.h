@@ -23,6 +23,7 @@
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
 #include "noderuntime/gpu/pool.h"
+#include "noderuntime/grants/grant_watch.h"
 #include "noderuntime/hosttier/host_tier.h"
 #include "noderuntime/oracle/oracle_writer.h"
 #include "noderuntime/session/session.h"
@@ -54,7 +55,8 @@ struct AbsentSession {
   EventLoop::Token pidfd_token = 0;
 };
 
-/// A registered job. It lives as long as its launcher's connection, a session, or a last holder.
+/// A registered job. It lives as long as its launcher's connection or its grant, a session, or a
+/// last holder.
 struct JobEntry {
   flow::JobSpec spec;
   uint64_t limit_bytes = 0;  // as given; 0: not given
@@ -70,6 +72,8 @@ struct JobEntry {
   std::optional<HolderWatch> holder;
   std::optional<AbsentSession> absent;
   uint64_t orphan_until_ns = 0;  // it may have a launcher that nobody can see
+  std::string grant;             // of a container, as long as that is there; empty: a launcher's
+  std::string refusal;           // why nobody can use the grant; empty: anybody can
   /// Of its latest session that is over, if it was observed.
   Result<std::string> recording =
       Status(StatusCode::kFailedPrecondition, "the job has not used the GPU under Sluice");
@@ -179,6 +183,15 @@ class Daemon : private flow::FlowSink {
   void ForgetOrphans(uint64_t now_ns);
   void UpdateInterest(Client* client);
 
+  // daemon_grants.cc: jobs of containers
+  Status WatchGrants();
+  void ReadGrants();
+  void TakeGrants(const grants::GrantWatch::Changes& changes);
+  Status AddGrant(const GrantRecord& grant);
+  Status ListenForGrant(flow::JobId id, const std::string& grant);
+  void EndGrant(const std::string& grant);
+  std::map<flow::JobId, JobEntry>::iterator FindGrant(const std::string& grant);
+
   // daemon_keeper.cc: what outlives this daemon
   Status StartKeeper();
   Status WatchKeeper();
@@ -224,6 +237,7 @@ class Daemon : private flow::FlowSink {
   std::map<uint32_t, ControlClient> controls_;
   std::map<uint32_t, Client> clients_;
   std::map<flow::JobId, JobEntry> jobs_;
+  std::optional<grants::GrantWatch> grants_;
   uint32_t next_connection_ = 1;
   flow::JobId next_job_ = 1;
   LineBudget launcher_lines_{200, 10, NowNs()};

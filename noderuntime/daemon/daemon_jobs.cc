@@ -54,8 +54,8 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
   const JobEntry& job = found->second;
-  if (job.launcher != 0 || job.session != 0 || job.holder.has_value() || job.absent.has_value() ||
-      job.orphan_until_ns != 0) {
+  if (job.launcher != 0 || !job.grant.empty() || job.session != 0 || job.holder.has_value() ||
+      job.absent.has_value() || job.orphan_until_ns != 0) {
     return;
   }
   std::vector<uint32_t> orphans;
@@ -211,6 +211,7 @@ bool Daemon::TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t 
 
 void Daemon::Open(uint32_t id, Client* client) {
   JobEntry& job = jobs_.at(client->job);
+  if (!job.refusal.empty()) return CloseClient(id, job.refusal);
   if (job.session != 0) {
     CloseClient(id, "one process of a job at a time: process " + std::to_string(job.pid) +
                         " of this job has the GPU's memory");

@@ -69,6 +69,7 @@ Status Daemon::TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns) {
   job.pid = kept.pid;
   job.session_number = kept.session;
   job.minor = kept.minor;
+  job.grant = kept.grant;
   job.listener = std::move(fds->listener);
   if (job.listener.valid()) {
     const auto token =
@@ -80,7 +81,7 @@ Status Daemon::TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns) {
     const Result<uint32_t> launcher = AddControl(std::move(fds->launcher), id);
     if (!launcher.ok()) return launcher.status();
     job.launcher = *launcher;
-  } else if (!fds->holder()) {
+  } else if (!fds->holder() && job.grant.empty()) {
     job.orphan_until_ns = now_ns + kOrphanNs;
   }
   if (fds->whole_session()) {

@@ -32,6 +32,7 @@ void WriteRegistry(const KeptState& state, ByteWriter* out) {
     out->Put(job.pid);
     out->Put(job.session);
     out->Put(job.minor);
+    out->PutText(job.grant);
   });
 }
 
@@ -72,6 +73,7 @@ Result<KeptState> ReadKeptState(std::span<const std::byte> bytes) {
     job.pid = in.Get<pid_t>();
     job.session = in.Get<uint32_t>();
     job.minor = in.Get<uint16_t>();
+    job.grant = in.GetText();
     ordered = ordered && job.id > last && job.id < state.next_job;
     last = job.id;
     state.jobs.push_back(std::move(job));

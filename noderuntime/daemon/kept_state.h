@@ -25,12 +25,13 @@ struct KeptJob {
   pid_t pid = 0;         // of the latest session
   uint32_t session = 0;  // its number; 0: there was none
   uint16_t minor = 0;    // of its library's protocol
+  std::string grant;     // of a container; empty: none
 };
 
 /// What a daemon has to know to take over from one that died, beside the descriptors and what the
 /// clients say: a plain value. Bytes of another version are an error, never half a state.
 struct KeptState {
-  static constexpr uint32_t kVersion = 5;
+  static constexpr uint32_t kVersion = 6;
 
   uint64_t unit_bytes = 0;
   uint64_t handle_bytes = 0;

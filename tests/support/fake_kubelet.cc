@@ -82,7 +82,8 @@ struct FakeKubelet::Parts final : v1beta1::Registration::Service {
   /// Whoever registered last, over one connection, as kubelet asks.
   std::shared_ptr<v1beta1::DevicePlugin::Stub> Current() {
     const std::lock_guard lock(mutex);
-    if (current == nullptr) current = Plugin(folder + "/" + (registered ? registered->endpoint : "nobody"));
+    if (current == nullptr)
+      current = Plugin(folder + "/" + (registered ? registered->endpoint : "nobody"));
     return current;
   }
 

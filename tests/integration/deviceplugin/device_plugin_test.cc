@@ -278,8 +278,7 @@ TEST_F(DevicePlugin, AThousandAtATimeOnTheLargestNode) {
     times.push_back(Milliseconds(Clock::now() - asked));
   }
   std::sort(times.begin(), times.end());
-  std::printf("one after the other: p50 %.2f ms, p99 %.2f ms\n",
-              times[100], times[198]);
+  std::printf("one after the other: p50 %.2f ms, p99 %.2f ms\n", times[100], times[198]);
 }
 
 TEST_F(DevicePlugin, WaitsForAKubeletThatIsNotThereYet) {

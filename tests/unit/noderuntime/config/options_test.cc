@@ -37,6 +37,8 @@ TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
             "--pool 16.0 MiB: allowed: at least one handle (32.0 MiB)");
   EXPECT_EQ(Fault([](Options& o) { o.host_memory_bytes = 4 * kMiB; }),
             "--host-memory 4.0 MiB: allowed: 0 (none), or at least one lease unit (8.0 MiB)");
+  EXPECT_EQ(Fault([](Options& o) { o.grants = "run/sluice"; }),
+            "--grants 'run/sluice': allowed: an absolute path of at most 60 characters");
   EXPECT_EQ(Fault([](Options& o) { o.policy = "magic"; }),
             "--policy 'magic': allowed: flow, nodegroup, temporal, timeshift, spatial, auto");
   EXPECT_EQ(Fault([](Options& o) { o.claims = "none"; }),

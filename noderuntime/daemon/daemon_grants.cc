@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Grants of containers: each is a job whose socket lies in the container's folder. Who reaches it
+// may use the grant; nothing is reserved before somebody does. The record says what it is worth, so
+// nothing that a container says can make it more.
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/bytes.h"
+#include "common/nvml.h"
+#include "noderuntime/daemon/daemon.h"
+
+namespace sluice::noded {
+
+Status Daemon::WatchGrants() {
+  if (options_.grants.empty()) return {};
+  Result<grants::GrantWatch> watch =
+      grants::GrantWatch::Open(options_.grants, DeviceUuidText(device_->info().uuid));
+  if (!watch.ok()) return watch.status().Annotate("--grants");
+  grants_.emplace(std::move(*watch));
+  const auto token = loop_.Add(grants_->fd(), EPOLLIN, [this](uint32_t) { ReadGrants(); });
+  if (!token.ok()) return token.status();
+  const auto changes = grants_->Read();
+  TakeGrants(changes);
+  // Those of the daemon before this one that were taken back while there was none.
+  std::vector<std::string> over;
+  for (const auto& [id, job] : jobs_) {
+    const bool there =
+        std::any_of(changes.added.begin(), changes.added.end(),
+                    [&job = job](const auto& grant) { return grant.id == job.grant; });
+    if (!job.grant.empty() && !there) over.push_back(job.grant);
+  }
+  for (const std::string& id : over) EndGrant(id);
+  return {};
+}
+
+void Daemon::ReadGrants() { TakeGrants(grants_->Read()); }
+
+void Daemon::TakeGrants(const grants::GrantWatch::Changes& changes) {
+  for (const std::string& error : changes.errors) spdlog::error("{}", error);
+  for (const GrantRecord& grant : changes.added) {
+    if (Status s = AddGrant(grant); !s.ok()) spdlog::error("grant {}: {}", grant.id, s.message());
+  }
+  for (const std::string& id : changes.removed) EndGrant(id);
+}
+
+Status Daemon::AddGrant(const GrantRecord& grant) {
+  session::RegisterFrame wanted;
+  wanted.gpu = options_.gpu;
+  wanted.name = "grant " + grant.id.substr(0, 8);
+  wanted.limit_bytes = wanted.request_bytes = grant.bytes;
+  const Result<flow::JobSpec> spec = CheckTerms(wanted);
+  if (!spec.ok()) spdlog::error("grant {}: {}", grant.id, spec.status().message());
+  const auto known = FindGrant(grant.id);
+  const bool is_new = known == jobs_.end();
+  const flow::JobId id = is_new ? next_job_++ : known->first;
+  JobEntry& job = jobs_[id];
+  // Said to who comes: a container has no other place to read it.
+  job.refusal = spec.status().message();
+  // From the daemon before this one, with its listener.
+  if (job.listener.valid()) return {};
+  if (is_new) {
+    if (spec.ok()) job.spec = *spec;
+    job.spec.id = id;
+    job.spec.name = wanted.name;
+    job.limit_bytes = job.request_bytes = grant.bytes;
+    job.grant = grant.id;
+    SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant.id +
+                                            " of " + FormatBytes(grant.bytes));
+  }
+  registry_changed_ = true;
+  const Status listens = ListenForGrant(id, grant.id);
+  if (!listens.ok() && is_new) jobs_.erase(id);
+  return listens;
+}
+
+std::map<flow::JobId, JobEntry>::iterator Daemon::FindGrant(const std::string& grant) {
+  return std::find_if(jobs_.begin(), jobs_.end(),
+                      [&grant](const auto& entry) { return entry.second.grant == grant; });
+}
+
+Status Daemon::ListenForGrant(flow::JobId id, const std::string& grant) {
+  const std::string path = grants_->SocketOf(grant);
+  // Of a daemon that died without a keeper.
+  ::unlink(path.c_str());
+  Result<UniqueFd> listener = session::ListenAt(path);
+  if (!listener.ok()) return listener.status();
+  // Programs in containers run as anybody; only their container has the folder.
+  if (::chmod(path.c_str(), 0666) != 0) return Status::FromErrno(errno, path);
+  JobEntry& job = jobs_.at(id);
+  job.listener = std::move(*listener);
+  const auto token =
+      loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { AcceptClient(id); });
+  if (!token.ok()) return token.status();
+  job.listener_token = *token;
+  Keep(keeper::Kind::kListener, id, job.listener.get());
+  SaveState();
+  return {};
+}
+
+/// Its container is gone, or will be. Whoever still uses the GPU keeps what he has until his end.
+void Daemon::EndGrant(const std::string& grant) {
+  const auto found = FindGrant(grant);
+  if (found == jobs_.end()) return;
+  const flow::JobId id = found->first;
+  found->second.grant.clear();
+  registry_changed_ = true;
+  SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": its grant was taken back");
+  RemoveJobIfOver(id);
+}
+
+}  // namespace sluice::noded

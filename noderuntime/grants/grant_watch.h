@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/folder_watch.h"
+#include "common/grant/store.h"
+#include "common/status.h"
+
+namespace sluice::grants {
+
+/// Follows the grants of one GPU, as the device plugin makes them and takes them back. For one
+/// thread.
+class GrantWatch {
+ public:
+  /// Of the GPU with this UUID, below `root`; makes what is missing of the folders, because the
+  /// plugin may begin later. Errors are the system's.
+  static Result<GrantWatch> Open(const std::string& root, std::string gpu);
+
+  /// Readable when something may have changed.
+  int fd() const { return folder_.fd(); }
+
+  struct Changes {
+    std::vector<GrantRecord> added;
+    std::vector<std::string> removed;  // ids
+    std::vector<std::string> errors;   // of records that cannot be read: each said once
+  };
+  /// Since the last call; all of them the first time.
+  Changes Read();
+
+  /// The socket that the container finds in its folder.
+  std::string SocketOf(const std::string& id) const { return store_.FolderOf(id) + "/sluice.sock"; }
+
+ private:
+  GrantWatch(GrantStore store, FolderWatch folder, std::string gpu)
+      : store_(std::move(store)), folder_(std::move(folder)), gpu_(std::move(gpu)) {}
+
+  GrantStore store_;
+  FolderWatch folder_;
+  std::string gpu_;
+  std::set<std::string> known_;
+  std::set<std::string> said_;
+};
+
+}  // namespace sluice::grants

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Programs as in containers: nothing registers them, the socket in their folder is their grant.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "common/bytes.h"
+#include "common/grant/store.h"
+#include "tests/support/restart_bed.h"
+#include "tests/support/test_bed.h"
+
+namespace sluice::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Grants : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Short: a socket's path has 107 characters.
+    root_ = "/tmp/sluice-g-XXXXXX";
+    ASSERT_NE(::mkdtemp(root_.data()), nullptr);
+  }
+  void TearDown() override {
+    bed_.reset();
+    fs::remove_all(root_);
+  }
+  void Up(bool keeper = false) {
+    BedOptions options = SmallBed();
+    options.keeper = keeper;
+    options.noded_flags = {"--grants", root_};
+    bed_.emplace(options);
+  }
+  GrantRecord Make(uint64_t bytes, const std::string& gpu = "") {
+    const auto store = GrantStore::Open(root_);
+    const auto grant =
+        store->Make({"",
+                     gpu.empty() ? bed_->Status().at("gpu_uuid").get<std::string>() : gpu,
+                     bytes,
+                     1,
+                     {"x-0"}});
+    EXPECT_TRUE(grant.ok()) << grant.status().message();
+    return *grant;
+  }
+  std::string FolderOf(const GrantRecord& grant) const { return root_ + "/a/" + grant.id; }
+  void AwaitSocket(const GrantRecord& grant) const {
+    while (!fs::exists(FolderOf(grant) + "/sluice.sock")) {
+    }
+  }
+  /// As the device plugin's answer to kubelet makes a container's environment.
+  JobSpec InContainer(const GrantRecord& grant, std::vector<std::string> arguments,
+                      int input = -1) const {
+    AwaitSocket(grant);
+    JobSpec spec{.label = "container",
+                 .command = {Program("WORKLOAD")},
+                 .under_sluice = false,
+                 .input = input};
+    spec.command.insert(spec.command.end(), arguments.begin(), arguments.end());
+    spec.environment = {{"LD_PRELOAD", Program("LIBRARY")},
+                        {"SLUICE_SOCKET", FolderOf(grant) + "/sluice.sock"},
+                        {"SLUICE_ORACLE", bed_->work().File("oracle")}};
+    return spec;
+  }
+  nlohmann::json JobOf(const GrantRecord& grant) const {
+    const nlohmann::json status = bed_->Status();
+    for (const auto& job : status.at("jobs")) {
+      if (job.at("name") == "grant " + grant.id.substr(0, 8)) return job;
+    }
+    return {};
+  }
+
+  std::string root_;
+  std::optional<TestBed> bed_;
+};
+
+TEST_F(Grants, AProgramHasWhatItsGrantIsWorth) {
+  Up();
+  const GrantRecord grant = Make(8 * kMiB);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  jobs.Add(bed_->Start(
+      InContainer(grant, {"--one-shot", "--block-bytes", "6MiB", "--hold"}, input.read_end.get())));
+  Finish(jobs, 60'000, [&](cli::JobGroup& running) {
+    const auto& out = running.jobs().front().out();
+    if (!input.write_end.valid() || std::find(out.begin(), out.end(), "holding") == out.end())
+      return;
+    const nlohmann::json job = JobOf(grant);
+    EXPECT_EQ(job.at("limit_bytes"), 8 * kMiB);
+    EXPECT_EQ(job.at("request_bytes"), 8 * kMiB);
+    EXPECT_GE(job.at("held_bytes").get<uint64_t>(), 6 * kMiB);
+    EXPECT_EQ(job.at("pid"), running.jobs().front().pid());
+    input.write_end.reset();
+  });
+  EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
+  ExpectAllGivenBack(*bed_);
+}
+
+TEST_F(Grants, NobodyHasMore) {
+  Up();
+  const GrantRecord grant = Make(4 * kMiB);
+  JobSpec spec = InContainer(grant, {"--one-shot", "--block-bytes", "6MiB"});
+  // What a program might try.
+  for (const char* name : {"SLUICE_LIMIT", "SLUICE_REQUEST", "SLUICE_MEMORY_LIMIT"}) {
+    spec.environment.emplace_back(name, "16MiB");
+  }
+  const cli::JobProcess job = bed_->Run(spec);
+  EXPECT_FALSE(job.status().ok());
+  EXPECT_NE(Describe(job).find("its limit is 4.0 MiB"), std::string::npos) << Describe(job);
+  ExpectAllGivenBack(*bed_);
+}
+
+TEST_F(Grants, AContainerThatStartsAgainHasTheSameGrant) {
+  Up();
+  const GrantRecord grant = Make(8 * kMiB);
+  for (int i = 0; i < 3; ++i) {
+    const cli::JobProcess job = bed_->Run(InContainer(grant, {"--iterations", "3"}));
+    EXPECT_TRUE(job.status().ok()) << i << Describe(job);
+  }
+  EXPECT_FALSE(JobOf(grant).is_null());
+}
+
+TEST_F(Grants, OnlyItsContainerSeesASocketAndAnybodyInItMayUseIt) {
+  Up();
+  const GrantRecord grant = Make(8 * kMiB);
+  AwaitStatus(*bed_, [&](const nlohmann::json&) { return !JobOf(grant).is_null(); });
+  struct stat state = {};
+  ASSERT_EQ(::stat((FolderOf(grant) + "/sluice.sock").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0666u);
+  EXPECT_EQ(bed_->Status().at("free_bytes"), bed_->Status().at("pool_bytes"))
+      << "nothing is reserved for who does not come";
+}
+
+TEST_F(Grants, AGrantThatDoesNotFitIsRefusedInWords) {
+  Up();
+  const GrantRecord grant = Make(64 * kMiB);
+  const cli::JobProcess job = bed_->Run(InContainer(grant, {"--iterations", "1"}));
+  EXPECT_FALSE(job.status().ok());
+  EXPECT_NE(Describe(job).find(
+                "limit 64.0 MiB: allowed: 256.0 KiB (a lease unit) to 16.0 MiB (the pool)"),
+            std::string::npos)
+      << Describe(job);
+}
+
+TEST_F(Grants, AGrantThatIsTakenBackEndsWithWhoUsesIt) {
+  Up();
+  const GrantRecord grant = Make(8 * kMiB);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  jobs.Add(bed_->Start(
+      InContainer(grant, {"--one-shot", "--block-bytes", "6MiB", "--hold"}, input.read_end.get())));
+  Finish(jobs, 60'000, [&](cli::JobGroup& running) {
+    const auto& out = running.jobs().front().out();
+    if (!input.write_end.valid() || std::find(out.begin(), out.end(), "holding") == out.end())
+      return;
+    ASSERT_TRUE(GrantStore::Open(root_)->Remove(grant.id).ok());
+    EXPECT_GE(JobOf(grant).at("held_bytes").get<uint64_t>(), 6 * kMiB);
+    input.write_end.reset();
+  });
+  EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
+  AwaitStatus(*bed_, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
+}
+
+TEST_F(Grants, GrantsOfOtherGpusAreLeftAlone) {
+  Up();
+  const GrantRecord other = Make(8 * kMiB, "GPU-of-somebody-else");
+  const GrantRecord own = Make(8 * kMiB);
+  AwaitStatus(*bed_, [&](const nlohmann::json&) { return !JobOf(own).is_null(); });
+  EXPECT_TRUE(JobOf(other).is_null());
+}
+
+/// With a keeper: its memory and its session go on.
+TEST_F(Grants, AProgramGoesOnBehindARestart) {
+  Up(true);
+  const GrantRecord grant = Make(8 * kMiB);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  jobs.Add(bed_->Start(InContainer(grant, {"--iterations", "20", "--until-eof", "--progress"},
+                                   input.read_end.get())));
+  int restarts = 0;
+  size_t seen = 0;
+  Finish(jobs, 120'000, [&](cli::JobGroup& running) {
+    const size_t lines = running.jobs().front().out().size();
+    if (!input.write_end.valid() || lines < seen + 5) return;
+    seen = lines;
+    if (++restarts <= 3) return bed_->RestartDaemon();
+    EXPECT_EQ(JobOf(grant).at("limit_bytes"), 8 * kMiB);
+    input.write_end.reset();
+  });
+  EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
+  EXPECT_EQ(bed_->GpuStats().oracle_violations, 0u);
+  const cli::JobProcess again = bed_->Run(InContainer(grant, {"--iterations", "2"}));
+  EXPECT_TRUE(again.status().ok()) << Describe(again);
+}
+
+/// Without one, and taken back meanwhile.
+TEST_F(Grants, TheNextDaemonKnowsWhatIsThere) {
+  Up();
+  const GrantRecord stays = Make(8 * kMiB);
+  const GrantRecord goes = Make(8 * kMiB);
+  AwaitSocket(stays);
+  AwaitSocket(goes);
+  bed_->KillDaemon();
+  ASSERT_TRUE(GrantStore::Open(root_)->Remove(goes.id).ok());
+  bed_->StartDaemon();
+  const cli::JobProcess job = bed_->Run(InContainer(stays, {"--iterations", "2"}));
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
+  EXPECT_TRUE(JobOf(goes).is_null());
+}
+
+/// A record that is refused must not become one without a limit behind a restart.
+TEST_F(Grants, WhatWasRefusedStaysRefusedBehindARestart) {
+  Up(true);
+  const GrantRecord grant = Make(64 * kMiB);
+  AwaitSocket(grant);
+  AwaitStatus(*bed_, [&](const nlohmann::json&) { return !JobOf(grant).is_null(); });
+  bed_->RestartDaemon();
+  const cli::JobProcess job = bed_->Run(InContainer(grant, {"--iterations", "1"}));
+  EXPECT_FALSE(job.status().ok());
+  EXPECT_NE(Describe(job).find("limit 64.0 MiB: allowed"), std::string::npos) << Describe(job);
+}
+
+}  // namespace
+}  // namespace sluice::testing
