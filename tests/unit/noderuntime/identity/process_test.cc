@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/identity/process.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/unique_fd.h"
+
+namespace sluice::identity {
+namespace {
+
+namespace fs = std::filesystem;
+
+const ContainerOf kHere = {"3f2e1d0c-0b1a-4c5d-8e9f-001122334455", std::string(64, 'a')};
+const ContainerOf kThere = {"99999999-0b1a-4c5d-8e9f-001122334455", std::string(64, 'b')};
+
+UniqueFd PidfdOf(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+class ProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "proc-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    proc_ = name;
+  }
+  void TearDown() override { fs::remove_all(proc_); }
+  void Write(pid_t pid, const ContainerOf& where) {
+    fs::create_directories(proc_ + "/" + std::to_string(pid));
+    std::ofstream(proc_ + "/" + std::to_string(pid) + "/cgroup")
+        << "0::/kubepods/pod" << where.pod << "/" << where.container << "\n";
+  }
+  std::string proc_;
+};
+
+TEST_F(ProcessTest, ReadsWhereALivingProcessIs) {
+  Write(::getpid(), kHere);
+  const UniqueFd self = PidfdOf(::getpid());
+  EXPECT_EQ(ContainerOfProcess(::getpid(), self.get(), proc_), kHere);
+}
+
+TEST_F(ProcessTest, AProcessThatHasEndedIsNowhere) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  const UniqueFd pidfd = PidfdOf(child);
+  Write(child, kHere);  // whoever has its number now
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(ContainerOfProcess(child, pidfd.get(), proc_), std::nullopt);
+}
+
+TEST_F(ProcessTest, AProcessWithoutANumberHereIsNowhere) {
+  const UniqueFd self = PidfdOf(::getpid());
+  EXPECT_EQ(ContainerOfProcess(0, self.get(), proc_), std::nullopt);
+  EXPECT_EQ(ContainerOfProcess(::getpid(), self.get(), proc_), std::nullopt) << "no file";
+}
+
+TEST(CheckPod, TheFirstPodKeepsTheGrant) {
+  std::string pod;
+  EXPECT_TRUE(CheckPod(7, std::nullopt, &pod).ok()) << "no cluster";
+  EXPECT_EQ(pod, "");
+  EXPECT_TRUE(CheckPod(7, kHere, &pod).ok());
+  EXPECT_EQ(pod, kHere.pod);
+  EXPECT_TRUE(CheckPod(8, ContainerOf{kHere.pod, kThere.container}, &pod).ok()) << "restarted";
+}
+
+TEST(CheckPod, OthersAreRefusedByName) {
+  std::string pod = kHere.pod;
+  const Status other = CheckPod(7, kThere, &pod);
+  EXPECT_EQ(other.code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(other.message(),
+            "this grant is pod " + kHere.pod + "'s, and process 7 is pod " + kThere.pod + "'s");
+  EXPECT_EQ(CheckPod(7, std::nullopt, &pod).message(),
+            "this grant is pod " + kHere.pod + "'s, and process 7 is in no pod");
+  EXPECT_EQ(pod, kHere.pod);
+}
+
+}  // namespace
+}  // namespace sluice::identity
