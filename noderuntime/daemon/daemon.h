@@ -73,6 +73,7 @@ struct JobEntry {
   std::optional<AbsentSession> absent;
   uint64_t orphan_until_ns = 0;  // it may have a launcher that nobody can see
   std::string grant;             // of a container, as long as that is there; empty: a launcher's
+  std::string pod;               // that the grant is, by its UID; empty: nobody of a pod came yet
   std::string refusal;           // why nobody can use the grant; empty: anybody can
   /// Of its latest session that is over, if it was observed.
   Result<std::string> recording =
@@ -190,6 +191,7 @@ class Daemon : private flow::FlowSink {
   Status AddGrant(const GrantRecord& grant);
   Status ListenForGrant(flow::JobId id, const std::string& grant);
   void EndGrant(const std::string& grant);
+  Status MayUseGrant(JobEntry* job, const session::Peer& peer);
   std::map<flow::JobId, JobEntry>::iterator FindGrant(const std::string& grant);
 
   // daemon_keeper.cc: what outlives this daemon

@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/nvml.h"
 #include "noderuntime/daemon/daemon.h"
+#include "noderuntime/identity/process.h"
 
 namespace sluice::noded {
 
@@ -100,6 +101,16 @@ Status Daemon::ListenForGrant(flow::JobId id, const std::string& grant) {
   Keep(keeper::Kind::kListener, id, job.listener.get());
   SaveState();
   return {};
+}
+
+Status Daemon::MayUseGrant(JobEntry* job, const session::Peer& peer) {
+  if (!job->refusal.empty()) return Status(StatusCode::kFailedPrecondition, job->refusal);
+  if (job->grant.empty()) return {};
+  const bool unknown = job->pod.empty();
+  const Status may = identity::CheckPod(
+      peer.pid, identity::ContainerOfProcess(peer.pid, peer.pidfd.get()), &job->pod);
+  if (unknown && !job->pod.empty()) registry_changed_ = true;
+  return may;
 }
 
 /// Its container is gone, or will be. Whoever still uses the GPU keeps what he has until his end.

@@ -211,7 +211,9 @@ bool Daemon::TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t 
 
 void Daemon::Open(uint32_t id, Client* client) {
   JobEntry& job = jobs_.at(client->job);
-  if (!job.refusal.empty()) return CloseClient(id, job.refusal);
+  if (const Status may = MayUseGrant(&job, client->session->peer()); !may.ok()) {
+    return CloseClient(id, may.message());
+  }
   if (job.session != 0) {
     CloseClient(id, "one process of a job at a time: process " + std::to_string(job.pid) +
                         " of this job has the GPU's memory");

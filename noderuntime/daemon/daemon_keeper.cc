@@ -157,7 +157,8 @@ void Daemon::WriteRegistry() {
   }
   for (const auto& [id, job] : jobs_) {
     state.jobs.push_back({id, job.spec.name, job.limit_bytes, job.request_bytes, job.spec.limit,
-                          job.spec.request, job.pid, job.session_number, job.minor, job.grant});
+                          job.spec.request, job.pid, job.session_number, job.minor, job.grant,
+                          job.pod});
   }
   registry_bytes_.Clear();
   noded::WriteRegistry(state, &registry_bytes_);

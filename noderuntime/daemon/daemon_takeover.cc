@@ -70,6 +70,7 @@ Status Daemon::TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns) {
   job.session_number = kept.session;
   job.minor = kept.minor;
   job.grant = kept.grant;
+  job.pod = kept.pod;
   job.listener = std::move(fds->listener);
   if (job.listener.valid()) {
     const auto token =

@@ -33,6 +33,7 @@ void WriteRegistry(const KeptState& state, ByteWriter* out) {
     out->Put(job.session);
     out->Put(job.minor);
     out->PutText(job.grant);
+    out->PutText(job.pod);
   });
 }
 
@@ -74,6 +75,7 @@ Result<KeptState> ReadKeptState(std::span<const std::byte> bytes) {
     job.session = in.Get<uint32_t>();
     job.minor = in.Get<uint16_t>();
     job.grant = in.GetText();
+    job.pod = in.GetText();
     ordered = ordered && job.id > last && job.id < state.next_job;
     last = job.id;
     state.jobs.push_back(std::move(job));

@@ -26,6 +26,7 @@ struct KeptJob {
   uint32_t session = 0;  // its number; 0: there was none
   uint16_t minor = 0;    // of its library's protocol
   std::string grant;     // of a container; empty: none
+  std::string pod;       // that the grant is; empty: not known yet
 };
 
 /// What a daemon has to know to take over from one that died, beside the descriptors and what the

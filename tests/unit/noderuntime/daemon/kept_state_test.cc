@@ -19,8 +19,8 @@ KeptState Example() {
   state.next_job = 9;
   state.policy = "temporal";
   state.lanes = 3;
-  state.jobs = {{2, "first", 100, 50, 10, 5, 11, 4, 1, "a grant"},
-                {8, "", 0, 0, 0, 0, 0, 0, 0, ""}};
+  state.jobs = {{2, "first", 100, 50, 10, 5, 11, 4, 1, "a grant", "a pod"},
+                {8, "", 0, 0, 0, 0, 0, 0, 0, "", ""}};
   state.flow = {std::byte{5}, std::byte{6}};
   return state;
 }
@@ -40,6 +40,7 @@ TEST(KeptState, ComesBackAsItWas) {
   EXPECT_EQ(again->jobs[0].name, "first");
   EXPECT_EQ(again->jobs[0].minor, 1);
   EXPECT_EQ(again->jobs[0].grant, "a grant");
+  EXPECT_EQ(again->jobs[0].pod, "a pod");
   EXPECT_EQ(again->flow.size(), 2u);
   EXPECT_EQ(again->policy, "temporal");
   EXPECT_EQ(again->lanes, 3u);
