@@ -31,8 +31,8 @@ set(SLUICE_LAYERS
 set(SLUICE_HEADER_HOMES
   "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config deviceplugin/daemon simgpu/ctl examples tests bench"
   "spdlog/ : noderuntime deviceplugin tests"
-  "grpc : deviceplugin/server deviceplugin/registrar tests"
-  "google/protobuf : deviceplugin/server deviceplugin/registrar tests"
+  "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect tests"
+  "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect tests"
   "nlohmann/ : noderuntime simgpu/ctl tools bench tests"
   "gtest/ : tests"
   "gmock/ : tests"

@@ -9,6 +9,8 @@
 
 #include "common/grant/store.h"
 #include "common/nvml.h"
+#include "deviceplugin/collect/collector.h"
+#include "deviceplugin/collect/pod_resources.h"
 #include "deviceplugin/daemon/node_offer.h"
 #include "deviceplugin/daemon/options.h"
 #include "deviceplugin/daemon/serving.h"
@@ -16,6 +18,9 @@
 
 namespace sluice::deviceplugin {
 namespace {
+
+/// A grant that is over costs a folder and a socket.
+constexpr int kCollectEveryS = 60;
 
 /// Before any thread is made: they inherit what is blocked.
 Result<UniqueFd> BlockSignals() {
@@ -56,6 +61,9 @@ Status Run(const Options& options) {
                              }
                              offer.SetHealthy(gpu, healthy);
                            });
+  const Collector collector(
+      &*store, [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
+      kCollectEveryS);
   Serving serving({options.kubelet_dir, options.resource}, [&](const std::string& path) {
     return PluginServer::Start(path, &offer, &allocator, options.packing);
   });

@@ -116,7 +116,9 @@ Result<Options> Checked(const Raw& raw, Options options) {
                "--resource '" + options.resource +
                    "': allowed: DOMAIN/NAME, for example sluice.dev/gpu-memory");
   const std::pair<const char*, const std::string*> paths[] = {
-      {"--kubelet-dir", &options.kubelet_dir}, {"--root", &options.root}};
+      {"--kubelet-dir", &options.kubelet_dir},
+      {"--pod-resources", &options.pod_resources},
+      {"--root", &options.root}};
   for (const auto& [name, path] : paths) {
     faults.Check(IsAbsolute(*path),
                  std::string(name) + " '" + *path + "': allowed: an absolute path");
@@ -140,6 +142,10 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   app.add_option("--resource", options.resource, "Name of the resource that pods ask for")
       ->capture_default_str();
   app.add_option("--kubelet-dir", options.kubelet_dir, "Kubelet's folder for device plugins")
+      ->capture_default_str();
+  app.add_option(
+         "--pod-resources", options.pod_resources,
+         "Kubelet's socket that lists which container has which ids; shows which grants are over")
       ->capture_default_str();
   app.add_option("--root", options.root,
                  "Folder for grants and their sockets, shared with sluice-noded")

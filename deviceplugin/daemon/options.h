@@ -16,6 +16,7 @@ namespace sluice::deviceplugin {
 struct Options {
   std::string resource = "sluice.dev/gpu-memory";
   std::string kubelet_dir = "/var/lib/kubelet/device-plugins";
+  std::string pod_resources = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string root = "/run/sluice";       // grants and their sockets
   uint64_t granule_bytes = 0;             // 0: derived from the node
   std::optional<uint64_t> reserve_bytes;  // of each GPU, beside the pool; default: DefaultReserve

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 
+#include "deviceplugin/daemon/clock.h"
 #include "deviceplugin/registrar/registration.h"
 
 namespace sluice::deviceplugin {
@@ -17,12 +17,6 @@ namespace {
 constexpr char kKubeletSocket[] = "kubelet.sock";
 /// How often a folder that is not there is looked for.
 constexpr int kLookForFolderMs = 500;
-
-uint64_t NowNs() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
 
 int TimeoutMs(const Registrar::Next& next, uint64_t now_ns) {
   if (next.what == Registrar::Do::kWait) return -1;
@@ -34,7 +28,7 @@ int TimeoutMs(const Registrar::Next& next, uint64_t now_ns) {
 Status Serving::Run(int stop_fd) {
   if (Status s = Look(); !s.ok()) return s;
   while (true) {
-    const uint64_t now = NowNs();
+    const uint64_t now = SteadyNs();
     std::array<pollfd, 2> events = {
         {{stop_fd, POLLIN, 0}, {watch_ == nullptr ? -1 : watch_->fd(), POLLIN, 0}}};
     const int timeout = watch_ == nullptr ? kLookForFolderMs : TimeoutMs(registrar_.next(), now);
@@ -46,7 +40,7 @@ Status Serving::Run(int stop_fd) {
     } else if (events[1].revents != 0) {
       TakeEvents();
     }
-    if (watch_ != nullptr) Act(NowNs());
+    if (watch_ != nullptr) Act(SteadyNs());
   }
   server_.reset();
   return {};

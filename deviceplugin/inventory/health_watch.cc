@@ -6,18 +6,14 @@
 
 #include <chrono>
 
+#include "deviceplugin/daemon/clock.h"
+
 namespace sluice::deviceplugin {
 namespace {
 
 /// How long one look takes at most: so long the end of the plugin may wait.
 constexpr unsigned kLookMs = 200;
 constexpr uint64_t kProbeNs = 10'000'000'000;
-
-uint64_t NowNs() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
 
 }  // namespace
 
@@ -40,10 +36,10 @@ HealthWatch::~HealthWatch() {
 }
 
 void HealthWatch::Run() {
-  uint64_t next_probe_ns = NowNs() + kProbeNs;
+  uint64_t next_probe_ns = SteadyNs() + kProbeNs;
   while (!stop_) {
     const Result<std::optional<Nvml::Error>> error = nvml_->NextError(kLookMs);
-    const uint64_t now = NowNs();
+    const uint64_t now = SteadyNs();
     if (!error.ok()) {
       // It does not wait then.
       std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));

@@ -4,7 +4,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include <chrono>
+#include <algorithm>
+
+#include "deviceplugin/daemon/clock.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -22,12 +24,6 @@ grpc::Status ToGrpc(const Status& status) {
   if (status.code() == StatusCode::kInvalidArgument) code = grpc::StatusCode::INVALID_ARGUMENT;
   if (status.code() == StatusCode::kResourceExhausted) code = grpc::StatusCode::RESOURCE_EXHAUSTED;
   return {code, status.message()};
-}
-
-uint64_t Since1970Ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::system_clock::now().time_since_epoch())
-                                   .count());
 }
 
 void Fill(const Access& access, v1beta1::ContainerAllocateResponse* response) {

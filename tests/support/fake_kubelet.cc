@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "deviceplugin/kubelet/deviceplugin.grpc.pb.h"
+#include "deviceplugin/kubelet/podresources.grpc.pb.h"
 
 namespace sluice::testing {
 namespace {
@@ -33,6 +34,19 @@ Status FromGrpc(const grpc::Status& status) {
 }
 
 }  // namespace
+
+/// An id for each entry, as some kubelets do.
+struct Lister final : v1::PodResourcesLister::Service {
+  grpc::Status List(grpc::ServerContext* /*context*/,
+                    const v1::ListPodResourcesRequest* /*request*/,
+                    v1::ListPodResourcesResponse* response) override {
+    const std::lock_guard lock(mutex);
+    *response = list;
+    return grpc::Status::OK;
+  }
+  std::mutex mutex;
+  v1::ListPodResourcesResponse list;
+};
 
 struct FakeKubelet::Parts final : v1beta1::Registration::Service {
   grpc::Status Register(grpc::ServerContext* /*context*/, const v1beta1::RegisterRequest* request,
@@ -88,6 +102,7 @@ struct FakeKubelet::Parts final : v1beta1::Registration::Service {
   }
 
   std::string folder;
+  Lister lister;
   std::unique_ptr<grpc::Server> server;
   std::mutex mutex;
   std::condition_variable changed;
@@ -108,7 +123,9 @@ FakeKubelet::FakeKubelet(const std::string& folder) : parts_(std::make_unique<Pa
   }
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix://" + folder + "/kubelet.sock", grpc::InsecureServerCredentials());
+  builder.AddListeningPort("unix://" + pod_resources(), grpc::InsecureServerCredentials());
   builder.RegisterService(parts_.get());
+  builder.RegisterService(&parts_->lister);
   parts_->server = builder.BuildAndStart();
   if (parts_->server == nullptr) throw std::runtime_error("kubelet.sock: cannot listen");
 }
@@ -131,6 +148,23 @@ bool FakeKubelet::AwaitCalls(size_t count) {
   std::unique_lock lock(parts_->mutex);
   return parts_->changed.wait_for(lock, kPatience, [&] { return parts_->count >= count; });
 }
+
+void FakeKubelet::Own(const std::string& resource, const std::string& id,
+                      const std::string& container) {
+  const std::lock_guard lock(parts_->lister.mutex);
+  v1::ListPodResourcesResponse& list = parts_->lister.list;
+  if (list.pod_resources().empty()) list.add_pod_resources();
+  v1::PodResources* pod = list.mutable_pod_resources(0);
+  pod->set_name("pod");
+  pod->set_namespace_("default");
+  v1::ContainerResources* entry = pod->add_containers();
+  entry->set_name(container);
+  v1::ContainerDevices* devices = entry->add_devices();
+  devices->set_resource_name(resource);
+  devices->add_device_ids(id);
+}
+
+std::string FakeKubelet::pod_resources() const { return parts_->folder + "/pod-resources.sock"; }
 
 void FakeKubelet::Refuse(const std::string& text) {
   const std::lock_guard lock(parts_->mutex);

@@ -35,6 +35,11 @@ class FakeKubelet {
   /// What is said to the next ones; empty: welcome.
   void Refuse(const std::string& text);
 
+  /// What the list of pod resources says, on `pod_resources()`: the id is that container's of
+  /// default/pod.
+  void Own(const std::string& resource, const std::string& id, const std::string& container);
+  std::string pod_resources() const;
+
   struct Devices {
     std::map<std::string, bool> healthy;  // by id
     size_t message_bytes = 0;

@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "common/grant/record.h"
+#include "common/grant/store.h"
 #include "noderuntime/cli/simulated_gpu.h"
 #include "noderuntime/cli/work_dir.h"
 #include "tests/support/fake_kubelet.h"
@@ -279,6 +280,27 @@ TEST_F(DevicePlugin, AThousandAtATimeOnTheLargestNode) {
   }
   std::sort(times.begin(), times.end());
   std::printf("one after the other: p50 %.2f ms, p99 %.2f ms\n", times[100], times[198]);
+}
+
+TEST_F(DevicePlugin, CollectsWhatNoContainerHasAnyMore) {
+  Up(1, 64 * kMiB);
+  const auto store = GrantStore::Open(root_);
+  ASSERT_TRUE(store.ok());
+  const auto over = store->Make({"", "GPU-a", 1, 1, {"a-1"}});
+  const auto runs = store->Make({"", "GPU-a", 1, 1, {"a-2"}});
+  const auto other = store->Make({"", "GPU-a", 1, 1, {"a-3"}});
+  ASSERT_TRUE(over.ok() && runs.ok() && other.ok());
+  FakeKubelet kubelet(kubelet_dir_);
+  kubelet.Own("sluice.dev/gpu-memory", "a-2", "main");
+  kubelet.Own("example.com/other", "a-3", "main");
+  Start({"--pod-resources", kubelet.pod_resources()});
+  while (fs::exists(store->FolderOf(over->id)) || fs::exists(store->FolderOf(other->id))) {
+  }
+  EXPECT_TRUE(fs::exists(store->FolderOf(runs->id)));
+  // One that was just given stays, listed or not.
+  const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
+  ASSERT_TRUE(given.ok());
+  EXPECT_TRUE(fs::exists(given->front().mounts.at(0).first));
 }
 
 TEST_F(DevicePlugin, WaitsForAKubeletThatIsNotThereYet) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "common/grant/store.h"
+#include "common/status.h"
+
+namespace sluice::deviceplugin {
+
+/// Removes grants that are over, every so often, in a thread of its own because it waits for
+/// kubelet. The store outlives it.
+class Collector {
+ public:
+  /// Who has which id; may fail, and then only what shows without it counts.
+  using Owners = std::function<Result<std::map<std::string, std::string>>()>;
+
+  Collector(const GrantStore* store, Owners owners, int every_s);
+  ~Collector();
+
+  /// One round, for tests and for the thread. Returns how many it removed.
+  static size_t Collect(const GrantStore& store, const Owners& owners, uint64_t now_ns);
+
+ private:
+  void Run(int every_s);
+
+  const GrantStore* store_;
+  const Owners owners_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::deviceplugin
