@@ -61,15 +61,19 @@ function(sluice_program name)
   set_target_properties(${name} PROPERTIES BUILD_RPATH "${SLUICE_CARRIED_LIBRARIES}")
 endfunction()
 
-# There are hundreds of unit tests, and each reads GoogleTest and the same half of the standard library. What
-# they test is optimised; they themselves take longer to optimise than to run.
-function(sluice_compile_quickly target)
+# There are hundreds of tests, and each reads GoogleTest and the same half of the standard library. What they
+# test is optimised; they themselves take longer to optimise than to run.
+function(_sluice_without_optimising target)
   if(NOT SLUICE_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
   if(SLUICE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()
+endfunction()
+function(sluice_compile_quickly target)
+  _sluice_without_optimising(${target})
+  target_precompile_headers(${target} REUSE_FROM sluice_test_headers)
 endfunction()
 
 # Compiled as they are: position-independent as a program's code is.
@@ -78,7 +82,7 @@ function(sluice_make_test_headers)
   target_link_libraries(sluice_test_headers PRIVATE sluice_options sluice_sanitized GTest::gtest)
   set_target_properties(sluice_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(sluice_test_headers PRIVATE -fPIE)
-  sluice_compile_quickly(sluice_test_headers)
+  _sluice_without_optimising(sluice_test_headers)
   target_precompile_headers(sluice_test_headers PRIVATE
     <algorithm> <array> <atomic> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <span>
     <string> <thread> <utility> <variant> <vector> <gtest/gtest.h>)
@@ -108,9 +112,9 @@ function(sluice_test)
   if(ARG_DEPENDS)
     add_dependencies(${ARG_NAME} ${ARG_DEPENDS})
   endif()
-  if(label STREQUAL "unit")
+  # Those of the models spend their time in code of their own.
+  if(NOT label STREQUAL "model")
     sluice_compile_quickly(${ARG_NAME})
-    target_precompile_headers(${ARG_NAME} REUSE_FROM sluice_test_headers)
   endif()
   set(labels ${label})
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE paths)
