@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/grant/record.h"
@@ -10,10 +11,15 @@
 
 namespace sluice {
 
+/// The name of the socket in a grant's folder.
+inline constexpr std::string_view kGrantSocket = "sluice.sock";
+/// Characters of the folder of all grants: a socket's path, "/a/ID/sluice.sock" below it, has 107.
+inline constexpr size_t kMaxGrantRoot = 107 - 3 - 32 - 1 - kGrantSocket.size();
+
 /// The grants of a node on its disk (or tmpfs), which survive every restart of everybody:
 ///
 ///   ROOT/g/ID   the record, mode 0600: only the node's daemon reads it
-///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens
+///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens (kGrantSocket)
 ///
 /// A record that is there is whole, and its folder was there before it. For several threads: each
 /// call stands on its own, and no two make the same id.

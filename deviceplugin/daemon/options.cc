@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/grant/store.h"
+
 namespace sluice::deviceplugin {
 namespace {
 
@@ -115,6 +117,9 @@ Result<Options> Checked(const Raw& raw, Options options) {
   faults.Check(IsResource(options.resource),
                "--resource '" + options.resource +
                    "': allowed: DOMAIN/NAME, for example sluice.dev/gpu-memory");
+  faults.Check(options.root.size() <= kMaxGrantRoot,
+               "--root '" + options.root + "': allowed: a path of at most " +
+                   std::to_string(kMaxGrantRoot) + " characters");
   const std::pair<const char*, const std::string*> paths[] = {
       {"--kubelet-dir", &options.kubelet_dir},
       {"--pod-resources", &options.pod_resources},

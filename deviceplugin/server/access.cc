@@ -2,11 +2,14 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/server/access.h"
 
+#include "common/grant/store.h"
+
 namespace sluice::deviceplugin {
 
 Access AccessTo(const GrantRecord& grant, const std::string& folder, const Delivery& delivery) {
   Access access;
-  access.environment["SLUICE_SOCKET"] = std::string(kGrantInContainer) + "/" + kSocketName;
+  access.environment["SLUICE_SOCKET"] =
+      std::string(kGrantInContainer) + "/" + std::string(kGrantSocket);
   // Read-only: a socket is connected to all the same, and nobody puts another one in its place.
   access.mounts.push_back({folder, kGrantInContainer, true});
   if (!delivery.library.empty()) {

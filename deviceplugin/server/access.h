@@ -37,7 +37,6 @@ struct Access {
 /// Where a container finds the library and its socket.
 inline constexpr char kLibraryInContainer[] = "/opt/sluice";
 inline constexpr char kGrantInContainer[] = "/run/sluice";
-inline constexpr char kSocketName[] = "sluice.sock";
 
 /// `folder`: the grant's on the host. Nothing in the environment is a limit: the socket that lies
 /// in the mounted folder is the grant, and the daemon that listens there has the record.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/grant/store.h"
 #include "common/reserve.h"
 #include "scheduler/policy/claims.h"
 #include "scheduler/policy/policies.h"
@@ -19,8 +20,6 @@ constexpr uint64_t kMaxHandles = 1u << 16;
 // The longest path below it is "/jobs/4294967295/sluice.sock"; a socket's address has 108 bytes.
 constexpr size_t kMaxRuntimeDir =
     107 - std::char_traits<char>::length("/jobs/4294967295/sluice.sock");
-// Here it is "/a/0123456789abcdef0123456789abcdef/sluice.sock".
-constexpr size_t kMaxGrants = 107 - 3 - 32 - std::char_traits<char>::length("/sluice.sock");
 
 bool IsPowerOfTwo(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
@@ -69,9 +68,9 @@ Status Validate(const Options& options) {
                FormatBytes(host_memory),
                "0 (none), or at least one lease unit (" + FormatBytes(options.unit_bytes) + ")");
   faults.Check(options.grants.empty() ||
-                   (options.grants.front() == '/' && options.grants.size() <= kMaxGrants),
+                   (options.grants.front() == '/' && options.grants.size() <= kMaxGrantRoot),
                "grants", "'" + options.grants + "'",
-               "an absolute path of at most " + std::to_string(kMaxGrants) + " characters");
+               "an absolute path of at most " + std::to_string(kMaxGrantRoot) + " characters");
   std::string policies;
   bool known_policy = false;
   for (const std::string& name : scheduler::NodePolicyNames()) {

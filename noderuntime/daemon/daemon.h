@@ -153,6 +153,7 @@ class Daemon : private flow::FlowSink {
   void OnControl(uint32_t id, uint32_t events);
   void CloseControl(uint32_t id);
   Status Register(uint32_t control, const session::RegisterFrame& wanted);
+  Result<flow::JobSpec> CheckAmounts(const session::RegisterFrame& wanted) const;
   Result<flow::JobSpec> CheckTerms(const session::RegisterFrame& wanted) const;
   Result<uint32_t> AddControl(UniqueFd socket, flow::JobId job);
   Status AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq);

@@ -117,7 +117,8 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
   loop_.Modify(client.token, EPOLLIN | (client.connection.wants_write() ? EPOLLOUT : 0u));
 }
 
-Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) const {
+/// Whether it could be served by this node at all, whoever else is there.
+Result<flow::JobSpec> Daemon::CheckAmounts(const session::RegisterFrame& wanted) const {
   const uint64_t unit = options_.unit_bytes;
   if (wanted.gpu != options_.gpu) {
     return Invalid("gpu " + std::to_string(wanted.gpu) + ": allowed: " +
@@ -145,7 +146,13 @@ Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) c
   const uint64_t request = (wanted.request_bytes + unit - 1) / unit;
   spec.request = static_cast<scheduler::Units>(
       spec.limit == 0 ? request : std::min<uint64_t>(request, spec.limit));
-  if (Status s = flow_->CheckRegistration(spec); !s.ok()) return s;
+  return spec;
+}
+
+Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) const {
+  Result<flow::JobSpec> spec = CheckAmounts(wanted);
+  if (!spec.ok()) return spec;
+  if (Status s = flow_->CheckRegistration(*spec); !s.ok()) return s;
   return spec;
 }
 

@@ -54,7 +54,10 @@ Status Daemon::AddGrant(const GrantRecord& grant) {
   wanted.gpu = options_.gpu;
   wanted.name = "grant " + grant.id.substr(0, 8);
   wanted.limit_bytes = wanted.request_bytes = grant.bytes;
-  const Result<flow::JobSpec> spec = CheckTerms(wanted);
+  // Kubelet has seen to it that the grants fit beside each other. Who is there at this moment,
+  // perhaps a neighbour that is just ending, perhaps the job itself, is asked when a program
+  // begins.
+  const Result<flow::JobSpec> spec = CheckAmounts(wanted);
   if (!spec.ok()) spdlog::error("grant {}: {}", grant.id, spec.status().message());
   const auto known = FindGrant(grant.id);
   const bool is_new = known == jobs_.end();

@@ -33,7 +33,9 @@ class GrantWatch {
   Changes Read();
 
   /// The socket that the container finds in its folder.
-  std::string SocketOf(const std::string& id) const { return store_.FolderOf(id) + "/sluice.sock"; }
+  std::string SocketOf(const std::string& id) const {
+    return store_.FolderOf(id) + "/" + std::string(kGrantSocket);
+  }
 
  private:
   GrantWatch(GrantStore store, FolderWatch folder, std::string gpu)

@@ -2,15 +2,16 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // Programs as in containers: nothing registers them, the socket in their folder is their grant.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "common/bytes.h"
 #include "common/grant/store.h"
 #include "tests/support/restart_bed.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_bed.h"
 
 namespace sluice::testing {
@@ -20,15 +21,6 @@ namespace fs = std::filesystem;
 
 class Grants : public ::testing::Test {
  protected:
-  void SetUp() override {
-    // Short: a socket's path has 107 characters.
-    root_ = "/tmp/sluice-g-XXXXXX";
-    ASSERT_NE(::mkdtemp(root_.data()), nullptr);
-  }
-  void TearDown() override {
-    bed_.reset();
-    fs::remove_all(root_);
-  }
   void Up(bool keeper = false) {
     BedOptions options = SmallBed();
     options.keeper = keeper;
@@ -65,6 +57,24 @@ class Grants : public ::testing::Test {
                         {"SLUICE_ORACLE", bed_->work().File("oracle")}};
     return spec;
   }
+  /// A program that has 6 MiB, looked at once and then let go.
+  void WhileItHolds(const GrantRecord& grant,
+                    const std::function<void(const cli::JobProcess&)>& look) {
+    InputPipe input = MakeInputPipe();
+    cli::JobGroup jobs;
+    jobs.Add(bed_->Start(InContainer(grant, {"--one-shot", "--block-bytes", "6MiB", "--hold"},
+                                     input.read_end.get())));
+    Finish(jobs, 60'000, [&](cli::JobGroup& running) {
+      const cli::JobProcess& program = running.jobs().front();
+      const auto& out = program.out();
+      if (!input.write_end.valid() || std::find(out.begin(), out.end(), "holding") == out.end()) {
+        return;
+      }
+      look(program);
+      input.write_end.reset();
+    });
+    EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
+  }
   nlohmann::json JobOf(const GrantRecord& grant) const {
     const nlohmann::json status = bed_->Status();
     for (const auto& job : status.at("jobs")) {
@@ -73,29 +83,21 @@ class Grants : public ::testing::Test {
     return {};
   }
 
-  std::string root_;
+  const TempFolder temp_;
+  const std::string root_ = temp_.path();
   std::optional<TestBed> bed_;
 };
 
 TEST_F(Grants, AProgramHasWhatItsGrantIsWorth) {
   Up();
   const GrantRecord grant = Make(8 * kMiB);
-  InputPipe input = MakeInputPipe();
-  cli::JobGroup jobs;
-  jobs.Add(bed_->Start(
-      InContainer(grant, {"--one-shot", "--block-bytes", "6MiB", "--hold"}, input.read_end.get())));
-  Finish(jobs, 60'000, [&](cli::JobGroup& running) {
-    const auto& out = running.jobs().front().out();
-    if (!input.write_end.valid() || std::find(out.begin(), out.end(), "holding") == out.end())
-      return;
+  WhileItHolds(grant, [&](const cli::JobProcess& program) {
     const nlohmann::json job = JobOf(grant);
     EXPECT_EQ(job.at("limit_bytes"), 8 * kMiB);
     EXPECT_EQ(job.at("request_bytes"), 8 * kMiB);
     EXPECT_GE(job.at("held_bytes").get<uint64_t>(), 6 * kMiB);
-    EXPECT_EQ(job.at("pid"), running.jobs().front().pid());
-    input.write_end.reset();
+    EXPECT_EQ(job.at("pid"), program.pid());
   });
-  EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
   ExpectAllGivenBack(*bed_);
 }
 
@@ -148,19 +150,10 @@ TEST_F(Grants, AGrantThatDoesNotFitIsRefusedInWords) {
 TEST_F(Grants, AGrantThatIsTakenBackEndsWithWhoUsesIt) {
   Up();
   const GrantRecord grant = Make(8 * kMiB);
-  InputPipe input = MakeInputPipe();
-  cli::JobGroup jobs;
-  jobs.Add(bed_->Start(
-      InContainer(grant, {"--one-shot", "--block-bytes", "6MiB", "--hold"}, input.read_end.get())));
-  Finish(jobs, 60'000, [&](cli::JobGroup& running) {
-    const auto& out = running.jobs().front().out();
-    if (!input.write_end.valid() || std::find(out.begin(), out.end(), "holding") == out.end())
-      return;
+  WhileItHolds(grant, [&](const cli::JobProcess&) {
     ASSERT_TRUE(GrantStore::Open(root_)->Remove(grant.id).ok());
     EXPECT_GE(JobOf(grant).at("held_bytes").get<uint64_t>(), 6 * kMiB);
-    input.write_end.reset();
   });
-  EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
   AwaitStatus(*bed_, [](const nlohmann::json& status) { return status.at("jobs").empty(); });
 }
 
@@ -194,6 +187,32 @@ TEST_F(Grants, AProgramGoesOnBehindARestart) {
   EXPECT_EQ(bed_->GpuStats().oracle_violations, 0u);
   const cli::JobProcess again = bed_->Run(InContainer(grant, {"--iterations", "2"}));
   EXPECT_TRUE(again.status().ok()) << Describe(again);
+}
+
+/// Grants that fill the pool: neither is in the way of itself or of the other.
+TEST_F(Grants, FullyGrantedPoolsStaySoBehindARestart) {
+  Up(true);
+  const GrantRecord grants[] = {Make(8 * kMiB), Make(8 * kMiB)};
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  for (const GrantRecord& grant : grants) {
+    jobs.Add(bed_->Start(InContainer(grant, {"--iterations", "20", "--until-eof", "--progress"},
+                                     input.read_end.get())));
+  }
+  Finish(jobs, 120'000, [&](cli::JobGroup& running) {
+    const auto begun = [](const cli::JobProcess& job) { return job.out().size() > 5; };
+    if (!input.write_end.valid() ||
+        !std::all_of(running.jobs().begin(), running.jobs().end(), begun))
+      return;
+    bed_->RestartDaemon();
+    input.write_end.reset();
+  });
+  for (const cli::JobProcess& job : jobs.jobs()) EXPECT_TRUE(job.status().ok()) << Describe(job);
+  cli::JobGroup again;
+  for (const GrantRecord& grant : grants)
+    again.Add(bed_->Start(InContainer(grant, {"--iterations", "3"})));
+  Finish(again);
+  for (const cli::JobProcess& job : again.jobs()) EXPECT_TRUE(job.status().ok()) << Describe(job);
 }
 
 /// Without one, and taken back meanwhile.

@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +17,7 @@
 #include "noderuntime/cli/simulated_gpu.h"
 #include "noderuntime/cli/work_dir.h"
 #include "tests/support/fake_kubelet.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_bed.h"
 
 namespace sluice::testing {
@@ -60,11 +60,10 @@ class DevicePlugin : public ::testing::Test {
     kubelet_dir_ = work_->File("kubelet");
     fs::create_directories(kubelet_dir_);
     // On a node it is below /run, which is a tmpfs, too.
-    root_ = "/dev/shm/sluice-grants-XXXXXX";
-    ASSERT_NE(::mkdtemp(root_.data()), nullptr);
+    memory_.emplace("/dev/shm");
+    root_ = memory_->path();
   }
   void TearDown() override {
-    fs::remove_all(root_);
     if (!plugin_.has_value()) return;
     if (!plugin_->ended()) Stop(SIGTERM);
     EXPECT_EQ(plugin_->status().Describe(), "exit code 0") << Describe(*plugin_);
@@ -111,6 +110,7 @@ class DevicePlugin : public ::testing::Test {
   std::optional<cli::SimulatedGpu> gpu_;
   std::optional<cli::JobProcess> plugin_;
   std::string kubelet_dir_;
+  std::optional<TempFolder> memory_;
   std::string root_;
 };
 

@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "tests/support/temp_folder.h"
 
 namespace sluice {
 namespace {
@@ -16,17 +17,12 @@ namespace fs = std::filesystem;
 
 class FolderWatchTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "watch-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
   static bool Readable(const FolderWatch& watch) {
     pollfd event = {watch.fd(), POLLIN, 0};
     return ::poll(&event, 1, 0) == 1;
   }
-  std::string folder_;
+  const testing::TempFolder temp_;
+  const std::string folder_ = temp_.path();
 };
 
 TEST_F(FolderWatchTest, TellsWhatComesAndGoesInOrder) {

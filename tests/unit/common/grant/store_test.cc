@@ -3,12 +3,13 @@
 #include "common/grant/store.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
+
+#include "tests/support/temp_folder.h"
 
 namespace sluice {
 namespace {
@@ -17,13 +18,6 @@ namespace fs = std::filesystem;
 
 class GrantStoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "grants-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   GrantStore Open() {
     Result<GrantStore> store = GrantStore::Open(root_);
     EXPECT_TRUE(store.ok()) << store.status().message();
@@ -36,7 +30,8 @@ class GrantStoreTest : public ::testing::Test {
     return state.st_mode & 0777;
   }
 
-  std::string root_;
+  const testing::TempFolder temp_;
+  const std::string root_ = temp_.path();
 };
 
 TEST_F(GrantStoreTest, WhatIsMadeIsThereAfterARestart) {

@@ -3,10 +3,11 @@
 #include "deviceplugin/collect/collector.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <future>
+
+#include "tests/support/temp_folder.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -18,17 +19,12 @@ using Owners = std::map<std::string, std::string>;
 
 class CollectorTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "collector-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-    store_.emplace(std::move(*GrantStore::Open(root_)));
-  }
-  void TearDown() override { fs::remove_all(root_); }
+  void SetUp() override { store_.emplace(std::move(*GrantStore::Open(root_))); }
   std::string Make(const std::string& device, uint64_t created_ns) {
     return store_->Make({"", "GPU-a", 1, created_ns, {device}})->id;
   }
-  std::string root_;
+  const testing::TempFolder temp_;
+  const std::string root_ = temp_.path();
   std::optional<GrantStore> store_;
 };
 

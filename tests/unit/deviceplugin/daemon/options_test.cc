@@ -99,6 +99,13 @@ TEST(Options, EveryFaultIsNamedAtOnce) {
             "--mount '/h': allowed: /HOST/PATH:/CONTAINER/PATH, with :rw or :ro behind it");
 }
 
+TEST(Options, ARootLeavesRoomForASocketsPath) {
+  const std::string longest = "/" + std::string(59, 'r');
+  EXPECT_EQ(Good({"--root", longest.c_str()}).root, longest);
+  EXPECT_EQ(Fault({"--root", (longest + "r").c_str()}),
+            "--root '" + longest + "r': allowed: a path of at most 60 characters");
+}
+
 TEST(Options, UnknownOnesAreFaults) {
   EXPECT_NE(Fault({"--granules", "1GiB"}).find("--granules"), std::string::npos);
   EXPECT_NE(Fault({"--reserve", "much"}).find("--reserve"), std::string::npos);

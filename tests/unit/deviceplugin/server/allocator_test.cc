@@ -3,13 +3,13 @@
 #include "deviceplugin/server/allocator.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <set>
 #include <thread>
 
 #include "common/bytes.h"
+#include "tests/support/temp_folder.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -19,20 +19,17 @@ namespace fs = std::filesystem;
 class AllocatorTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = ::testing::TempDir() + "allocator-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
     store_.emplace(std::move(*GrantStore::Open(root_)));
     ids_.emplace(
         std::move(*DeviceIds::Make({{"GPU-a", 1200 * kMiB}, {"GPU-b", 1200 * kMiB}}, kMiB)));
     allocator_.emplace(&*ids_, &*store_, Delivery());
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   std::string Id(uint32_t gpu, uint32_t number) const { return ids_->IdOf({gpu, number}); }
   std::vector<GrantRecord> Kept() const { return store_->List()->grants; }
 
-  std::string root_;
+  const testing::TempFolder temp_;
+  const std::string root_ = temp_.path();
   std::optional<GrantStore> store_;
   std::optional<DeviceIds> ids_;
   std::optional<Allocator> allocator_;

@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "tests/support/temp_folder.h"
 
 namespace sluice::grants {
 namespace {
@@ -16,13 +17,6 @@ namespace fs = std::filesystem;
 
 class GrantWatchTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "grant-watch-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   GrantWatch Watch() {
     Result<GrantWatch> watch = GrantWatch::Open(root_, "GPU-a");
     EXPECT_TRUE(watch.ok()) << watch.status().message();
@@ -37,7 +31,8 @@ class GrantWatchTest : public ::testing::Test {
     pollfd event = {watch.fd(), POLLIN, 0};
     return ::poll(&event, 1, 0) == 1;
   }
-  std::string root_;
+  const testing::TempFolder temp_;
+  const std::string root_ = temp_.path();
 };
 
 TEST_F(GrantWatchTest, TellsOfThoseThatWereThereBefore) {

@@ -3,7 +3,6 @@
 #include "noderuntime/identity/process.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <fstream>
 
 #include "common/unique_fd.h"
+#include "tests/support/temp_folder.h"
 
 namespace sluice::identity {
 namespace {
@@ -27,18 +27,13 @@ UniqueFd PidfdOf(pid_t pid) {
 
 class ProcessTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "proc-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    proc_ = name;
-  }
-  void TearDown() override { fs::remove_all(proc_); }
   void Write(pid_t pid, const ContainerOf& where) {
     fs::create_directories(proc_ + "/" + std::to_string(pid));
     std::ofstream(proc_ + "/" + std::to_string(pid) + "/cgroup")
         << "0::/kubepods/pod" << where.pod << "/" << where.container << "\n";
   }
-  std::string proc_;
+  const testing::TempFolder temp_;
+  const std::string proc_ = temp_.path();
 };
 
 TEST_F(ProcessTest, ReadsWhereALivingProcessIs) {
