@@ -20,6 +20,7 @@ void RemoveFiles(const std::string& dir) {
   unlink((dir + "/state").c_str());
   unlink((dir + "/machine").c_str());
   unlink((dir + "/events").c_str());
+  unlink((dir + "/lives").c_str());
   rmdir((dir + "/gpu0").c_str());
 }
 

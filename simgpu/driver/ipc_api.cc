@@ -25,6 +25,7 @@ struct HandleData {
   int32_t pid;
   int32_t fd;
   uint64_t start;  // of the process: its number may be used again
+  uint64_t space;
   uint64_t inode;  // of the file: so may the descriptor
   uint64_t offset;
   uint64_t bytes;
@@ -33,7 +34,7 @@ static_assert(sizeof(HandleData) <= sizeof(CUipcMemHandle));
 
 /// The file behind a handle, not valid when it is gone.
 UniqueFd OpenFile(const HandleData& data) {
-  const ProcessId owner{data.pid, data.start};
+  const ProcessId owner{data.pid, data.start, data.space};
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/fd/%d", data.pid, data.fd);
   UniqueFd file(open(path, O_RDWR | O_CLOEXEC));
@@ -60,8 +61,13 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr dptr) {
   const Heap* heap = found->context->plain_heap();
   struct stat info;
   if (heap == nullptr || fstat(heap->file(), &info) != 0) return CUDA_ERROR_INVALID_VALUE;
-  const HandleData data{HandleData::kMagic, self.pid,    heap->file(),
-                        self.start,         info.st_ino, heap->FileOffset(found->base),
+  const HandleData data{HandleData::kMagic,
+                        self.pid,
+                        heap->file(),
+                        self.start,
+                        self.space,
+                        info.st_ino,
+                        heap->FileOffset(found->base),
                         found->bytes};
   memset(handle, 0, sizeof *handle);
   memcpy(handle, &data, sizeof data);
@@ -80,7 +86,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* dptr, CUipcMemHandle handle, unsigne
     return CUDA_ERROR_INVALID_VALUE;
   }
   // A process has its own memory already, and may not have it twice.
-  if (ProcessId{data.pid, data.start} == SelfProcess()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (ProcessId{data.pid, data.start, data.space} == SelfProcess())
+    return CUDA_ERROR_INVALID_CONTEXT;
   UniqueFd file = OpenFile(data);
   if (!file.valid()) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address = 0;

@@ -29,7 +29,9 @@ int Fail(const char* what) {
 int main(int argc, char** argv) {
   using namespace sluice::simgpu;
   if (argc != 5) return Fail("started by the simulated driver, not by hand");
-  const ProcessId client{static_cast<int32_t>(atoi(argv[2])), strtoull(argv[3], nullptr, 10)};
+  // Our parent's.
+  const ProcessId client{static_cast<int32_t>(atoi(argv[2])), strtoull(argv[3], nullptr, 10),
+                         SelfProcess().space};
   const auto process = static_cast<uint32_t>(strtoul(argv[4], nullptr, 10));
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, client.pid, 0));
   // The order matters: a descriptor of a process that still has the expected start time.

@@ -79,7 +79,8 @@ std::vector<Running> ListRunning(GpuState* gpu) {
   std::vector<Running> rows;
   for (const ExecutorEntry& e : page->executor) {
     if (e.used == 0) continue;
-    const auto pid = static_cast<unsigned>(e.client.pid);
+    // The real library numbers them as the machine does, not as their containers.
+    const auto pid = static_cast<unsigned>(NumberHere(e.client));
     bool seen = false;
     for (const Running& row : rows) seen = seen || row.pid == pid;
     if (seen) continue;

@@ -54,6 +54,7 @@ bool EventBoard::Exists(const Name& name) const {
 uint64_t EventBoard::BeginRecord(uint32_t index, const ProcessId& client) {
   Entry& entry = entries_[index];
   entry.recorder_start.store(client.start);
+  entry.recorder_space.store(client.space);
   entry.recorder_pid.store(client.pid);
   return entry.recorded.fetch_add(1) + 1;
 }
@@ -72,7 +73,8 @@ bool EventBoard::Reached(uint32_t index, uint64_t record) const {
   if (index >= kEvents) return true;
   const Entry& entry = entries_[index];
   if (entry.completed.load(std::memory_order_acquire) >= record) return true;
-  return ProcessGone({entry.recorder_pid.load(), entry.recorder_start.load()});
+  return ProcessGone(
+      {entry.recorder_pid.load(), entry.recorder_start.load(), entry.recorder_space.load()});
 }
 
 }  // namespace sluice::simgpu

@@ -49,6 +49,7 @@ class EventBoard {
     ProcessId owner;  // under the page's guard
     std::atomic<int32_t> recorder_pid;
     std::atomic<uint64_t> recorder_start;
+    std::atomic<uint64_t> recorder_space;
   };
   EventBoard(StatePage* page, Entry* entries) : page_(page), entries_(entries) {}
 

@@ -93,6 +93,7 @@ Result<std::unique_ptr<GpuState>> GpuState::Open(const std::string& dir) {
     munmap(map, sizeof(StatePage));
     return status;
   }
+  WatchLives(dir);
   std::unique_ptr<GpuState> state(new GpuState(dir, std::move(*machine), page));
   state->memory_device_ = memory.st_dev;
   return state;

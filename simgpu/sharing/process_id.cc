@@ -4,11 +4,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
+
+#include "common/unique_fd.h"
 
 namespace sluice::simgpu {
 namespace {
@@ -61,16 +66,113 @@ Stat ReadStat(pid_t pid) {
   return ReadStatFile(path);
 }
 
+uint64_t SpaceOf(const char* path) {
+  struct stat info;
+  return stat(path, &info) == 0 ? info.st_ino : 0;
+}
+
+/// Read anew each time: a child of fork may be in another one.
+uint64_t OwnSpace() { return SpaceOf("/proc/self/ns/pid"); }
+
+/// By folder. Never closed: to close any descriptor of such a file ends the locks of the process.
+struct Lives {
+  std::mutex mutex;
+  std::map<std::string, UniqueFd> files;
+};
+Lives& AllLives() {
+  static auto* lives = new Lives;
+  return *lives;
+}
+
+/// A byte of its own for each process, far from those of others with any likelihood.
+struct flock LockOf(const ProcessId& process) {
+  uint64_t hash = process.space;
+  for (const uint64_t part : {static_cast<uint64_t>(process.pid), process.start}) {
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(hash >> 2);
+  lock.l_len = 1;
+  return lock;
+}
+
+bool ShowsLife(const ProcessId& process) {
+  Lives& lives = AllLives();
+  const std::lock_guard guard(lives.mutex);
+  for (const auto& [folder, file] : lives.files) {
+    struct flock lock = LockOf(process);
+    if (fcntl(file.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) return true;
+  }
+  return false;
+}
+
+/// The number of `pid` in the innermost of its PID namespaces; 0: it is gone.
+pid_t InnermostNumber(pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/status", pid);
+  char text[4096];
+  if (ReadSmallFile(path, text, sizeof text) == 0) return 0;
+  const char* line = strstr(text, "\nNSpid:");
+  if (line == nullptr) return 0;
+  const std::string numbers(line + 7, strcspn(line + 7, "\n"));
+  const size_t last = numbers.find_last_of(" \t");
+  return static_cast<pid_t>(atoi(numbers.c_str() + (last == std::string::npos ? 0 : last)));
+}
+
 }  // namespace
 
 ProcessId FindProcess(pid_t pid) {
   const Stat stat = ReadStat(pid);
-  return {pid, stat.found ? stat.start : 0};
+  return {pid, stat.found ? stat.start : 0, OwnSpace()};
 }
 
 ProcessId SelfProcess() { return FindProcess(getpid()); }
 
+void WatchLives(const std::string& folder) {
+  Lives& lives = AllLives();
+  const std::lock_guard guard(lives.mutex);
+  if (lives.files.contains(folder)) return;
+  const std::string path = folder + "/lives";
+  // Its number stays what it is: to close the first one of two would end the locks, too.
+  UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file.valid()) lives.files.emplace(folder, std::move(file));
+}
+
+void ShowLife() {
+  const ProcessId self = SelfProcess();
+  Lives& lives = AllLives();
+  const std::lock_guard guard(lives.mutex);
+  for (const auto& [folder, file] : lives.files) {
+    struct flock lock = LockOf(self);
+    fcntl(file.get(), F_SETLK, &lock);
+  }
+}
+
+pid_t NumberHere(const ProcessId& process) {
+  if (process.space == OwnSpace()) return process.pid;
+  DIR* all = opendir("/proc");
+  if (all == nullptr) return 0;
+  pid_t found = 0;
+  while (const dirent* entry = readdir(all)) {
+    const pid_t pid = atoi(entry->d_name);
+    if (pid <= 0 || InnermostNumber(pid) != process.pid) continue;
+    const Stat stat = ReadStat(pid);
+    const std::string space = "/proc/" + std::to_string(pid) + "/ns/pid";
+    if (!stat.found || stat.start != process.start || SpaceOf(space.c_str()) != process.space) {
+      continue;
+    }
+    found = pid;
+    break;
+  }
+  closedir(all);
+  return found;
+}
+
 bool ProcessGone(const ProcessId& process) {
+  if (process.space != OwnSpace()) return !ShowsLife(process);
   const Stat stat = ReadStat(process.pid);
   if (!stat.found || stat.start != process.start) return true;
   return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1;

@@ -42,6 +42,7 @@ void GpuState::Reap() {
 }
 
 uint32_t GpuState::RegisterProcess(const ProcessId& id, const std::string& name, bool draws) {
+  ShowLife();
   StateLock lock(page_);
   ReapLocked();
   uint32_t chosen = kNobody;
@@ -71,6 +72,7 @@ uint32_t GpuState::RegisterProcess(const ProcessId& id, const std::string& name,
 
 uint32_t GpuState::RegisterExecutor(const ProcessId& executor, const ProcessId& client,
                                     uint32_t process) {
+  ShowLife();
   StateLock lock(page_);
   ReapLocked();
   for (uint32_t i = 0; i < kMaxExecutors; ++i) {
