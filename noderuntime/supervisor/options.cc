@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/supervisor/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace sluice::supervisor {
+namespace {
+
+Status Bad(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+Result<std::optional<std::vector<uint32_t>>> ParseGpus(const std::string& text) {
+  const Status bad = Bad("--gpus '" + text + "': allowed: all, or numbers such as 0,1");
+  if (text == "all") return std::optional<std::vector<uint32_t>>();
+  std::set<uint32_t> gpus;
+  std::string rest = text + ",";
+  while (!rest.empty()) {
+    const std::string one = rest.substr(0, rest.find(','));
+    rest.erase(0, one.size() + 1);
+    const bool number =
+        !one.empty() && one.size() <= 3 &&
+        std::all_of(one.begin(), one.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!number || !gpus.insert(static_cast<uint32_t>(std::stoul(one))).second) return bad;
+  }
+  return std::optional(std::vector<uint32_t>(gpus.begin(), gpus.end()));
+}
+
+/// What each daemon is told by its supervisor.
+Status CheckArguments(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    for (const char* ours : {"--gpu", "--runtime-dir", "--ready-fd"}) {
+      if (name == ours) return Bad(name + " behind --: each daemon gets its own from sluice-node");
+    }
+  }
+  return {};
+}
+
+std::string BesideThisProgram(const std::string& name) {
+  std::error_code failed;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return failed ? name : (self.parent_path() / name).string();
+}
+
+}  // namespace
+
+Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv, int* status) {
+  Options options;
+  options.noded = BesideThisProgram("sluice-noded");
+  std::string gpus = "all";
+  bool check = false;
+  bool check_alive = false;
+  CLI::App app("Runs a sluice-noded for each GPU of this node and starts again what ends.",
+               "sluice-node");
+  app.set_version_flag("--version", SLUICE_VERSION);
+  app.add_option("--runtime-dir", options.runtime_dir,
+                 "folder of the daemons' folders, one named by each GPU's number (required)");
+  app.add_option("--gpus", gpus, "all, or numbers such as 0,1")->capture_default_str();
+  app.add_option("--noded", options.noded, "the daemon's program")->capture_default_str();
+  app.add_flag("--check", check, "only look: 0 when all daemons of this folder serve");
+  app.add_flag("--check-alive", check_alive, "only look: 0 when this folder's sluice-node runs");
+  app.add_option("arguments", options.arguments, "behind --: for each daemon");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      *status = app.exit(error);
+      return std::optional<Options>();
+    }
+    return Bad(error.what());
+  }
+  if (!options.runtime_dir.starts_with('/')) {
+    return Bad("--runtime-dir '" + options.runtime_dir + "': allowed: an absolute path");
+  }
+  if (check && check_alive) return Bad("--check, --check-alive: allowed: one of them");
+  if (check) options.what = Options::What::kCheck;
+  if (check_alive) options.what = Options::What::kCheckAlive;
+  auto parsed = ParseGpus(gpus);
+  if (!parsed.ok()) return parsed.status();
+  options.gpus = std::move(*parsed);
+  if (Status s = CheckArguments(options.arguments); !s.ok()) return s;
+  return std::optional(std::move(options));
+}
+
+}  // namespace sluice::supervisor

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+
+namespace sluice::supervisor {
+
+struct Options {
+  /// kServe: start the daemons. The others look at a supervisor that runs: whether all of its
+  /// daemons serve, and whether it turns.
+  enum class What { kServe, kCheck, kCheckAlive };
+  What what = What::kServe;
+  std::string runtime_dir;
+  std::optional<std::vector<uint32_t>> gpus;  // none: all that there are
+  std::string noded;                          // program
+  std::vector<std::string> arguments;         // for each daemon, as they are
+};
+
+/// What the command line says. Nothing: it has been answered (--help, --version), and `*status` is
+/// the program's. kInvalidArgument: what is wrong, with its option and what is allowed.
+Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv, int* status);
+
+}  // namespace sluice::supervisor

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/supervisor/options.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::supervisor {
+namespace {
+
+Result<std::optional<Options>> Read(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "sluice-node");
+  int status = 0;
+  return ReadCommandLine(static_cast<int>(arguments.size()), arguments.data(), &status);
+}
+std::string ErrorOf(std::vector<const char*> arguments) {
+  return Read(std::move(arguments)).status().message();
+}
+
+TEST(NodeOptions, TheDaemonsGetWhatStandsBehindTheDashes) {
+  const auto options = Read({"--runtime-dir", "/run/n", "--", "--pool", "8MiB", "--lanes=3"});
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_EQ((*options)->what, Options::What::kServe);
+  EXPECT_EQ((*options)->runtime_dir, "/run/n");
+  EXPECT_FALSE((*options)->gpus.has_value());
+  EXPECT_EQ((*options)->arguments, (std::vector<std::string>{"--pool", "8MiB", "--lanes=3"}));
+}
+
+TEST(NodeOptions, GpusAreAllOrNumbers) {
+  const auto options = Read({"--runtime-dir", "/n", "--gpus", "3,0"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ((*options)->gpus, (std::vector<uint32_t>{0, 3}));
+  for (const char* bad : {"", "1,", "x", "1,1", "-1", "4294967296"}) {
+    EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--gpus", bad}),
+              "--gpus '" + std::string(bad) + "': allowed: all, or numbers such as 0,1");
+  }
+}
+
+TEST(NodeOptions, WhatIsWrongIsNamed) {
+  EXPECT_EQ(ErrorOf({}), "--runtime-dir '': allowed: an absolute path");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "run"}), "--runtime-dir 'run': allowed: an absolute path");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--", "--gpu=1"}),
+            "--gpu behind --: each daemon gets its own from sluice-node");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--", "--runtime-dir", "/m"}),
+            "--runtime-dir behind --: each daemon gets its own from sluice-node");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--check", "--check-alive"}),
+            "--check, --check-alive: allowed: one of them");
+}
+
+}  // namespace
+}  // namespace sluice::supervisor
