@@ -14,12 +14,17 @@ namespace sluice {
 Result<FolderWatch> FolderWatch::Open(const std::string& folder) {
   UniqueFd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!inotify.valid()) return Status::FromErrno(errno, "inotify");
+  FolderWatch watch(std::move(inotify));
+  if (Status s = watch.Add(folder); !s.ok()) return s;
+  return watch;
+}
+
+Status FolderWatch::Add(const std::string& folder) {
   constexpr uint32_t kWhat = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF |
                              IN_MOVE_SELF | IN_ONLYDIR;
-  if (::inotify_add_watch(inotify.get(), folder.c_str(), kWhat) < 0) {
-    return Status::FromErrno(errno, folder);
-  }
-  return FolderWatch(std::move(inotify));
+  return ::inotify_add_watch(inotify_.get(), folder.c_str(), kWhat) < 0
+             ? Status::FromErrno(errno, folder)
+             : Status();
 }
 
 FolderWatch::Events FolderWatch::Read() {

@@ -10,10 +10,12 @@
 
 namespace sluice {
 
-/// Names that come to a folder and go from it. For one thread.
+/// Names that come to a folder, or to several, and go from it. For one thread.
 class FolderWatch {
  public:
   static Result<FolderWatch> Open(const std::string& folder);
+  /// One more; which of them an event is of is not told.
+  Status Add(const std::string& folder);
 
   /// Readable when something happened.
   int fd() const { return inotify_.get(); }

@@ -57,12 +57,24 @@ Status WriteWhole(const std::string& path, const std::string& text) {
   return failed;
 }
 
+/// Empty where there is nothing.
+std::string ReadWhole(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return std::move(text).str();
+}
+
+Status WriteIfOther(const std::string& path, const std::string& text) {
+  return ReadWhole(path) == text ? Status() : WriteWhole(path, text);
+}
+
 }  // namespace
 
 Result<GrantStore> GrantStore::Open(const std::string& root) {
   for (const auto& [path, mode] :
        {std::pair(root, mode_t{0755}), std::pair(root + "/g", mode_t{0700}),
-        std::pair(root + "/a", mode_t{0711})}) {
+        std::pair(root + "/a", mode_t{0711}), std::pair(root + "/t", mode_t{0700}),
+        std::pair(root + "/r", mode_t{0700})}) {
     if (Status s = MakeFolder(path, mode); !s.ok()) return s;
   }
   return GrantStore(root);
@@ -89,9 +101,31 @@ Status GrantStore::Remove(const std::string& id) const {
   if (::unlink(RecordOf(id).c_str()) != 0 && errno != ENOENT) {
     return Status::FromErrno(errno, RecordOf(id));
   }
+  ::unlink(TermsFileOf(id).c_str());
+  ::unlink(ReportFileOf(id).c_str());
   std::error_code error;
   fs::remove_all(FolderOf(id), error);
   return error ? Status::FromErrno(error.value(), FolderOf(id)) : Status();
+}
+
+Status GrantStore::SetTerms(const std::string& id, const GrantTerms& terms) const {
+  return WriteIfOther(TermsFileOf(id), TermsText(terms));
+}
+
+Result<GrantTerms> GrantStore::TermsOf(const std::string& id) const {
+  const std::string text = ReadWhole(TermsFileOf(id));
+  if (text.empty()) return Status(StatusCode::kNotFound, "no terms of grant " + id + " yet");
+  return ParseTerms(text);
+}
+
+Status GrantStore::SetReport(const std::string& id, const std::string& text) const {
+  if (!text.empty()) return WriteIfOther(ReportFileOf(id), text);
+  ::unlink(ReportFileOf(id).c_str());
+  return {};
+}
+
+std::string GrantStore::ReportOf(const std::string& id) const {
+  return ReadWhole(ReportFileOf(id));
 }
 
 Result<GrantStore::Listed> GrantStore::List() const {
@@ -102,9 +136,7 @@ Result<GrantStore::Listed> GrantStore::List() const {
     const std::string name = entry.path().filename();
     // One that was never finished is nobody's.
     if (!IsGrantId(name)) continue;
-    std::ostringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    Result<GrantRecord> grant = ParseGrant(text.str());
+    Result<GrantRecord> grant = ParseGrant(ReadWhole(entry.path()));
     if (grant.ok() && grant->id != name) {
       grant = Status(StatusCode::kInvalidArgument, "it is the record of " + grant->id);
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/grant/record.h"
+#include "common/grant/terms.h"
 #include "common/status.h"
 
 namespace sluice {
@@ -20,8 +21,10 @@ inline constexpr size_t kMaxGrantRoot = 107 - 3 - 32 - 1 - kGrantSocket.size();
 ///
 ///   ROOT/g/ID   the record, mode 0600: only the node's daemon reads it
 ///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens (kGrantSocket)
+///   ROOT/t/ID   on what terms, as soon as that is known; written again when they change
+///   ROOT/r/ID   what the daemon has to say about it: why it refused somebody or something
 ///
-/// A record that is there is whole, and its folder was there before it. For several threads: each
+/// What is there is whole, and a record's folder was there before it. For several threads: each
 /// call stands on its own, and no two make the same id.
 class GrantStore {
  public:
@@ -33,6 +36,15 @@ class GrantStore {
   /// The record first: who finds it finds the folder. No error if it is not there.
   Status Remove(const std::string& id) const;
 
+  /// Of a grant that is there. Writes nothing where that says the same already.
+  Status SetTerms(const std::string& id, const GrantTerms& terms) const;
+  /// kNotFound: they are not known yet; kInvalidArgument: ParseTerms.
+  Result<GrantTerms> TermsOf(const std::string& id) const;
+  /// The daemon's word; empty: it has nothing to say any more.
+  Status SetReport(const std::string& id, const std::string& text) const;
+  /// Empty: there is none.
+  std::string ReportOf(const std::string& id) const;
+
   struct Listed {
     std::vector<GrantRecord> grants;  // by id
     std::vector<std::string> errors;  // of records that cannot be read, with their paths
@@ -43,10 +55,14 @@ class GrantStore {
   std::string FolderOf(const std::string& id) const { return root_ + "/a/" + id; }
   /// In which records come and go.
   std::string record_folder() const { return root_ + "/g"; }
+  std::string terms_folder() const { return root_ + "/t"; }
+  std::string report_folder() const { return root_ + "/r"; }
 
  private:
   explicit GrantStore(std::string root) : root_(std::move(root)) {}
-  std::string RecordOf(const std::string& id) const { return root_ + "/g/" + id; }
+  std::string RecordOf(const std::string& id) const { return record_folder() + "/" + id; }
+  std::string TermsFileOf(const std::string& id) const { return terms_folder() + "/" + id; }
+  std::string ReportFileOf(const std::string& id) const { return report_folder() + "/" + id; }
 
   std::string root_;
 };

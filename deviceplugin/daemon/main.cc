@@ -9,6 +9,7 @@
 
 #include "common/grant/store.h"
 #include "common/nvml.h"
+#include "deviceplugin/cluster/cluster.h"
 #include "deviceplugin/collect/collector.h"
 #include "deviceplugin/collect/pod_resources.h"
 #include "deviceplugin/daemon/node_offer.h"
@@ -33,6 +34,15 @@ Result<UniqueFd> BlockSignals() {
                   : -1);
   if (!fd.valid()) return Status::FromErrno(errno, "signalfd");
   return fd;
+}
+
+Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const GrantStore* store) {
+  Result<ApiAccess> access =
+      options.api_server.empty() ? ApiAccess::OfThisPod() : ApiAccess{options.api_server, "", ""};
+  if (!access.ok()) return access.status();
+  return Cluster::Join(
+      std::move(*access), {options.node, options.resource, options.trust},
+      [&options] { return OwnersOfIds(options.pod_resources, options.resource); }, store);
 }
 
 Status Run(const Options& options) {
@@ -64,6 +74,12 @@ Status Run(const Options& options) {
   const Collector collector(
       &*store, [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
       kCollectEveryS);
+  std::unique_ptr<Cluster> cluster;
+  if (options.annotations) {
+    Result<std::unique_ptr<Cluster>> started = JoinCluster(options, &*store);
+    if (!started.ok()) return started.status().Annotate("--annotations on");
+    cluster = std::move(*started);
+  }
   Serving serving({options.kubelet_dir, options.resource}, [&](const std::string& path) {
     return PluginServer::Start(path, &offer, &allocator, options.packing);
   });

@@ -17,6 +17,8 @@ struct Raw {
   std::string packing = "pack";
   std::string visible_devices = "on";
   std::string probation = "600";
+  std::string annotations = "off";
+  std::string trust = "namespace";
   std::vector<std::string> environment;
   std::vector<std::string> mounts;
   std::vector<std::string> overlooked;
@@ -58,6 +60,13 @@ bool IsResource(const std::string& name) {
   return slash != std::string::npos && slash > 0 && slash + 1 < name.size() &&
          name.find('/', slash + 1) == std::string::npos && name.find('.') < slash &&
          std::all_of(name.begin(), name.end(), [&](char c) { return c == '/' || good(c); });
+}
+
+/// As the API has the names of nodes.
+bool IsLabel(const std::string& name) {
+  return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
 }
 
 bool IsAbsolute(const std::string& path) { return path.starts_with('/'); }
@@ -106,6 +115,15 @@ Result<Options> Checked(const Raw& raw, Options options) {
   faults.Check(raw.visible_devices == "on" || raw.visible_devices == "off",
                "--visible-devices '" + raw.visible_devices + "': allowed: on, off");
   options.delivery.visible_devices = raw.visible_devices == "on";
+  faults.Check(raw.annotations == "on" || raw.annotations == "off",
+               "--annotations '" + raw.annotations + "': allowed: on, off");
+  options.annotations = raw.annotations == "on";
+  faults.Check(!options.annotations || IsLabel(options.node),
+               "--node '" + options.node +
+                   "': allowed: with --annotations on, the name of this node in the cluster");
+  faults.Check(raw.trust == "namespace" || raw.trust == "node",
+               "--trust '" + raw.trust + "': allowed: namespace, node");
+  options.trust = raw.trust == "node" ? pods::Trust::kNode : pods::Trust::kNamespace;
   faults.Check(IsNumber(raw.probation),
                "--probation '" + raw.probation + "': allowed: 0 to 9999999 seconds");
   if (IsNumber(raw.probation))
@@ -173,6 +191,18 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
                  "NAME=VALUE for every container that gets a grant (repeatable)");
   app.add_option("--mount", raw.mounts,
                  "/HOST:/CONTAINER[:ro|:rw] for every container that gets a grant (repeatable)");
+  app.add_option("--annotations", raw.annotations,
+                 "Find out whose each grant is and serve it on the terms of its pod's annotations: "
+                 "on, off (a grant is worth its granules)")
+      ->capture_default_str();
+  app.add_option("--node", options.node, "Name of this node in the cluster");
+  app.add_option(
+         "--trust", raw.trust,
+         "Whose jobs may have memory of each other's: namespace (those of one namespace, or "
+         "of one sluice.dev/share-group in it), node (all)")
+      ->capture_default_str();
+  app.add_option("--api-server", options.api_server,
+                 "URL of the API server (as every pod finds it)");
   app.add_option("--probation", raw.probation,
                  "Seconds without a further error after which a GPU is offered again")
       ->capture_default_str();

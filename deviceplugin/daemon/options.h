@@ -9,6 +9,7 @@
 #include "common/bytes.h"
 #include "deviceplugin/granule/preferred.h"
 #include "deviceplugin/inventory/health.h"
+#include "deviceplugin/pods/terms.h"
 #include "deviceplugin/server/access.h"
 
 namespace sluice::deviceplugin {
@@ -23,6 +24,11 @@ struct Options {
   Packing packing = Packing::kPack;
   Delivery delivery;
   HealthBook::Options health;
+  /// The API server's part: whose grants are, and on what terms (annotations).
+  bool annotations = false;
+  std::string node;  // as the cluster calls it
+  pods::Trust trust = pods::Trust::kNamespace;
+  std::string api_server;  // URL, for tests; empty: as a pod finds it
 };
 
 /// What the command line says. Nothing: it has been answered (--help, --version), and `*status` is

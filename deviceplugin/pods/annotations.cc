@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "noderuntime/pods/annotations.h"
+#include "deviceplugin/pods/annotations.h"
 
 #include <algorithm>
 #include <charconv>

@@ -84,6 +84,8 @@ Status Validate(const Options& options) {
                "1 to 64");
   faults.Check(options.lend == "demand" || options.lend == "eager", "lend",
                "'" + options.lend + "'", "demand, eager");
+  faults.Check(options.terms == "wait" || options.terms == "off", "terms",
+               "'" + options.terms + "'", "wait, off");
   faults.Check(options.credit == "on" || options.credit == "off", "credit",
                "'" + options.credit + "'", "on, off");
   faults.Check(!options.credit_us || (*options.credit_us >= 100 && *options.credit_us <= 1'000'000),

@@ -37,6 +37,8 @@ struct Options {
   double patience_s = 120;  // with a job that shows no iteration and no sign of life
   int ready_fd = -1;
   std::string grants;  // folder of containers' grants; empty: launchers register jobs
+  /// wait: nobody uses a grant before its terms are there; off: it is worth what its record says.
+  std::string terms = "off";
   std::string keeper;  // program that keeps descriptors over the daemon's death; empty: none
   double keeper_linger_s = 30;
 };

@@ -159,6 +159,10 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option(
       "--grants", options.grants,
       "folder of the grants that sluice-device-plugin makes for containers (its --root)");
+  app.add_option("--terms", options.terms,
+                 "of grants: wait (nobody uses one before the plugin has found its pod's terms) or "
+                 "off (it is worth what its granules are)")
+      ->capture_default_str();
   app.add_option("--host-memory", raw.host_memory,
                  "host memory for jobs that are evicted, 0: none (as much as the pool, at most a "
                  "quarter of the machine's)");

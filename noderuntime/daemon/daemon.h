@@ -41,6 +41,8 @@ struct Client {
   bool reads = true;  // whether the loop is told of what it sends
   /// Its Hello is good, but the job's memory is still in the hands of its last process.
   bool waits_for_predecessor = false;
+  /// Its Hello is good, but the terms of the job's grant are not known yet.
+  bool waits_for_terms = false;
   bool parted = false;  // it said goodbye
   uint64_t waits_since_ns = 0;
 };
@@ -75,6 +77,7 @@ struct JobEntry {
   std::string grant;             // of a container, as long as that is there; empty: a launcher's
   std::string pod;               // that the grant is, by its UID; empty: nobody of a pod came yet
   std::string refusal;           // why nobody can use the grant; empty: anybody can
+  std::optional<GrantTerms> terms;  // of the grant, since they are known
   /// Of its latest session that is over, if it was observed.
   Result<std::string> recording =
       Status(StatusCode::kFailedPrecondition, "the job has not used the GPU under Sluice");
@@ -192,6 +195,9 @@ class Daemon : private flow::FlowSink {
   Status AddGrant(const GrantRecord& grant);
   Status ListenForGrant(flow::JobId id, const std::string& grant);
   void EndGrant(const std::string& grant);
+  void TakeTerms(const std::string& grant, const GrantTerms& terms);
+  Status ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms);
+  void Report(const JobEntry& job, const std::string& text);
   Status MayUseGrant(JobEntry* job, const session::Peer& peer);
   std::map<flow::JobId, JobEntry>::iterator FindGrant(const std::string& grant);
 

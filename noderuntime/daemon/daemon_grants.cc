@@ -46,6 +46,7 @@ void Daemon::TakeGrants(const grants::GrantWatch::Changes& changes) {
   for (const GrantRecord& grant : changes.added) {
     if (Status s = AddGrant(grant); !s.ok()) spdlog::error("grant {}: {}", grant.id, s.message());
   }
+  for (const auto& [id, terms] : changes.terms) TakeTerms(id, terms);
   for (const std::string& id : changes.removed) EndGrant(id);
 }
 
@@ -114,6 +115,56 @@ Status Daemon::MayUseGrant(JobEntry* job, const session::Peer& peer) {
       peer.pid, identity::ContainerOfProcess(peer.pid, peer.pidfd.get()), &job->pod);
   if (unknown && !job->pod.empty()) registry_changed_ = true;
   return may;
+}
+
+/// What a pod asks for may be wrong, or not to be had now. Who runs goes on as before then, and who
+/// comes is told.
+void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
+  const auto found = FindGrant(grant);
+  if (found == jobs_.end()) return;
+  const flow::JobId id = found->first;
+  JobEntry& job = found->second;
+  job.terms = terms;
+  const Status applied = ApplyTerms(id, &job, terms);
+  const bool runs = job.started || job.absent.has_value();
+  job.refusal = applied.ok() || runs ? terms.refusal : applied.message();
+  Report(job, terms.refusal.empty() ? applied.message() : terms.refusal);
+  SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant + " is " +
+                                          terms.job + "'s, limit " + FormatBytes(job.limit_bytes));
+  registry_changed_ = true;
+  std::vector<uint32_t> waiting;
+  for (const auto& [client_id, client] : clients_) {
+    if (client.job == id && client.waits_for_terms) waiting.push_back(client_id);
+  }
+  for (const uint32_t client_id : waiting) {
+    const auto client = clients_.find(client_id);
+    client->second.waits_for_terms = false;
+    Open(client_id, &client->second);
+  }
+}
+
+Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms) {
+  job->spec.name = terms.job;
+  if (!terms.pod.empty()) job->pod = terms.pod;
+  if (!terms.refusal.empty()) return {};
+  session::RegisterFrame wanted;
+  wanted.gpu = options_.gpu;
+  wanted.name = terms.job;
+  wanted.request_bytes = job->request_bytes;
+  wanted.limit_bytes = std::max(terms.limit_bytes, job->request_bytes);
+  Result<flow::JobSpec> spec = CheckAmounts(wanted);
+  if (!spec.ok()) return spec.status();
+  if (Status s = flow_->SetTerms(id, spec->limit, terms.priority); !s.ok()) return s;
+  spec->id = id;
+  spec->priority = terms.priority;
+  job->spec = std::move(*spec);
+  job->limit_bytes = wanted.limit_bytes;
+  return {};
+}
+
+void Daemon::Report(const JobEntry& job, const std::string& text) {
+  if (!grants_.has_value() || job.grant.empty()) return;
+  if (Status s = grants_->Report(job.grant, text); !s.ok()) spdlog::error("{}", s.message());
 }
 
 /// Its container is gone, or will be. Whoever still uses the GPU keeps what he has until his end.

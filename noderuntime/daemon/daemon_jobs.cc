@@ -21,6 +21,7 @@ constexpr size_t kMaxClients = 4096;
 constexpr std::ptrdiff_t kMaxClientsPerJob = 64;
 /// How long a job's next process waits until the memory of its last one is free.
 constexpr uint64_t kPredecessorTimeoutNs = 5'000'000'000;
+constexpr uint64_t kTermsTimeoutNs = 10'000'000'000;
 
 }  // namespace
 
@@ -211,7 +212,13 @@ bool Daemon::TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t 
 
 void Daemon::Open(uint32_t id, Client* client) {
   JobEntry& job = jobs_.at(client->job);
+  if (options_.terms == "wait" && !job.grant.empty() && !job.terms.has_value()) {
+    client->waits_for_terms = true;
+    client->waits_since_ns = NowNs();
+    return;
+  }
   if (const Status may = MayUseGrant(&job, client->session->peer()); !may.ok()) {
+    Report(job, may.message());
     return CloseClient(id, may.message());
   }
   if (job.session != 0) {
@@ -362,6 +369,12 @@ void Daemon::CloseOverdue(uint64_t now_ns) {
   for (const auto& [id, client] : clients_) {
     if (client.waits_for_predecessor && now_ns - client.waits_since_ns > kPredecessorTimeoutNs) {
       doomed_.emplace_back(id, "the memory of this job's last process is still in use");
+    } else if (client.waits_for_terms && now_ns - client.waits_since_ns > kTermsTimeoutNs) {
+      const std::string text =
+          "this pod's terms (its annotations) are not known on the node after 10 s: "
+          "sluice-device-plugin did not find it, and its log says why";
+      Report(jobs_.at(client.job), text);
+      doomed_.emplace_back(id, text);
     } else if (const auto reason = client.session->Overdue(now_ns)) {
       doomed_.emplace_back(id, *reason);
     }

@@ -59,6 +59,11 @@ class Flow {
   /// Whether a job with these terms could ever run beside those that were promised something.
   Status CheckRegistration(const JobSpec& spec) const;
 
+  /// Other terms for a job that may have begun: at once, or not at all. kFailedPrecondition: the
+  /// limit is below what the job holds, was promised or is known to need (I0); kResourceExhausted:
+  /// the others leave no room for it. The message names both sides.
+  Status SetTerms(JobId job, Units limit, int32_t priority);
+
   /// The client's arena is mapped: the job wants to begin.
   void Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns);
 

@@ -49,6 +49,7 @@ void Flow::HoldBack() {
 
 void Flow::Enqueue(JobId id, Request request) {
   request.ticket = next_ticket_++;
+  if (const FlowJob* asks = Find(id)) request.priority = asks->spec.priority;
   (WaitsForOwnFences(ledger_, request) ? held_back_ : requests_).push_back(request);
   if (FlowJob* job = Get(id)) {
     job->waits_since_ns = now_ns_;

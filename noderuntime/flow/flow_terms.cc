@@ -20,6 +20,29 @@ bool Flow::MayYield(JobId id) const {
          known->phase == Phase::kWaiting;
 }
 
+Status Flow::SetTerms(JobId id, Units limit, int32_t priority) {
+  FlowJob* job = Get(id);
+  if (job == nullptr) return {};
+  const scheduler::Job* known = ledger_.Find(id);
+  const bool told = known != nullptr && known->phase != Phase::kWaiting;
+  if (limit != job->spec.limit && told) {
+    // An iteration that was measured needs this again.
+    const Units needs = job->published.has_value() ? job->published->plan.peak_units : 0;
+    if (limit != 0 && limit < needs) {
+      return Status(StatusCode::kFailedPrecondition,
+                    "limit " + ledger_.Bytes(limit) + ": " + known->Title() + " needs " +
+                        ledger_.Bytes(needs) + " in each iteration; allowed: from that");
+    }
+    Ledger next = ledger_;
+    if (Status s = next.SetLimit(id, limit); !s.ok()) return s;
+    ReplaceLedger(std::move(next));
+  }
+  job->spec.limit = limit;
+  job->spec.priority = priority;
+  if (scheduler::Request* waits = RequestOf(id)) waits->priority = priority;
+  return {};
+}
+
 void Flow::PublishLimit(JobId id) {
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr || known->phase == Phase::kWaiting || known->phase == Phase::kDying) return;

@@ -53,6 +53,7 @@ struct JobSpec {
   Units limit = 0;
   Units request = 0;
   bool observed = false;  // an iteration of it is recorded
+  int32_t priority = 0;   // higher goes first
 };
 
 /// The shared pages of a job's session, as the daemon maps them.

@@ -11,6 +11,7 @@ Result<GrantWatch> GrantWatch::Open(const std::string& root, std::string gpu) {
   if (!store.ok()) return store.status();
   Result<FolderWatch> folder = FolderWatch::Open(store->record_folder());
   if (!folder.ok()) return folder.status();
+  if (Status s = folder->Add(store->terms_folder()); !s.ok()) return s;
   return GrantWatch(std::move(*store), std::move(*folder), std::move(gpu));
 }
 
@@ -37,7 +38,23 @@ GrantWatch::Changes GrantWatch::Read() {
     if (said_.insert(error).second) changes.errors.push_back(error);
   }
   known_ = std::move(there);
+  std::erase_if(terms_, [this](const auto& entry) { return !known_.contains(entry.first); });
+  for (const std::string& id : known_) ReadTerms(id, &changes);
   return changes;
+}
+
+void GrantWatch::ReadTerms(const std::string& id, Changes* changes) {
+  Result<GrantTerms> terms = store_.TermsOf(id);
+  if (terms.status().code() == StatusCode::kNotFound) return;
+  if (!terms.ok()) {
+    const std::string error = "grant " + id + ": " + terms.status().message();
+    if (said_.insert(error).second) changes->errors.push_back(error);
+    return;
+  }
+  const auto [entry, is_new] = terms_.try_emplace(id, *terms);
+  if (!is_new && entry->second == *terms) return;
+  entry->second = *terms;
+  changes->terms.emplace_back(id, std::move(*terms));
 }
 
 }  // namespace sluice::grants

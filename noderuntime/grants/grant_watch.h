@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/folder_watch.h"
@@ -26,11 +27,17 @@ class GrantWatch {
 
   struct Changes {
     std::vector<GrantRecord> added;
-    std::vector<std::string> removed;  // ids
-    std::vector<std::string> errors;   // of records that cannot be read: each said once
+    std::vector<std::string> removed;                       // ids
+    std::vector<std::pair<std::string, GrantTerms>> terms;  // new ones, of grants that are there
+    std::vector<std::string> errors;  // of records that cannot be read: each said once
   };
   /// Since the last call; all of them the first time.
   Changes Read();
+
+  /// For the plugin, and by it for people: why somebody or something was refused. Empty: nothing.
+  Status Report(const std::string& id, const std::string& text) const {
+    return store_.SetReport(id, text);
+  }
 
   /// The socket that the container finds in its folder.
   std::string SocketOf(const std::string& id) const {
@@ -41,10 +48,13 @@ class GrantWatch {
   GrantWatch(GrantStore store, FolderWatch folder, std::string gpu)
       : store_(std::move(store)), folder_(std::move(folder)), gpu_(std::move(gpu)) {}
 
+  void ReadTerms(const std::string& id, Changes* changes);
+
   GrantStore store_;
   FolderWatch folder_;
   std::string gpu_;
   std::set<std::string> known_;
+  std::map<std::string, GrantTerms> terms_;  // as they were told
   std::set<std::string> said_;
 };
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/cluster/cluster.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "deviceplugin/cluster/pod_json.h"
+#include "deviceplugin/daemon/clock.h"
+
+namespace sluice::deviceplugin {
+
+Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Owners owners,
+                                               const GrantStore* store) {
+  std::unique_ptr<Cluster> cluster(new Cluster(std::move(access), std::move(names)));
+  Cluster* const self = cluster.get();
+  cluster->watch_ = std::make_unique<PodWatch>(&cluster->api_, self->names_.node,
+                                               self->names_.resource, [self] { self->Wake(); });
+  TermsKeeper::World world;
+  world.owners = std::move(owners);
+  world.pods = [self] { return self->watch_->Pods(); };
+  world.warn = [self](const pods::Pod& pod, const std::string& text) { self->Warn(pod, text); };
+  world.trust = self->names_.trust;
+  Result<std::unique_ptr<TermsKeeper>> keeper = TermsKeeper::Start(store, std::move(world));
+  if (!keeper.ok()) return keeper.status();
+  const std::lock_guard lock(cluster->mutex_);
+  cluster->keeper_ = std::move(*keeper);
+  return cluster;
+}
+
+Cluster::~Cluster() {
+  // The keeper asks the watch, and the watch wakes the keeper: from here on it finds none.
+  std::unique_ptr<TermsKeeper> keeper;
+  const std::lock_guard lock(mutex_);
+  keeper = std::move(keeper_);
+}
+
+void Cluster::Wake() {
+  const std::lock_guard lock(mutex_);
+  if (keeper_ != nullptr) keeper_->Wake();
+}
+
+void Cluster::Warn(const pods::Pod& pod, const std::string& text) const {
+  const Status told = api_.Post("/api/v1/namespaces/" + pod.space + "/events",
+                                WarningOn(pod, "SluiceRefused", text, names_.node, Since1970Ns()));
+  if (!told.ok()) spdlog::warn("event on {}/{}: {}", pod.space, pod.name, told.message());
+}
+
+}  // namespace sluice::deviceplugin

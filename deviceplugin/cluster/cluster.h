@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "common/grant/store.h"
+#include "deviceplugin/cluster/api_server.h"
+#include "deviceplugin/cluster/pod_watch.h"
+#include "deviceplugin/cluster/terms_keeper.h"
+
+namespace sluice::deviceplugin {
+
+/// What the plugin does with the API server while it lives: follows the node's pods, keeps the
+/// terms of their grants, and puts warnings on them.
+class Cluster {
+ public:
+  struct Names {
+    std::string node;
+    std::string resource;
+    pods::Trust trust = pods::Trust::kNamespace;
+  };
+  using Owners = std::function<Result<std::map<std::string, std::string>>()>;
+
+  /// Needs no answer of the API server yet. Errors: TermsKeeper::Start. The store outlives it.
+  static Result<std::unique_ptr<Cluster>> Join(ApiAccess access, Names names, Owners owners,
+                                               const GrantStore* store);
+  ~Cluster();
+
+ private:
+  Cluster(ApiAccess access, Names names) : api_(std::move(access)), names_(std::move(names)) {}
+  void Wake();
+  void Warn(const pods::Pod& pod, const std::string& text) const;
+
+  const ApiServer api_;
+  const Names names_;
+  std::mutex mutex_;
+  std::unique_ptr<TermsKeeper> keeper_;  // under mutex_: the watch's thread wakes it
+  std::unique_ptr<PodWatch> watch_;
+};
+
+}  // namespace sluice::deviceplugin

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/cluster/pod_watch.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "deviceplugin/cluster/pod_json.h"
+
+namespace sluice::deviceplugin {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{200};
+constexpr std::chrono::milliseconds kLongestPause{5'000};
+
+}  // namespace
+
+PodWatch::PodWatch(const ApiServer* api, std::string node, std::string resource,
+                   std::function<void()> changed)
+    : api_(api),
+      node_(std::move(node)),
+      resource_(std::move(resource)),
+      changed_(std::move(changed)),
+      thread_([this] { Run(); }) {}
+
+PodWatch::~PodWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+std::vector<pods::Pod> PodWatch::Pods() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<pods::Pod> pods;
+  for (const auto& [uid, pod] : pods_) pods.push_back(pod);
+  return pods;
+}
+
+void PodWatch::Run() {
+  auto pause = kFirstPause;
+  while (!stop_) {
+    const Status followed = Follow();
+    Say(followed);
+    pause = followed.ok() ? kFirstPause : std::min(kLongestPause, 2 * pause);
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, pause, [this] { return stop_.load(); });
+  }
+}
+
+/// Lists, then watches until that ends.
+Status PodWatch::Follow() {
+  const std::string of_node = "/api/v1/pods?fieldSelector=spec.nodeName%3D" + node_;
+  const Result<std::string> answer = api_->Get(of_node);
+  if (!answer.ok()) return answer.status();
+  Result<PodList> list = ParsePodList(*answer, resource_);
+  if (!list.ok()) return list.status();
+  {
+    const std::lock_guard lock(mutex_);
+    pods_.clear();
+    for (pods::Pod& pod : list->pods) pods_[pod.uid] = std::move(pod);
+  }
+  changed_();
+  Status failed;
+  const auto on_line = [this, &failed](std::string_view line) {
+    Result<PodEvent> event = ParsePodEvent(line, resource_);
+    if (!event.ok() || event->kind == PodEvent::Kind::kError) {
+      // Mostly that the version is too old: the list comes anew.
+      failed = event.ok() ? Status(StatusCode::kUnavailable, event->error) : event.status();
+      return false;
+    }
+    if (event->kind == PodEvent::Kind::kVersion) return true;
+    {
+      const std::lock_guard lock(mutex_);
+      if (event->kind == PodEvent::Kind::kGone) {
+        pods_.erase(event->pod.uid);
+      } else {
+        pods_[event->pod.uid] = std::move(event->pod);
+      }
+    }
+    changed_();
+    return true;
+  };
+  const Status watched = api_->Watch(
+      of_node +
+          "&watch=1&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=" + list->version,
+      on_line, [this] { return stop_.load(); });
+  return watched.ok() ? failed : watched;
+}
+
+/// Each state once.
+void PodWatch::Say(const Status& status) {
+  if (status.message() == said_) return;
+  said_ = status.message();
+  if (status.ok()) {
+    spdlog::info("the node's pods are followed again");
+  } else {
+    spdlog::warn("the node's pods: {}", status.message());
+  }
+}
+
+}  // namespace sluice::deviceplugin

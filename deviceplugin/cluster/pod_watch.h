@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "deviceplugin/cluster/api_server.h"
+#include "deviceplugin/pods/pod.h"
+
+namespace sluice::deviceplugin {
+
+/// The pods of this node, followed in a thread of its own. `changed` is called there after every
+/// change. What it knows stays while the API server is away. The server outlives it.
+class PodWatch {
+ public:
+  PodWatch(const ApiServer* api, std::string node, std::string resource,
+           std::function<void()> changed);
+  ~PodWatch();
+
+  std::vector<pods::Pod> Pods() const;
+
+ private:
+  void Run();
+  Status Follow();
+  void Say(const Status& status);
+
+  const ApiServer* api_;
+  const std::string node_;
+  const std::string resource_;
+  const std::function<void()> changed_;
+  std::atomic<bool> stop_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::string, pods::Pod> pods_;  // by UID
+  std::string said_;
+  std::thread thread_;
+};
+
+}  // namespace sluice::deviceplugin

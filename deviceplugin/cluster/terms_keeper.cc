@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/cluster/terms_keeper.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace sluice::deviceplugin {
+namespace {
+
+/// Kubelet lists a pod a little later than it allocates for it, and does not say when.
+constexpr int kSoonMs = 200;
+constexpr int kSeldomMs = 10'000;
+
+const pods::Pod* Find(const std::vector<pods::Pod>& pods, const std::string& uid) {
+  const auto found =
+      std::find_if(pods.begin(), pods.end(), [&](const auto& pod) { return pod.uid == uid; });
+  return found == pods.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TermsKeeper>> TermsKeeper::Start(const GrantStore* store, World world) {
+  Result<FolderWatch> folder = FolderWatch::Open(store->record_folder());
+  if (!folder.ok()) return folder.status();
+  if (Status s = folder->Add(store->report_folder()); !s.ok()) return s;
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return Status::FromErrno(errno, "eventfd");
+  std::unique_ptr<TermsKeeper> keeper(
+      new TermsKeeper(store, std::move(world), std::move(*folder), std::move(wake)));
+  keeper->thread_ = std::thread([self = keeper.get()] { self->Run(); });
+  return keeper;
+}
+
+TermsKeeper::TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake)
+    : store_(store), world_(std::move(world)), folder_(std::move(folder)), wake_(std::move(wake)) {}
+
+TermsKeeper::~TermsKeeper() {
+  stop_ = true;
+  Wake();
+  thread_.join();
+}
+
+void TermsKeeper::Wake() const {
+  const uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void TermsKeeper::Run() {
+  for (;;) {
+    const bool open = Round();
+    pollfd polled[] = {{folder_.fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    ::poll(polled, 2, open ? kSoonMs : kSeldomMs);
+    if (stop_) return;
+    (void)folder_.Read();
+    uint64_t count = 0;
+    (void)!::read(wake_.get(), &count, sizeof count);
+  }
+}
+
+bool TermsKeeper::Round() {
+  const Result<GrantStore::Listed> listed = store_->List();
+  if (!listed.ok()) return false;
+  const std::vector<pods::Pod> pods = world_.pods();
+  FindOwners(listed->grants, pods);
+  bool open = false;
+  for (const GrantRecord& grant : listed->grants) {
+    const auto match = matches_.find(grant.id);
+    if (match == matches_.end()) {
+      open = true;
+      continue;
+    }
+    const pods::Pod* pod = Find(pods, match->second.pod);
+    if (pod == nullptr) continue;  // gone: the collector's business
+    const GrantTerms terms = pods::TermsFor(*pod, match->second.part, grant.bytes, world_.trust);
+    if (Status s = store_->SetTerms(grant.id, terms); !s.ok()) {
+      spdlog::error("terms of {}: {}", terms.job, s.message());
+    }
+    Tell(*pod, grant.id, terms.refusal.empty() ? store_->ReportOf(grant.id) : terms.refusal);
+  }
+  return open;
+}
+
+/// Only while there is somebody to find: kubelet's answer is as long as the node has pods.
+void TermsKeeper::FindOwners(const std::vector<GrantRecord>& grants,
+                             const std::vector<pods::Pod>& pods) {
+  std::set<std::string> there;
+  for (const GrantRecord& grant : grants) there.insert(grant.id);
+  const auto gone = [&there](const auto& entry) { return !there.contains(entry.first); };
+  std::erase_if(matches_, gone);
+  std::erase_if(told_, gone);
+  const bool all = std::all_of(grants.begin(), grants.end(), [this](const GrantRecord& grant) {
+    return matches_.contains(grant.id);
+  });
+  if (all) return;
+  const Result<std::map<std::string, std::string>> owners = world_.owners();
+  if (!owners.ok()) return;
+  for (auto& [id, match] : pods::MatchGrants(grants, *owners, pods)) {
+    if (!matches_.try_emplace(id, match).second) continue;
+    spdlog::info("grant {}: container {} of pod {}", id, match.part, match.pod);
+  }
+}
+
+/// Each text once.
+void TermsKeeper::Tell(const pods::Pod& pod, const std::string& grant, const std::string& text) {
+  std::string& told = told_[grant];
+  if (told == text) return;
+  told = text;
+  if (text.empty()) return;
+  spdlog::warn("{}/{}: {}", pod.space, pod.name, text);
+  world_.warn(pod, text);
+}
+
+}  // namespace sluice::deviceplugin

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/folder_watch.h"
+#include "common/grant/store.h"
+#include "common/unique_fd.h"
+#include "deviceplugin/pods/match.h"
+#include "deviceplugin/pods/terms.h"
+
+namespace sluice::deviceplugin {
+
+/// Writes on what terms each grant is, as soon as it is known whose it is and whenever its pod's
+/// annotations change, and tells people what was refused, by the plugin or by the daemon. In a
+/// thread of its own, because it waits for kubelet and the API server. The store outlives it.
+class TermsKeeper {
+ public:
+  struct World {
+    /// "NAMESPACE/POD/CONTAINER" by id, as kubelet lists them.
+    std::function<Result<std::map<std::string, std::string>>()> owners;
+    std::function<std::vector<pods::Pod>()> pods;
+    /// Puts a warning on a pod, where people look for it.
+    std::function<void(const pods::Pod& pod, const std::string& text)> warn;
+    pods::Trust trust = pods::Trust::kNamespace;
+  };
+
+  /// Errors: the grants' folder cannot be watched.
+  static Result<std::unique_ptr<TermsKeeper>> Start(const GrantStore* store, World world);
+  ~TermsKeeper();
+
+  /// Something may have changed; from any thread.
+  void Wake() const;
+
+  /// One round, for tests and for the thread. True: some grants are nobody's yet.
+  bool Round();
+
+ private:
+  TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
+  void Run();
+  void FindOwners(const std::vector<GrantRecord>& grants, const std::vector<pods::Pod>& pods);
+  void Tell(const pods::Pod& pod, const std::string& grant, const std::string& text);
+
+  const GrantStore* store_;
+  const World world_;
+  FolderWatch folder_;
+  const UniqueFd wake_;
+  std::map<std::string, pods::Match> matches_;  // by grant; never changes for one
+  std::map<std::string, std::string> told_;     // by grant
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::deviceplugin
