@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The Sluice authors
+"""Sluice on the cluster, as a user installs it: the chart by Helm, with the values that simulated GPUs need."""
+
+import pathlib
+import subprocess
+
+import yaml
+
+from support.images import REPOSITORY
+from support.processes import until
+
+NAMESPACE = "sluice"
+RESOURCE = "sluice.dev/gpu-memory"
+
+
+class Chart:
+    def __init__(self, cluster, gpus):
+        self._cluster = cluster
+        self._gpus = gpus
+        self.values = self._values()
+
+    def _values(self):
+        folder = str(self._gpus.folder)
+        variables = [{"name": name, "value": value} for name, value in self._gpus.environment.items()]
+        volumes = [{"name": "simulated", "hostPath": {"path": folder, "type": "Directory"}}]
+        mounts = [{"name": "simulated", "mountPath": folder}]
+        beside = {"extraEnvs": variables, "extraVolumes": volumes, "extraVolumeMounts": mounts,
+                  # What else runs on two cores is not Sluice's to weigh.
+                  "resources": {}}
+        return {
+            "image": {"pullPolicy": "Never"},
+            "affinity": None,
+            "reserve": "16Mi",
+            "node": {**beside, "leaseUnit": "256Ki", "handle": "2Mi", "hostMemory": "64Mi"},
+            "devicePlugin": {**beside, "granule": "1Mi", "containerEnv": self._gpus.environment,
+                             "containerMounts": [{"hostPath": folder, "mountPath": folder, "readOnly": False}]}}
+
+    def install(self):
+        self._helm("install", "sluice", str(REPOSITORY / "charts/sluice"), "--namespace", NAMESPACE,
+                   "--create-namespace", "--values", self._values_file(), "--wait", "--timeout", "120s")
+
+    def upgrade(self, *arguments):
+        self._helm("upgrade", "sluice", str(REPOSITORY / "charts/sluice"), "--namespace", NAMESPACE,
+                   "--values", self._values_file(), "--wait", "--timeout", "120s", *arguments)
+
+    def uninstall(self):
+        self._helm("uninstall", "sluice", "--namespace", NAMESPACE, "--wait", "--timeout", "120s")
+
+    def until_offered(self, granules):
+        until(f"the node offers {granules} granules", lambda: self._cluster.kubectl.allocatable(RESOURCE) == granules)
+
+    def logs(self, component):
+        return self._cluster.kubectl.run("logs", "--namespace", NAMESPACE, "--all-containers", "--tail=-1", "--selector",
+                                         f"app.kubernetes.io/component={component}", check=False).stdout
+
+    def node(self, *command):
+        """Runs a program in the node's container."""
+        pods = self._cluster.kubectl.get("pods", "--namespace", NAMESPACE, "--selector",
+                                         "app.kubernetes.io/component=node")["items"]
+        return self._cluster.kubectl.run("exec", "--namespace", NAMESPACE, pods[0]["metadata"]["name"], "--", *command)
+
+    def _values_file(self):
+        path = pathlib.Path(self._cluster.work) / "values.yaml"
+        path.write_text(yaml.safe_dump(self.values))
+        return str(path)
+
+    def _helm(self, *arguments):
+        done = subprocess.run([self._cluster.programs / "helm", "--kubeconfig", self._cluster.kubectl.kubeconfig, *arguments],
+                              capture_output=True, text=True, check=False, env={"HOME": str(self._cluster.work)})
+        if done.returncode != 0:
+            pods = self._cluster.kubectl.run("describe", "pods", "--namespace", NAMESPACE, check=False).stdout
+            raise AssertionError(f"helm {arguments[0]}: {done.stderr}\n{pods[-6000:]}\n"
+                                 f"{self.logs('node')}\n{self.logs('device-plugin')}")

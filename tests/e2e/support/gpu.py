@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The Sluice authors
+"""Simulated GPUs of the node, and how containers come to them in the place of NVIDIA's runtime."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+from support.images import REPOSITORY
+
+MIB = 1 << 20
+
+
+class SimulatedGpus:
+    """On the node below `folder`: the driver in driver/, the GPUs in gpus/. Containers have it at the same path."""
+
+    def __init__(self, folder, count, memory):
+        self.folder = pathlib.Path(folder)
+        self.gpus = self.folder / "gpus"
+        driver = self.folder / "driver"
+        shutil.copytree(REPOSITORY / "build/release/simgpu", driver, symlinks=True,
+                        ignore=shutil.ignore_patterns("CMakeFiles", "*.cmake", "*.a", "nvrtc"))
+        (self.folder / "machine").write_text("")
+        # Pods of any user come here.
+        self.folder.chmod(0o755)
+        self._control("up", self.gpus, "--gpus", str(count), "--memory", str(memory), "--machine", self.folder / "machine")
+        self.environment = {"SLUICE_SIMGPU": str(self.gpus), "LD_LIBRARY_PATH": str(driver)}
+
+    def stats(self, gpu=0):
+        return json.loads(self._control("stats", self.gpus, "--gpu", str(gpu), "--json"))
+
+    def xid(self, code, gpu=0):
+        self._control("xid", self.gpus, str(code), "--gpu", str(gpu))
+
+    def down(self):
+        self._control("down", self.gpus)
+
+    @staticmethod
+    def _control(*arguments):
+        done = subprocess.run([REPOSITORY / "build/release/bin/simgpu-ctl", *arguments], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"simgpu-ctl {arguments[0]}: {done.stderr.strip()}")
+        return done.stdout

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The Sluice authors
+"""The cluster as its user sees it: kubectl, with answers as values."""
+
+import json
+import subprocess
+
+import yaml
+
+from support.processes import until
+
+
+class Kubectl:
+    def __init__(self, program, kubeconfig, home):
+        self.kubeconfig = str(kubeconfig)
+        self._command = [str(program), "--kubeconfig", self.kubeconfig]
+        self._environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+
+    def run(self, *arguments, check=True, text=None, seconds=120):
+        done = subprocess.run([*self._command, *arguments], input=text, capture_output=True, text=True,
+                              timeout=seconds, env=self._environment)
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done
+
+    def apply(self, *objects):
+        self.run("apply", "-f", "-", text="\n---\n".join(yaml.safe_dump(each) for each in objects))
+
+    def get(self, *arguments):
+        """The object or list as JSON; None: there is none."""
+        done = self.run("get", *arguments, "-o", "json", check=False)
+        if done.returncode != 0:
+            if "NotFound" in done.stderr:
+                return None
+            raise AssertionError(f"kubectl get {' '.join(arguments)}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def delete(self, *arguments):
+        self.run("delete", *arguments, "--ignore-not-found", "--grace-period=1", "--timeout=60s")
+
+    def logs(self, *arguments):
+        return self.run("logs", *arguments).stdout
+
+    def annotate(self, pod, **annotations):
+        pairs = [f"{name}={value}" for name, value in annotations.items()]
+        self.run("annotate", "--overwrite", "pod", pod, *pairs)
+
+    def pod(self, name):
+        return self.get("pod", name)
+
+    def until_phase(self, name, *phases, seconds=120):
+        def look():
+            pod = self.pod(name)
+            return pod if pod and pod["status"].get("phase") in phases else None
+        try:
+            return until(f"pod {name} is {' or '.join(phases)}", look, seconds)
+        except AssertionError as failed:
+            described = self.run("describe", "pod", name, check=False).stdout
+            logs = self.run("logs", name, "--all-containers", check=False).stdout
+            raise AssertionError(f"{failed}\n{described}\n{logs[-4000:]}") from None
+
+    def events_of(self, name):
+        """(reason, message) of each event of a pod, oldest first."""
+        events = self.get("events", "--field-selector", f"involvedObject.name={name}", "--sort-by=.metadata.creationTimestamp")
+        return [(event["reason"], event["message"]) for event in events["items"]]
+
+    def node(self):
+        return self.get("nodes")["items"][0]
+
+    def allocatable(self, resource):
+        return int(self.node()["status"]["allocatable"].get(resource, "0").replace("k", "000"))
