@@ -12,7 +12,7 @@
 namespace sluice::deviceplugin {
 
 Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Owners owners,
-                                               const GrantStore* store) {
+                                               Hold hold, const GrantStore* store) {
   std::unique_ptr<Cluster> cluster(new Cluster(std::move(access), std::move(names)));
   Cluster* const self = cluster.get();
   cluster->watch_ = std::make_unique<PodWatch>(&cluster->api_, self->names_.node,
@@ -21,6 +21,7 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Ow
   world.owners = std::move(owners);
   world.pods = [self] { return self->watch_->Pods(); };
   world.warn = [self](const pods::Pod& pod, const std::string& text) { self->Warn(pod, text); };
+  world.hold = std::move(hold);
   world.trust = self->names_.trust;
   Result<std::unique_ptr<TermsKeeper>> keeper = TermsKeeper::Start(store, std::move(world));
   if (!keeper.ok()) return keeper.status();

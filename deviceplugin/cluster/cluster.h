@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -24,11 +23,12 @@ class Cluster {
     std::string resource;
     pods::Trust trust = pods::Trust::kNamespace;
   };
-  using Owners = std::function<Result<std::map<std::string, std::string>>()>;
+  using Owners = std::function<Result<std::vector<pods::Owned>>()>;
+  using Hold = std::function<void(const std::vector<Holding>&)>;
 
   /// Needs no answer of the API server yet. Errors: TermsKeeper::Start. The store outlives it.
   static Result<std::unique_ptr<Cluster>> Join(ApiAccess access, Names names, Owners owners,
-                                               const GrantStore* store);
+                                               Hold hold, const GrantStore* store);
   ~Cluster();
 
  private:

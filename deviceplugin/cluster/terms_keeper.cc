@@ -16,6 +16,7 @@ namespace {
 /// Kubelet lists a pod a little later than it allocates for it, and does not say when.
 constexpr int kSoonMs = 200;
 constexpr int kSeldomMs = 10'000;
+constexpr int kManyRounds = 15;
 
 const pods::Pod* Find(const std::vector<pods::Pod>& pods, const std::string& uid) {
   const auto found =
@@ -69,20 +70,30 @@ bool TermsKeeper::Round() {
   const std::vector<pods::Pod> pods = world_.pods();
   FindOwners(listed->grants, pods);
   bool open = false;
+  std::vector<Holding> holdings;
   for (const GrantRecord& grant : listed->grants) {
+    Holding holding = {grant.gpu, grant.bytes, grant.bytes, grant.devices};
     const auto match = matches_.find(grant.id);
     if (match == matches_.end()) {
       open = true;
+      holdings.push_back(std::move(holding));
       continue;
     }
     const pods::Pod* pod = Find(pods, match->second.pod);
-    if (pod == nullptr) continue;  // gone: the collector's business
+    // Nothing of it runs or will: who comes next need not wait for the collector.
+    if (pod == nullptr || pod->over) {
+      if (Status s = store_->Remove(grant.id); !s.ok()) spdlog::warn("{}", s.message());
+      continue;
+    }
     const GrantTerms terms = pods::TermsFor(*pod, match->second.part, grant.bytes, world_.trust);
     if (Status s = store_->SetTerms(grant.id, terms); !s.ok()) {
       spdlog::error("terms of {}: {}", terms.job, s.message());
     }
+    holding.limit_bytes = terms.limit_bytes;
+    holdings.push_back(std::move(holding));
     Tell(*pod, grant.id, terms.refusal.empty() ? store_->ReportOf(grant.id) : terms.refusal);
   }
+  world_.hold(holdings);
   return open;
 }
 
@@ -98,11 +109,24 @@ void TermsKeeper::FindOwners(const std::vector<GrantRecord>& grants,
     return matches_.contains(grant.id);
   });
   if (all) return;
-  const Result<std::map<std::string, std::string>> owners = world_.owners();
-  if (!owners.ok()) return;
-  for (auto& [id, match] : pods::MatchGrants(grants, *owners, pods)) {
+  std::erase_if(misses_, gone);
+  const Result<std::vector<pods::Owned>> owners = world_.owners();
+  if (!owners.ok()) return SayMisses(grants, owners.status().message());
+  for (auto& [id, match] : pods::MatchGrants(grants, *owners, pods, matches_)) {
     if (!matches_.try_emplace(id, match).second) continue;
     spdlog::info("grant {}: container {} of pod {}", id, match.part, match.pod);
+  }
+  SayMisses(grants, "kubelet lists " + std::to_string(owners->size()) +
+                        " containers with the resource, the API server " +
+                        std::to_string(pods.size()) + " pods of this node");
+}
+
+/// Once for each, when it has taken long: a program may be waiting for it.
+void TermsKeeper::SayMisses(const std::vector<GrantRecord>& grants, const std::string& where) {
+  for (const GrantRecord& grant : grants) {
+    if (matches_.contains(grant.id) || ++misses_[grant.id] != kManyRounds) continue;
+    spdlog::warn("grant {} of {} ids from {}: nobody is found who has it; {}", grant.id,
+                 grant.devices.size(), grant.devices.front(), where);
   }
 }
 

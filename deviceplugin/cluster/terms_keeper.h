@@ -14,22 +14,25 @@
 #include "common/folder_watch.h"
 #include "common/grant/store.h"
 #include "common/unique_fd.h"
+#include "deviceplugin/granule/headroom.h"
 #include "deviceplugin/pods/match.h"
 #include "deviceplugin/pods/terms.h"
 
 namespace sluice::deviceplugin {
 
 /// Writes on what terms each grant is, as soon as it is known whose it is and whenever its pod's
-/// annotations change, and tells people what was refused, by the plugin or by the daemon. In a
-/// thread of its own, because it waits for kubelet and the API server. The store outlives it.
+/// annotations change, ends those of pods that are over, and tells people what was refused, by the
+/// plugin or by the daemon. In a thread of its own, because it waits for kubelet and the API
+/// server. The store outlives it.
 class TermsKeeper {
  public:
   struct World {
-    /// "NAMESPACE/POD/CONTAINER" by id, as kubelet lists them.
-    std::function<Result<std::map<std::string, std::string>>()> owners;
+    std::function<Result<std::vector<pods::Owned>>()> owners;  // as kubelet lists them
     std::function<std::vector<pods::Pod>()> pods;
     /// Puts a warning on a pod, where people look for it.
     std::function<void(const pods::Pod& pod, const std::string& text)> warn;
+    /// All grants that are in use, after each round.
+    std::function<void(const std::vector<Holding>&)> hold;
     pods::Trust trust = pods::Trust::kNamespace;
   };
 
@@ -47,6 +50,7 @@ class TermsKeeper {
   TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
   void Run();
   void FindOwners(const std::vector<GrantRecord>& grants, const std::vector<pods::Pod>& pods);
+  void SayMisses(const std::vector<GrantRecord>& grants, const std::string& where);
   void Tell(const pods::Pod& pod, const std::string& grant, const std::string& text);
 
   const GrantStore* store_;
@@ -55,6 +59,7 @@ class TermsKeeper {
   const UniqueFd wake_;
   std::map<std::string, pods::Match> matches_;  // by grant; never changes for one
   std::map<std::string, std::string> told_;     // by grant
+  std::map<std::string, int> misses_;           // rounds without a match, by grant
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

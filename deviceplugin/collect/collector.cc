@@ -28,10 +28,10 @@ size_t Collector::Collect(const GrantStore& store, const Owners& owners, uint64_
   // Before kubelet is asked: a grant that is made in between is not judged by an older answer.
   const Result<GrantStore::Listed> listed = store.List();
   if (!listed.ok() || listed->grants.empty()) return 0;
-  const Result<std::map<std::string, std::string>> known = owners();
+  const Result<std::vector<pods::Owned>> known = owners();
   std::set<std::string> in_use;
   if (known.ok()) {
-    for (const auto& [id, owner] : *known) in_use.insert(id);
+    for (const pods::Owned& owned : *known) in_use.insert(owned.ids.begin(), owned.ids.end());
   }
   size_t removed = 0;
   for (const std::string& id :

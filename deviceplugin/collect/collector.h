@@ -4,13 +4,14 @@
 
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/grant/store.h"
 #include "common/status.h"
+#include "deviceplugin/pods/owned.h"
 
 namespace sluice::deviceplugin {
 
@@ -19,7 +20,7 @@ namespace sluice::deviceplugin {
 class Collector {
  public:
   /// Who has which id; may fail, and then only what shows without it counts.
-  using Owners = std::function<Result<std::map<std::string, std::string>>()>;
+  using Owners = std::function<Result<std::vector<pods::Owned>>()>;
 
   Collector(const GrantStore* store, Owners owners, int every_s);
   ~Collector();

@@ -12,8 +12,8 @@
 
 namespace sluice::deviceplugin {
 
-Result<std::map<std::string, std::string>> OwnersOfIds(const std::string& socket,
-                                                       const std::string& resource) {
+Result<std::vector<pods::Owned>> OwnersOfIds(const std::string& socket,
+                                             const std::string& resource) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // All pods of the node with all their devices: other plugins may have many.
@@ -27,15 +27,15 @@ Result<std::map<std::string, std::string>> OwnersOfIds(const std::string& socket
   if (!status.ok()) {
     return Status(StatusCode::kUnavailable, "kubelet at " + socket + ": " + status.error_message());
   }
-  std::map<std::string, std::string> owners;
+  std::vector<pods::Owned> owners;
   for (const auto& pod : list.pod_resources()) {
     for (const auto& container : pod.containers()) {
+      pods::Owned owned = {pod.namespace_() + "/" + pod.name() + "/" + container.name(), {}};
       for (const auto& devices : container.devices()) {
         if (devices.resource_name() != resource) continue;
-        for (const std::string& id : devices.device_ids()) {
-          owners[id] = pod.namespace_() + "/" + pod.name() + "/" + container.name();
-        }
+        owned.ids.insert(owned.ids.end(), devices.device_ids().begin(), devices.device_ids().end());
       }
+      if (!owned.ids.empty()) owners.push_back(std::move(owned));
     }
   }
   return owners;

@@ -2,16 +2,17 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <map>
 #include <string>
+#include <vector>
 
 #include "common/status.h"
+#include "deviceplugin/pods/owned.h"
 
 namespace sluice::deviceplugin {
 
-/// Which container of which pod has each id of `resource`, as kubelet lists them at `socket`:
-/// "NAMESPACE/POD/CONTAINER" by id. kUnavailable: nobody answers within a second.
-Result<std::map<std::string, std::string>> OwnersOfIds(const std::string& socket,
-                                                       const std::string& resource);
+/// Which container of which pod has which ids of `resource`, as kubelet lists them at `socket`.
+/// kUnavailable: nobody answers within a second.
+Result<std::vector<pods::Owned>> OwnersOfIds(const std::string& socket,
+                                             const std::string& resource);
 
 }  // namespace sluice::deviceplugin

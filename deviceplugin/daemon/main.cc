@@ -15,6 +15,7 @@
 #include "deviceplugin/daemon/node_offer.h"
 #include "deviceplugin/daemon/options.h"
 #include "deviceplugin/daemon/serving.h"
+#include "deviceplugin/granule/headroom.h"
 #include "deviceplugin/inventory/health_watch.h"
 
 namespace sluice::deviceplugin {
@@ -36,13 +37,18 @@ Result<UniqueFd> BlockSignals() {
   return fd;
 }
 
-Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const GrantStore* store) {
+Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const GrantStore* store,
+                                             Offer* offer) {
   Result<ApiAccess> access =
       options.api_server.empty() ? ApiAccess::OfThisPod() : ApiAccess{options.api_server, "", ""};
   if (!access.ok()) return access.status();
   return Cluster::Join(
       std::move(*access), {options.node, options.resource, options.trust},
-      [&options] { return OwnersOfIds(options.pod_resources, options.resource); }, store);
+      [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
+      [offer](const std::vector<Holding>& holdings) {
+        offer->SetWithheld(Withheld(offer->ids(), holdings));
+      },
+      store);
 }
 
 Status Run(const Options& options) {
@@ -76,7 +82,7 @@ Status Run(const Options& options) {
       kCollectEveryS);
   std::unique_ptr<Cluster> cluster;
   if (options.annotations) {
-    Result<std::unique_ptr<Cluster>> started = JoinCluster(options, &*store);
+    Result<std::unique_ptr<Cluster>> started = JoinCluster(options, &*store, &offer);
     if (!started.ok()) return started.status().Annotate("--annotations on");
     cluster = std::move(*started);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/grant/record.h"
+#include "deviceplugin/pods/owned.h"
 #include "deviceplugin/pods/pod.h"
 
 namespace sluice::pods {
@@ -17,10 +18,12 @@ struct Match {
   friend bool operator==(const Match&, const Match&) = default;
 };
 
-/// Whose each grant is; those that nobody can be shown to have are left out. Pure.
+/// Whose each grant is, `known` among them; those that nobody can be shown to have are left out. A
+/// container has one grant, however often it is restarted: it gets none that is not in `known`
+/// where it has one there. Pure.
 ///
-/// `owners`: "NAMESPACE/POD/CONTAINER" by id, as kubelet lists them. It lists containers, not those
-/// for a pod's beginning; these it allocates first, from the same ids where later ones ask, too:
+/// `owners`: as kubelet lists them: containers, not those for a pod's beginning, which it allocates
+/// for first, from the same ids where later ones ask, too. What is over is listed for a while.
 ///
 /// * Of several grants with the ids of one container, the newest is that container's. Older ones
 ///   since the pod was made are those of the init containers that ask for as many granules.
@@ -28,7 +31,8 @@ struct Match {
 ///   granules in an init container and in no other; where there are two such pods it stays open.
 ///   To be wrong here would give nobody anything: the daemon lets only that pod's processes in.
 std::map<std::string, Match> MatchGrants(const std::vector<GrantRecord>& grants,
-                                         const std::map<std::string, std::string>& owners,
-                                         const std::vector<Pod>& pods);
+                                         const std::vector<Owned>& owners,
+                                         const std::vector<Pod>& pods,
+                                         std::map<std::string, Match> known = {});
 
 }  // namespace sluice::pods

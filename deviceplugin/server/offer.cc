@@ -17,6 +17,14 @@ void Offer::SetHealthy(size_t gpu, bool healthy) {
   changed_.notify_all();
 }
 
+void Offer::SetWithheld(std::set<std::string> ids) {
+  const std::lock_guard lock(mutex_);
+  if (withheld_ == ids) return;
+  withheld_ = std::move(ids);
+  ++version_;
+  changed_.notify_all();
+}
+
 Offer::List Offer::Await(uint64_t known, int timeout_ms) const {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
@@ -29,8 +37,9 @@ Offer::List Offer::Now() const {
   List list;
   list.version = version_;
   list.entries.reserve(ids_.all().size());
-  for (const std::string& id : ids_.all())
-    list.entries.push_back({&id, healthy_[ids_.Find(id)->gpu]});
+  for (const std::string& id : ids_.all()) {
+    list.entries.push_back({&id, healthy_[ids_.Find(id)->gpu] && !withheld_.contains(id)});
+  }
   return list;
 }
 

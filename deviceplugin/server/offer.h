@@ -23,6 +23,8 @@ class Offer {
 
   /// All ids of a GPU that is broken, or of one that is whole again.
   void SetHealthy(size_t gpu, bool healthy);
+  /// These ids and no others are kept back for who has others already (granule/headroom.h).
+  void SetWithheld(std::set<std::string> ids);
 
   struct Entry {
     const std::string* id;
@@ -47,6 +49,7 @@ class Offer {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<bool> healthy_;  // by GPU
+  std::set<std::string> withheld_;
   uint64_t version_ = 1;
   bool closed_ = false;
 };

@@ -317,7 +317,8 @@ void Daemon::Shutdown() {
   if (adopted_ && !initialised_) return;
   // A registered job, whether it holds anything yet or not: the next daemon takes it over, as from
   // one that was killed.
-  const bool leaves_them = keeper_.has_value() && flow_ != nullptr && !jobs_.empty();
+  const bool leaves_them =
+      keeper_.has_value() && flow_ != nullptr && !jobs_.empty() && !renews_pool_;
   if (leaves_them) {
     SaveState();
     dir_.RemoveControlSocket();

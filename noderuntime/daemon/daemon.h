@@ -199,6 +199,9 @@ class Daemon : private flow::FlowSink {
   Status ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms);
   void Report(const JobEntry& job, const std::string& text);
   Status MayUseGrant(JobEntry* job, const session::Peer& peer);
+  Status EnterGroup(flow::JobId id, const JobEntry& job);
+  const JobEntry* SomebodyOfTheGroup(flow::JobId but) const;
+  void RenewPool();
   std::map<flow::JobId, JobEntry>::iterator FindGrant(const std::string& grant);
 
   // daemon_keeper.cc: what outlives this daemon
@@ -247,6 +250,9 @@ class Daemon : private flow::FlowSink {
   std::map<uint32_t, Client> clients_;
   std::map<flow::JobId, JobEntry> jobs_;
   std::optional<grants::GrantWatch> grants_;
+  /// Whose the pool's memory has been, of jobs with terms; none: nobody's yet.
+  std::optional<std::string> pool_group_;
+  bool renews_pool_ = false;  // this daemon ends, and its pool with it
   uint32_t next_connection_ = 1;
   flow::JobId next_job_ = 1;
   LineBudget launcher_lines_{200, 10, NowNs()};

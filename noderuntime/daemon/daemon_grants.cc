@@ -16,6 +16,12 @@
 #include "noderuntime/identity/process.h"
 
 namespace sluice::noded {
+namespace {
+
+/// Of a pool that came from an earlier daemon without anybody in it. No namespace has this name.
+constexpr char kUnknownGroup[] = "(of an earlier daemon)";
+
+}  // namespace
 
 Status Daemon::WatchGrants() {
   if (options_.grants.empty()) return {};
@@ -25,6 +31,7 @@ Status Daemon::WatchGrants() {
   grants_.emplace(std::move(*watch));
   const auto token = loop_.Add(grants_->fd(), EPOLLIN, [this](uint32_t) { ReadGrants(); });
   if (!token.ok()) return token.status();
+  if (adopted_ && SomebodyOfTheGroup(0) == nullptr) pool_group_ = kUnknownGroup;
   const auto changes = grants_->Read();
   TakeGrants(changes);
   // Those of the daemon before this one that were taken back while there was none.
@@ -127,6 +134,10 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
   job.terms = terms;
   const Status applied = ApplyTerms(id, &job, terms);
   const bool runs = job.started || job.absent.has_value();
+  if (runs && !pool_group_.has_value()) pool_group_ = terms.group;
+  const bool other_group = pool_group_.has_value() && *pool_group_ != terms.group;
+  // Before its program begins.
+  if (!runs && other_group && SomebodyOfTheGroup(id) == nullptr) RenewPool();
   job.refusal = applied.ok() || runs ? terms.refusal : applied.message();
   Report(job, terms.refusal.empty() ? applied.message() : terms.refusal);
   SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant + " is " +
@@ -165,6 +176,42 @@ Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms
 void Daemon::Report(const JobEntry& job, const std::string& text) {
   if (!grants_.has_value() || job.grant.empty()) return;
   if (Status s = grants_->Report(job.grant, text); !s.ok()) spdlog::error("{}", s.message());
+}
+
+/// Memory that one group has had is never another's: whoever kept a way to it could go on reading
+/// and writing it.
+Status Daemon::EnterGroup(flow::JobId id, const JobEntry& job) {
+  if (job.grant.empty() || !job.terms.has_value()) return {};
+  const std::string& group = job.terms->group;
+  if (!pool_group_.has_value()) pool_group_ = group;
+  if (*pool_group_ == group) return {};
+  if (const JobEntry* other = SomebodyOfTheGroup(id)) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "this GPU's memory is shared by jobs of group '" + *pool_group_ + "' ('" +
+                      other->spec.name + "'), and this one is of group '" + group +
+                      "'; it can begin when they have ended");
+  }
+  RenewPool();
+  return Status(StatusCode::kUnavailable,
+                "this GPU's memory was that of group '" + *pool_group_ +
+                    "' until now and is being made anew; it is there in a moment");
+}
+
+const JobEntry* Daemon::SomebodyOfTheGroup(flow::JobId but) const {
+  for (const auto& [id, job] : jobs_) {
+    const bool uses = job.session != 0 || job.holder.has_value() || job.absent.has_value();
+    if (id != but && uses) return &job;
+  }
+  return nullptr;
+}
+
+/// By a new daemon: nothing of this one, whatever it has mapped, is left then. It gets no pool
+/// before the GPU has the old one's memory back, which is the proof that nobody holds it any more.
+void Daemon::RenewPool() {
+  spdlog::info("the pool was group '{}'s: ending, so that the next daemon makes a new one",
+               pool_group_.value_or(""));
+  renews_pool_ = true;
+  stopping_ = true;
 }
 
 /// Its container is gone, or will be. Whoever still uses the GPU keeps what he has until his end.

@@ -221,6 +221,10 @@ void Daemon::Open(uint32_t id, Client* client) {
     Report(job, may.message());
     return CloseClient(id, may.message());
   }
+  if (const Status may = EnterGroup(client->job, job); !may.ok()) {
+    Report(job, may.message());
+    return CloseClient(id, may.message());
+  }
   if (job.session != 0) {
     CloseClient(id, "one process of a job at a time: process " + std::to_string(job.pid) +
                         " of this job has the GPU's memory");

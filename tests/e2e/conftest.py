@@ -52,7 +52,9 @@ def sluice(cluster, gpus):
     chart = Chart(cluster, gpus)
     chart.install()
     chart.until_offered(48)
-    return chart
+    yield chart
+    for component in ("node", "device-plugin"):
+        (cluster.processes.logs / f"{component}.log").write_text(chart.logs(component))
 
 
 @pytest.fixture

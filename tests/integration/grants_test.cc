@@ -2,10 +2,13 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // Programs as in containers: nothing registers them, the socket in their folder is their grant.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "common/bytes.h"
@@ -19,12 +22,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool IsZombie(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string line((std::istreambuf_iterator<char>(file)), {});
+  return line.find(") Z ") != std::string::npos;
+}
+
 class Grants : public ::testing::Test {
  protected:
-  void Up(bool keeper = false) {
+  void Up(bool keeper = false, const std::string& terms = "off") {
     BedOptions options = SmallBed();
     options.keeper = keeper;
-    options.noded_flags = {"--grants", root_};
+    options.noded_flags = {"--grants", root_, "--terms", terms};
     bed_.emplace(options);
   }
   GrantRecord Make(uint64_t bytes, const std::string& gpu = "") {
@@ -37,6 +46,20 @@ class Grants : public ::testing::Test {
                      {"x-0"}});
     EXPECT_TRUE(grant.ok()) << grant.status().message();
     return *grant;
+  }
+  /// As the plugin does when it has found the grant's pod.
+  void SetTerms(const GrantRecord& grant, const GrantTerms& terms) {
+    const auto store = GrantStore::Open(root_);
+    ASSERT_TRUE(store->SetTerms(grant.id, terms).ok());
+  }
+  std::string ReportOf(const GrantRecord& grant) {
+    return GrantStore::Open(root_)->ReportOf(grant.id);
+  }
+  std::string AwaitReport(const GrantRecord& grant) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (ReportOf(grant).empty() && std::chrono::steady_clock::now() < until) {
+    }
+    return ReportOf(grant);
   }
   std::string FolderOf(const GrantRecord& grant) const { return root_ + "/a/" + grant.id; }
   void AwaitSocket(const GrantRecord& grant) const {
@@ -79,8 +102,14 @@ class Grants : public ::testing::Test {
     const nlohmann::json status = bed_->Status();
     for (const auto& job : status.at("jobs")) {
       if (job.at("name") == "grant " + grant.id.substr(0, 8)) return job;
+      if (job.at("name") == "ns/" + grant.id.substr(0, 8) + "/main") return job;
     }
     return {};
+  }
+
+  static GrantTerms Terms(const GrantRecord& grant, uint64_t limit,
+                          const std::string& group = "ns") {
+    return {"ns/" + grant.id.substr(0, 8) + "/main", "", limit, 0, group, ""};
   }
 
   const TempFolder temp_;
@@ -240,6 +269,119 @@ TEST_F(Grants, WhatWasRefusedStaysRefusedBehindARestart) {
   const cli::JobProcess job = bed_->Run(InContainer(grant, {"--iterations", "1"}));
   EXPECT_FALSE(job.status().ok());
   EXPECT_NE(Describe(job).find("limit 64.0 MiB: allowed"), std::string::npos) << Describe(job);
+}
+
+TEST_F(Grants, WithTermsToComeAProgramWaitsForThem) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(4 * kMiB);
+  cli::JobGroup jobs;
+  jobs.Add(bed_->Start(InContainer(grant, {"--one-shot", "--block-bytes", "6MiB"})));
+  // Its Hello has come by the time that it is among the daemon's connections.
+  AwaitStatus(*bed_, [&](const nlohmann::json&) { return !JobOf(grant).is_null(); });
+  EXPECT_FALSE(jobs.jobs().front().ended());
+  SetTerms(grant, Terms(grant, 8 * kMiB));
+  Finish(jobs);
+  EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
+  EXPECT_EQ(JobOf(grant).at("limit_bytes"), 8 * kMiB);
+  EXPECT_EQ(JobOf(grant).at("request_bytes"), 4 * kMiB);
+  EXPECT_EQ(ReportOf(grant), "");
+}
+
+TEST_F(Grants, WhoseTermsNeverComeIsRefusedInWords) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(8 * kMiB);
+  const cli::JobProcess job = bed_->Run(InContainer(grant, {"--one-shot"}));
+  EXPECT_FALSE(job.status().ok());
+  EXPECT_NE(Describe(job).find("this pod's terms (its annotations) are not known"),
+            std::string::npos)
+      << Describe(job);
+  EXPECT_NE(ReportOf(grant), "");
+}
+
+TEST_F(Grants, TermsThatRefuseAreSaidToWhoComes) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(8 * kMiB);
+  GrantTerms terms = Terms(grant, 8 * kMiB);
+  terms.refusal = "sluice.dev/priority 'high': allowed: -1000 to 1000";
+  SetTerms(grant, terms);
+  const cli::JobProcess job = bed_->Run(InContainer(grant, {"--one-shot"}));
+  EXPECT_FALSE(job.status().ok());
+  EXPECT_NE(Describe(job).find(terms.refusal), std::string::npos) << Describe(job);
+  EXPECT_EQ(AwaitReport(grant), terms.refusal);
+}
+
+TEST_F(Grants, ALimitThatThePoolDoesNotHaveIsReported) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(8 * kMiB);
+  SetTerms(grant, Terms(grant, 64 * kMiB));
+  EXPECT_EQ(AwaitReport(grant),
+            "limit 64.0 MiB: allowed: 256.0 KiB (a lease unit) to 16.0 MiB (the pool)");
+}
+
+TEST_F(Grants, AProgramOfAnotherPodIsNobody) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(8 * kMiB);
+  GrantTerms terms = Terms(grant, 8 * kMiB);
+  terms.pod = "0035512f-328e-4a51-94db-4fd35ad6c3e5";
+  SetTerms(grant, terms);
+  const cli::JobProcess job = bed_->Run(InContainer(grant, {"--one-shot"}));
+  EXPECT_FALSE(job.status().ok());
+  EXPECT_NE(Describe(job).find("this grant is pod " + terms.pod + "'s"), std::string::npos)
+      << Describe(job);
+}
+
+TEST_F(Grants, ALimitChangesWhileAProgramRuns) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(7 * kMiB);
+  SetTerms(grant, Terms(grant, 8 * kMiB));
+  WhileItHolds(grant, [&](const cli::JobProcess&) {
+    SetTerms(grant, Terms(grant, 12 * kMiB));
+    AwaitStatus(*bed_,
+                [&](const nlohmann::json&) { return JobOf(grant).at("limit_bytes") == 12 * kMiB; });
+    // More than the pool, and then something that is possible again.
+    SetTerms(grant, Terms(grant, 64 * kMiB));
+    EXPECT_NE(AwaitReport(grant).find("16.0 MiB (the pool)"), std::string::npos);
+    EXPECT_EQ(JobOf(grant).at("limit_bytes"), 12 * kMiB);
+    SetTerms(grant, Terms(grant, 9 * kMiB));
+    AwaitStatus(*bed_,
+                [&](const nlohmann::json&) { return JobOf(grant).at("limit_bytes") == 9 * kMiB; });
+    EXPECT_EQ(ReportOf(grant), "");
+  });
+  ExpectAllGivenBack(*bed_);
+}
+
+TEST_F(Grants, JobsOfTwoGroupsAreNeverThereTogether) {
+  Up(false, "wait");
+  const GrantRecord ours = Make(8 * kMiB);
+  const GrantRecord theirs = Make(8 * kMiB);
+  SetTerms(ours, Terms(ours, 8 * kMiB, "a"));
+  WhileItHolds(ours, [&](const cli::JobProcess&) {
+    SetTerms(theirs, Terms(theirs, 8 * kMiB, "b"));
+    const cli::JobProcess other = bed_->Run(InContainer(theirs, {"--one-shot"}));
+    EXPECT_FALSE(other.status().ok());
+    EXPECT_NE(Describe(other).find("this GPU's memory is shared by jobs of group 'a'"),
+              std::string::npos)
+        << Describe(other);
+  });
+}
+
+TEST_F(Grants, APoolThatOneGroupHadIsNeverAnothers) {
+  Up(true, "wait");
+  const GrantRecord ours = Make(8 * kMiB);
+  SetTerms(ours, Terms(ours, 8 * kMiB, "a"));
+  EXPECT_TRUE(bed_->Run(InContainer(ours, {"--one-shot"})).status().ok());
+  const GrantRecord theirs = Make(8 * kMiB);
+  AwaitSocket(theirs);
+  SetTerms(theirs, Terms(theirs, 8 * kMiB, "b"));
+  // On a node sluice-node starts the next one.
+  const pid_t before = bed_->daemon_pid();
+  while (::kill(before, 0) == 0 && !IsZombie(before)) {
+  }
+  EXPECT_EQ(KeeperOf(*bed_), 0) << "the old pool would live on with it";
+  bed_->KillDaemon();
+  bed_->StartDaemon();
+  const cli::JobProcess job = bed_->Run(InContainer(theirs, {"--one-shot"}));
+  EXPECT_TRUE(job.status().ok()) << Describe(job);
 }
 
 }  // namespace

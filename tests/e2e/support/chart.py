@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Sluice on the cluster, as a user installs it: the chart by Helm, with the values that simulated GPUs need."""
 
+import json
 import pathlib
 import subprocess
 
@@ -32,7 +33,9 @@ class Chart:
             "image": {"pullPolicy": "Never"},
             "affinity": None,
             "reserve": "16Mi",
-            "node": {**beside, "leaseUnit": "256Ki", "handle": "2Mi", "hostMemory": "64Mi"},
+            "node": {**beside, "gpus": "0", "eventLog": f"{folder}/events.jsonl", "leaseUnit": "256Ki", "handle": "2Mi", "hostMemory": "64Mi",
+                     # Some tests hold memory and do nothing with it.
+                     "patience": 5},
             "devicePlugin": {**beside, "granule": "1Mi", "containerEnv": self._gpus.environment,
                              "containerMounts": [{"hostPath": folder, "mountPath": folder, "readOnly": False}]}}
 
@@ -47,6 +50,15 @@ class Chart:
     def uninstall(self):
         self._helm("uninstall", "sluice", "--namespace", NAMESPACE, "--wait", "--timeout", "120s")
 
+    def audit(self):
+        """What `sluice check-log` finds in the daemon's log: (every promise was kept, text)."""
+        done = subprocess.run([REPOSITORY / "build/release/bin/sluice", "check-log", self._gpus.folder / "events.jsonl"],
+                              capture_output=True, text=True, check=False)
+        return done.returncode == 0, done.stdout + done.stderr
+
+    def status(self):
+        return json.loads(self.node("/opt/sluice/bin/sluice", "status", "--json", "--runtime-dir", "/run/sluice-node/0").stdout)
+
     def until_offered(self, granules):
         until(f"the node offers {granules} granules", lambda: self._cluster.kubectl.allocatable(RESOURCE) == granules)
 
@@ -54,11 +66,12 @@ class Chart:
         return self._cluster.kubectl.run("logs", "--namespace", NAMESPACE, "--all-containers", "--tail=-1", "--selector",
                                          f"app.kubernetes.io/component={component}", check=False).stdout
 
-    def node(self, *command):
+    def node(self, *command, check=True):
         """Runs a program in the node's container."""
         pods = self._cluster.kubectl.get("pods", "--namespace", NAMESPACE, "--selector",
                                          "app.kubernetes.io/component=node")["items"]
-        return self._cluster.kubectl.run("exec", "--namespace", NAMESPACE, pods[0]["metadata"]["name"], "--", *command)
+        return self._cluster.kubectl.run("exec", "--namespace", NAMESPACE, pods[0]["metadata"]["name"], "--", *command,
+                                         check=check)
 
     def _values_file(self):
         path = pathlib.Path(self._cluster.work) / "values.yaml"

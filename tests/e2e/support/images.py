@@ -25,8 +25,8 @@ def make_trainer(base, work):
     root = pathlib.Path(work) / "trainer"
     programs = root / "usr/local/bin"
     programs.mkdir(parents=True)
-    for program in ("train",):
-        shutil.copy(REPOSITORY / "build/release/bin" / program, programs)
+    shutil.copy(REPOSITORY / "build/release/bin/train", programs)
+    shutil.copy(REPOSITORY / "build/release/tests/e2e_prober", programs / "prober")
     return _archive(work, TRAINER, [base, root], ["/bin/sh"])
 
 

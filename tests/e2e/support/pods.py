@@ -27,5 +27,19 @@ def trainer(name, granules, limit=None, model="small-a", iterations=20, seed=1, 
     return pod(name, container(granules, command), annotations=annotations, **more)
 
 
+def prober(name, granules, *command, annotations=None, **more):
+    return pod(name, container(granules, ["prober", *command]), annotations=annotations, **more)
+
+
+def values(text):
+    """The lines "key=value" of a prober, numbers as such; of a key that comes several times all."""
+    found = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and key.replace("_", "").isalnum():
+            found.setdefault(key, []).append(int(value) if value.isdigit() else value)
+    return found
+
+
 def losses(text):
     return [line for line in text.splitlines() if line.startswith("loss ")]

@@ -112,5 +112,43 @@ TEST_F(GrantStoreTest, NoTwoAreTheSame) {
   EXPECT_EQ(ids.size(), 200u);
 }
 
+TEST_F(GrantStoreTest, TermsComeLaterAndGoWithTheGrant) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  ASSERT_TRUE(grant.ok());
+  EXPECT_EQ(store.TermsOf(grant->id).status().code(), StatusCode::kNotFound);
+  GrantTerms terms{"ns/pod/main", "uid", 8192, 1, "ns", ""};
+  ASSERT_TRUE(store.SetTerms(grant->id, terms).ok());
+  terms.limit_bytes = 4096;
+  ASSERT_TRUE(store.SetTerms(grant->id, terms).ok());
+  ASSERT_TRUE(Open().TermsOf(grant->id).ok());
+  EXPECT_EQ(*Open().TermsOf(grant->id), terms);
+  EXPECT_EQ(ModeOf(root_ + "/t"), 0700u);
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_EQ(store.TermsOf(grant->id).status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(fs::is_empty(root_ + "/t"));
+}
+
+TEST_F(GrantStoreTest, TermsThatSayTheSameAreNotWrittenAgain) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  const GrantTerms terms{"ns/pod/main", "uid", 8192, 1, "ns", ""};
+  ASSERT_TRUE(store.SetTerms(grant->id, terms).ok());
+  const auto written = fs::last_write_time(root_ + "/t/" + grant->id);
+  ASSERT_TRUE(store.SetTerms(grant->id, terms).ok());
+  EXPECT_EQ(fs::last_write_time(root_ + "/t/" + grant->id), written);
+}
+
+TEST_F(GrantStoreTest, AReportIsWhatWasSaidLast) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_EQ(store.ReportOf(grant->id), "");
+  ASSERT_TRUE(store.SetReport(grant->id, "no").ok());
+  ASSERT_TRUE(store.SetReport(grant->id, "not yet\nnot now").ok());
+  EXPECT_EQ(store.ReportOf(grant->id), "not yet\nnot now");
+  ASSERT_TRUE(store.SetReport(grant->id, "").ok());
+  EXPECT_EQ(store.ReportOf(grant->id), "");
+}
+
 }  // namespace
 }  // namespace sluice

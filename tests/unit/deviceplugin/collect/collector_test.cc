@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kHour = 3'600'000'000'000;
-using Owners = std::map<std::string, std::string>;
+using Owners = std::vector<pods::Owned>;
 
 class CollectorTest : public ::testing::Test {
  protected:
@@ -31,7 +31,7 @@ class CollectorTest : public ::testing::Test {
 TEST_F(CollectorTest, RemovesWhatNobodyHas) {
   const std::string kept = Make("x-0", 1);
   const std::string gone = Make("x-1", 1);
-  const auto owners = [] { return Result<Owners>(Owners{{"x-0", "default/train/main"}}); };
+  const auto owners = [] { return Result<Owners>(Owners{{"default/train/main", {"x-0"}}}); };
   EXPECT_EQ(Collector::Collect(*store_, owners, kHour), 1u);
   ASSERT_EQ(store_->List()->grants.size(), 1u);
   EXPECT_EQ(store_->List()->grants[0].id, kept);
@@ -49,7 +49,7 @@ TEST_F(CollectorTest, AGrantThatIsMadeWhileKubeletAnswersIsNotJudged) {
   Make("x-0", 1);
   const auto owners = [this] {
     Make("x-9", 1);
-    return Result<Owners>(Owners{{"x-0", "default/train/main"}});
+    return Result<Owners>(Owners{{"default/train/main", {"x-0"}}});
   };
   EXPECT_EQ(Collector::Collect(*store_, owners, kHour), 0u);
   EXPECT_EQ(store_->List()->grants.size(), 2u);

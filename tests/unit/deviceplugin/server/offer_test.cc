@@ -50,6 +50,20 @@ TEST(Offer, AnUnhealthyGpuTakesItsIdsAlong) {
   EXPECT_EQ(Healthy(offer.Await(2, 0)), 5u);
 }
 
+TEST(Offer, WhatIsKeptBackIsThereAndNotOffered) {
+  Offer offer = TwoGpus();
+  const std::string kept = offer.ids().IdOf({0, 2});
+  offer.SetWithheld({kept});
+  Offer::List list = offer.Await(1, 0);
+  ASSERT_EQ(list.entries.size(), 5u);
+  for (const Offer::Entry& entry : list.entries) EXPECT_EQ(entry.healthy, *entry.id != kept);
+  offer.SetWithheld({kept});
+  EXPECT_EQ(offer.Await(2, 0).version, 2u) << "as it was";
+  offer.SetHealthy(0, false);
+  offer.SetWithheld({});
+  EXPECT_EQ(Healthy(offer.Await(2, 0)), 2u) << "a broken GPU stays broken";
+}
+
 TEST(Offer, WhoWaitsIsWokenByAChange) {
   Offer offer = TwoGpus();
   Offer::List list;

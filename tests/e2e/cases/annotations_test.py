@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The Sluice authors
+"""What a pod's annotations say is kept or refused in words, never passed over."""
+
+import pytest
+
+from support.pods import prober, values
+from support.processes import until
+
+GRANULES = 8
+
+
+def refusal_of(kubectl, name):
+    """The text of the warning on the pod."""
+    def look():
+        return [message for reason, message in kubectl.events_of(name) if reason == "SluiceRefused"]
+    return until(f"pod {name} has a warning", look)[-1]
+
+
+@pytest.mark.parametrize("field, value, allowed", [
+    ("memory-limit", "36MB", "a whole number of bytes as Kubernetes writes quantities"),
+    ("memory-limit", "1Mi", "from what was granted (8.0 MiB)"),
+    ("memory-limit", "640Mi", "48.0 MiB (the pool)"),
+    ("class", "fast", "guaranteed, burst"),
+    ("priority", "high", "-1000 to 1000"),
+    ("share-group", "Team A", "a DNS label"),
+    ("memorylimit", "9Mi", "allowed keys"),
+    ("container.trainer.priority", "1", "the pod has no container 'trainer'"),
+])
+def test_a_wrong_annotation_is_an_event_and_grants_nothing(sluice, kubectl, field, value, allowed):
+    # A name of its own: events are found by it.
+    name = f"wrong-{value}".lower().replace(" ", "-")
+    kubectl.apply(prober(name, GRANULES, "take", annotations={f"sluice.dev/{field}": value}))
+    kubectl.until_phase(name, "Succeeded", "Failed")
+    text = refusal_of(kubectl, name)
+    assert field.split(".")[0] in text or "limit" in text, text
+    assert allowed in text, text
+    taken = values(kubectl.logs(name)).get("taken_mib", [0])
+    assert taken == [0]
+
+
+def test_a_good_annotation_is_no_event(sluice, kubectl):
+    kubectl.apply(prober("good", GRANULES, "see", annotations={
+        "sluice.dev/memory-limit": "16Mi", "sluice.dev/priority": "10", "sluice.dev/class": "burst",
+        "sluice.dev/container.train.memory-limit": "20Mi"}))
+    kubectl.until_phase("good", "Succeeded")
+    assert values(kubectl.logs("good"))["driver_total"] == [20 << 20]
+    assert not [text for reason, text in kubectl.events_of("good") if reason == "SluiceRefused"]
+
+
+def test_the_limit_of_a_running_pod_follows_its_annotation(sluice, kubectl):
+    kubectl.apply(prober("grows", GRANULES, "hold", "4"))
+    kubectl.until_phase("grows", "Running")
+    until("it holds", lambda: "holding_mib" in values(kubectl.logs("grows")))
+    kubectl.annotate("grows", **{"sluice.dev/memory-limit": "24Mi"})
+    until("the daemon knows", lambda: any(
+        job["name"] == "default/grows/train" and job["limit_bytes"] == 24 << 20 for job in sluice.status()["jobs"]))
+    kubectl.run("exec", "grows", "--", "touch", "/tmp/go")
+    kubectl.until_phase("grows", "Succeeded")
+    assert values(kubectl.logs("grows"))["further_mib"] == [20]
+
+
+def test_a_limit_below_what_is_held_is_refused_and_the_old_one_stays(sluice, kubectl):
+    kubectl.apply(prober("shrinks", GRANULES, "hold", "20", annotations={"sluice.dev/memory-limit": "24Mi"}))
+    kubectl.until_phase("shrinks", "Running")
+    until("it holds", lambda: "holding_mib" in values(kubectl.logs("shrinks")))
+    kubectl.annotate("shrinks", **{"sluice.dev/memory-limit": "10Mi"})
+    text = refusal_of(kubectl, "shrinks")
+    assert "a limit of 10.0 MiB is below that" in text or "limit" in text, text
+    kubectl.run("exec", "shrinks", "--", "touch", "/tmp/go")
+    kubectl.until_phase("shrinks", "Succeeded")
+    assert values(kubectl.logs("shrinks"))["further_mib"] == [4]

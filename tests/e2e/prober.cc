@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// A CUDA program for the tests on a cluster, which knows nothing of Sluice: it says how much memory
+// it sees, takes as much as it gets, and does what a program should not. One line per fact,
+// "key=value".
+//
+//   prober see              what the driver and NVML call the GPU's memory
+//   prober take             takes memory by the MiB until there is none, and gives it back
+//   prober hold MIB         holds so much until the file /tmp/go is there, and then takes what it gets
+//   prober fork             takes what it gets while a child of it does the same
+//   prober crowd N          N copies of `take` at the same time
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Address = unsigned long long;
+constexpr size_t kMiB = size_t{1} << 20;
+
+[[noreturn]] void Fail(const char* what, int code) {
+  std::printf("failed=%s code=%d\n", what, code);
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+template <typename Function>
+Function* Find(void* library, const char* name) {
+  void* found = library == nullptr ? nullptr : dlsym(library, name);
+  if (found == nullptr) Fail(name, -1);
+  return reinterpret_cast<Function*>(found);
+}
+
+/// The driver with a context of its own.
+class Gpu {
+ public:
+  Gpu() : library_(dlopen("libcuda.so.1", RTLD_NOW)) {
+    Do("cuInit", Find<int(unsigned)>(library_, "cuInit")(0));
+    int device = 0;
+    Do("cuDeviceGet", Find<int(int*, int)>(library_, "cuDeviceGet")(&device, 0));
+    void* context = nullptr;
+    Do("cuCtxCreate",
+       Find<int(void**, unsigned, int)>(library_, "cuCtxCreate_v2")(&context, 0, device));
+  }
+  void See() {
+    size_t free = 0;
+    size_t total = 0;
+    Do("cuMemGetInfo", Find<int(size_t*, size_t*)>(library_, "cuMemGetInfo_v2")(&free, &total));
+    std::printf("driver_total=%zu\n", total);
+  }
+  /// How many MiB it gets, `most` at most; they stay.
+  size_t Take(size_t most) {
+    auto* allocate = Find<int(Address*, size_t)>(library_, "cuMemAlloc_v2");
+    size_t taken = 0;
+    Address block = 0;
+    while (taken < most && allocate(&block, kMiB) == 0) ++taken;
+    return taken;
+  }
+
+ private:
+  static void Do(const char* what, int code) {
+    if (code != 0) Fail(what, code);
+  }
+  void* library_;
+};
+
+void SeeByNvml() {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  struct {
+    unsigned long long total, free, used;
+  } memory = {};
+  void* device = nullptr;
+  const bool good =
+      Find<int()>(library, "nvmlInit_v2")() == 0 &&
+      Find<int(unsigned, void**)>(library, "nvmlDeviceGetHandleByIndex_v2")(0, &device) == 0 &&
+      Find<int(void*, void*)>(library, "nvmlDeviceGetMemoryInfo")(device, &memory) == 0;
+  if (!good) Fail("nvml", -1);
+  std::printf("nvml_total=%llu\n", memory.total);
+}
+
+void Take(const char* who) {
+  Gpu gpu;
+  std::printf("%s=%zu\n", who, gpu.Take(1 << 20));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "see") {
+    Gpu().See();
+    SeeByNvml();
+  } else if (what == "take") {
+    Take("taken_mib");
+  } else if (what == "hold") {
+    Gpu gpu;
+    std::printf("holding_mib=%zu\n", gpu.Take(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1));
+    std::fflush(stdout);
+    while (access("/tmp/go", F_OK) != 0) usleep(20'000);
+    std::printf("further_mib=%zu\n", gpu.Take(1 << 20));
+  } else if (what == "fork") {
+    const pid_t child = fork();
+    Take(child == 0 ? "child_mib" : "parent_mib");
+    if (child > 0) waitpid(child, nullptr, 0);
+  } else if (what == "crowd") {
+    const int count = argc > 2 ? std::atoi(argv[2]) : 2;
+    for (int i = 0; i < count; ++i) {
+      if (fork() == 0) {
+        Take("taken_mib");
+        std::_Exit(0);
+      }
+    }
+    while (wait(nullptr) > 0) {
+    }
+  } else {
+    std::fprintf(stderr, "prober: unknown '%s'; see, take, hold MIB, fork and crowd N are known\n",
+                 what.c_str());
+    return 2;
+  }
+}

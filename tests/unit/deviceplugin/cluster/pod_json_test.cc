@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/cluster/pod_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace sluice::deviceplugin {
+namespace {
+
+constexpr char kResource[] = "sluice.dev/gpu-memory";
+constexpr char kPod[] = R"({
+  "metadata": {"namespace": "team", "name": "train-0", "uid": "u-1", "resourceVersion": "41",
+               "creationTimestamp": "2026-11-20T10:00:05Z",
+               "annotations": {"sluice.dev/priority": "3", "other": "x"}},
+  "spec": {
+    "initContainers": [
+      {"name": "prepare", "resources": {"limits": {"sluice.dev/gpu-memory": "4"}}},
+      {"name": "proxy", "restartPolicy": "Always", "resources": {}}],
+    "containers": [
+      {"name": "main", "resources": {"limits": {"sluice.dev/gpu-memory": "1k", "cpu": "2"}}},
+      {"name": "side"}]},
+  "status": {"phase": "Running"}})";
+
+TEST(PodJson, APodIsWhatTheApiSaysOfIt) {
+  const auto list = ParsePodList(
+      std::string(R"({"metadata": {"resourceVersion": "42"}, "items": [)") + kPod + "]}",
+      kResource);
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_EQ(list->version, "42");
+  ASSERT_EQ(list->pods.size(), 1u);
+  const pods::Pod& pod = list->pods[0];
+  EXPECT_EQ(pod.space, "team");
+  EXPECT_EQ(pod.name, "train-0");
+  EXPECT_EQ(pod.uid, "u-1");
+  EXPECT_EQ(pod.created_s, 1795168805u);
+  EXPECT_FALSE(pod.over);
+  EXPECT_EQ(pod.annotations.at("sluice.dev/priority"), "3");
+  ASSERT_EQ(pod.parts.size(), 4u);
+  EXPECT_EQ(pod.parts[0].name, "prepare");
+  EXPECT_TRUE(pod.parts[0].init);
+  EXPECT_EQ(pod.parts[0].granules, 4u);
+  EXPECT_FALSE(pod.parts[1].init) << "a sidecar stays";
+  EXPECT_EQ(pod.parts[2].granules, 1000u);
+  EXPECT_EQ(pod.parts[3].granules, 0u);
+}
+
+TEST(PodJson, APodThatHasEndedIsOver) {
+  for (const auto& [phase, over] : {std::pair("Pending", false), std::pair("Succeeded", true),
+                                    std::pair("Failed", true), std::pair("Unknown", false)}) {
+    nlohmann::json pod = nlohmann::json::parse(kPod);
+    pod["status"]["phase"] = phase;
+    const auto list = ParsePodList(nlohmann::json{{"items", {pod}}}.dump(), kResource);
+    ASSERT_TRUE(list.ok());
+    EXPECT_EQ(list->pods[0].over, over) << phase;
+  }
+}
+
+TEST(PodJson, WhatIsNoListOfPodsIsAnError) {
+  for (const char* text : {"", "{", "[]", "{}", "3", R"({"items": 3})", R"({"items": {}})"}) {
+    EXPECT_FALSE(ParsePodList(text, kResource).ok()) << text;
+  }
+  // What one of them lacks does not hide the others.
+  const auto list =
+      ParsePodList(std::string(R"({"items": [{}, 7, null, )") + kPod + "]}", kResource);
+  ASSERT_TRUE(list.ok());
+  EXPECT_EQ(list->pods.size(), 1u);
+}
+
+TEST(PodJson, AWatchTellsWhatChanged) {
+  const auto event = [](const std::string& type, const std::string& object) {
+    return ParsePodEvent(R"({"type": ")" + type + R"(", "object": )" + object + "}", kResource);
+  };
+  EXPECT_EQ(event("ADDED", kPod)->kind, PodEvent::Kind::kThere);
+  EXPECT_EQ(event("MODIFIED", kPod)->pod.uid, "u-1");
+  EXPECT_EQ(event("MODIFIED", kPod)->version, "41");
+  EXPECT_EQ(event("DELETED", kPod)->kind, PodEvent::Kind::kGone);
+  const auto mark = event("BOOKMARK", R"({"metadata": {"resourceVersion": "50"}})");
+  EXPECT_EQ(mark->kind, PodEvent::Kind::kVersion);
+  EXPECT_EQ(mark->version, "50");
+  const auto error = event("ERROR", R"({"message": "too old resource version", "code": 410})");
+  EXPECT_EQ(error->kind, PodEvent::Kind::kError);
+  EXPECT_EQ(error->error, "too old resource version");
+  EXPECT_FALSE(event("MOVED", kPod).ok());
+  EXPECT_FALSE(ParsePodEvent("{\"type\": 3}", kResource).ok());
+  EXPECT_FALSE(event("ADDED", "{}").ok());
+}
+
+TEST(PodJson, AWarningIsAnEventOnThePod) {
+  pods::Pod pod;
+  pod.space = "team";
+  pod.name = "train-0";
+  pod.uid = "u-1";
+  const auto event =
+      nlohmann::json::parse(WarningOn(pod, "SluiceRefused", "a \"b\"\n" + std::string(5000, 'x'),
+                                      "node-1", 1'795'168'805'000'000'007));
+  EXPECT_EQ(event["involvedObject"]["uid"], "u-1");
+  EXPECT_EQ(event["involvedObject"]["kind"], "Pod");
+  EXPECT_EQ(event["metadata"]["namespace"], "team");
+  EXPECT_EQ(event["type"], "Warning");
+  EXPECT_EQ(event["reason"], "SluiceRefused");
+  EXPECT_EQ(event["firstTimestamp"], "2026-11-20T10:00:05Z");
+  EXPECT_EQ(event["source"]["host"], "node-1");
+  EXPECT_EQ(event["message"].get<std::string>().size(), 1000u) << "the API takes 1024";
+}
+
+}  // namespace
+}  // namespace sluice::deviceplugin

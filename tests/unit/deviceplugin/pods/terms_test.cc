@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/pods/terms.h"
+
+#include <gtest/gtest.h>
+
+#include "common/bytes.h"
+
+namespace sluice::pods {
+namespace {
+
+Pod PodWith(Annotations annotations) {
+  Pod pod;
+  pod.space = "team";
+  pod.name = "train-0";
+  pod.uid = "uid";
+  pod.annotations = std::move(annotations);
+  pod.parts = {{"main", 8, false}, {"side", 0, false}};
+  return pod;
+}
+GrantTerms Of(Annotations annotations, Trust trust = Trust::kNamespace) {
+  return TermsFor(PodWith(std::move(annotations)), "main", 8 * kMiB, trust);
+}
+
+TEST(TermsFor, WithoutAnnotationsAGrantIsWorthItsGranules) {
+  EXPECT_EQ(Of({}), (GrantTerms{"team/train-0/main", "uid", 8 * kMiB, 0, "team", ""}));
+}
+
+TEST(TermsFor, AnnotationsSayMore) {
+  EXPECT_EQ(Of({{"sluice.dev/memory-limit", "12Mi"},
+                {"sluice.dev/priority", "-5"},
+                {"sluice.dev/share-group", "a"}}),
+            (GrantTerms{"team/train-0/main", "uid", 12 * kMiB, -5, "team/a", ""}));
+}
+
+TEST(TermsFor, OnANodeOfOneTrustThereAreNoGroups) {
+  EXPECT_EQ(Of({{"sluice.dev/share-group", "a"}}, Trust::kNode).group, "");
+  EXPECT_EQ(Of({}, Trust::kNode).group, "");
+}
+
+TEST(TermsFor, WhatIsWrongRefusesTheGrantInItsOwnWords) {
+  const GrantTerms terms =
+      Of({{"sluice.dev/priority", "high"}, {"sluice.dev/memory-limit", "1Mi"}});
+  EXPECT_EQ(terms.refusal,
+            "sluice.dev/memory-limit '1Mi': allowed: from what was granted (8.0 MiB)\n"
+            "sluice.dev/priority 'high': allowed: -1000 to 1000");
+  EXPECT_EQ(terms.limit_bytes, 8 * kMiB);
+  EXPECT_EQ(terms.group, "team");
+}
+
+TEST(TermsFor, WhatCannotBeDoneYetIsNotPassedOver) {
+  EXPECT_NE(Of({{"sluice.dev/host-memory", "0"}}).refusal, "");
+  EXPECT_NE(Of({{"sluice.dev/inject", "false"}}).refusal, "");
+  EXPECT_EQ(Of({{"sluice.dev/inject", "true"}}).refusal, "");
+}
+
+}  // namespace
+}  // namespace sluice::pods
