@@ -34,6 +34,7 @@ set(SLUICE_HEADER_HOMES
   "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect tests"
   "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect tests"
   "curl/ : deviceplugin/cluster"
+  "yaml-cpp : deviceplugin/daemon"
   "nlohmann/ : deviceplugin/cluster noderuntime simgpu/ctl tools bench tests"
   "gtest/ : tests"
   "gmock/ : tests"

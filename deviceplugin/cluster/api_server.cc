@@ -44,6 +44,9 @@ class Call {
     Set(CURLOPT_CONNECTTIMEOUT, kConnectS);
     Set(CURLOPT_TIMEOUT, kCallS);
     Set(CURLOPT_TCP_KEEPALIVE, 1L);
+    // With HTTP/2 libcurl 7.88 may leave what it has read of a watch in its buffers until something
+    // else comes: events that were half a minute late.
+    Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     // The cluster's own network, whatever the environment says of others.
     Set(CURLOPT_PROXY, "");
     if (!access.ca_file.empty()) Set(CURLOPT_CAINFO, access.ca_file.c_str());

@@ -23,6 +23,7 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Ow
   world.warn = [self](const pods::Pod& pod, const std::string& text) { self->Warn(pod, text); };
   world.hold = std::move(hold);
   world.trust = self->names_.trust;
+  world.ceilings = self->names_.ceilings;
   Result<std::unique_ptr<TermsKeeper>> keeper = TermsKeeper::Start(store, std::move(world));
   if (!keeper.ok()) return keeper.status();
   const std::lock_guard lock(cluster->mutex_);

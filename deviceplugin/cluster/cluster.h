@@ -22,6 +22,7 @@ class Cluster {
     std::string node;
     std::string resource;
     pods::Trust trust = pods::Trust::kNamespace;
+    pods::Ceilings ceilings;
   };
   using Owners = std::function<Result<std::vector<pods::Owned>>()>;
   using Hold = std::function<void(const std::vector<Holding>&)>;

@@ -85,7 +85,8 @@ bool TermsKeeper::Round() {
       if (Status s = store_->Remove(grant.id); !s.ok()) spdlog::warn("{}", s.message());
       continue;
     }
-    const GrantTerms terms = pods::TermsFor(*pod, match->second.part, grant.bytes, world_.trust);
+    const GrantTerms terms =
+        pods::TermsFor(*pod, match->second.part, grant.bytes, world_.trust, world_.ceilings);
     if (Status s = store_->SetTerms(grant.id, terms); !s.ok()) {
       spdlog::error("terms of {}: {}", terms.job, s.message());
     }

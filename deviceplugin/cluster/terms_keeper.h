@@ -34,6 +34,7 @@ class TermsKeeper {
     /// All grants that are in use, after each round.
     std::function<void(const std::vector<Holding>&)> hold;
     pods::Trust trust = pods::Trust::kNamespace;
+    pods::Ceilings ceilings;
   };
 
   /// Errors: the grants' folder cannot be watched.

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const Grant
       options.api_server.empty() ? ApiAccess::OfThisPod() : ApiAccess{options.api_server, "", ""};
   if (!access.ok()) return access.status();
   return Cluster::Join(
-      std::move(*access), {options.node, options.resource, options.trust},
+      std::move(*access), {options.node, options.resource, options.trust, options.ceilings},
       [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
       [offer](const std::vector<Holding>& holdings) {
         offer->SetWithheld(Withheld(offer->ids(), holdings));

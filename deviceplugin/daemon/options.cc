@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/grant/store.h"
+#include "deviceplugin/daemon/ceilings_file.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -19,6 +20,7 @@ struct Raw {
   std::string probation = "600";
   std::string annotations = "off";
   std::string trust = "namespace";
+  std::string namespaces;
   std::vector<std::string> environment;
   std::vector<std::string> mounts;
   std::vector<std::string> overlooked;
@@ -124,6 +126,11 @@ Result<Options> Checked(const Raw& raw, Options options) {
   faults.Check(raw.trust == "namespace" || raw.trust == "node",
                "--trust '" + raw.trust + "': allowed: namespace, node");
   options.trust = raw.trust == "node" ? pods::Trust::kNode : pods::Trust::kNamespace;
+  if (!raw.namespaces.empty()) {
+    Result<pods::Ceilings> ceilings = ReadCeilings(raw.namespaces);
+    if (!ceilings.ok()) faults.Add("--namespaces: " + ceilings.status().message());
+    if (ceilings.ok()) options.ceilings = std::move(*ceilings);
+  }
   faults.Check(IsNumber(raw.probation),
                "--probation '" + raw.probation + "': allowed: 0 to 9999999 seconds");
   if (IsNumber(raw.probation))
@@ -201,6 +208,8 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
          "Whose jobs may have memory of each other's: namespace (those of one namespace, or "
          "of one sluice.dev/share-group in it), node (all)")
       ->capture_default_str();
+  app.add_option("--namespaces", raw.namespaces,
+                 "File with most that pods' annotations may say, by namespace (YAML)");
   app.add_option("--api-server", options.api_server,
                  "URL of the API server (as every pod finds it)");
   app.add_option("--probation", raw.probation,

@@ -28,6 +28,7 @@ struct Options {
   bool annotations = false;
   std::string node;  // as the cluster calls it
   pods::Trust trust = pods::Trust::kNamespace;
+  pods::Ceilings ceilings;
   std::string api_server;  // URL, for tests; empty: as a pod finds it
 };
 

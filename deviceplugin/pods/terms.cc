@@ -24,7 +24,8 @@ std::string CannotDo(const Terms& terms) {
 
 }  // namespace
 
-GrantTerms TermsFor(const Pod& pod, const std::string& part, uint64_t granted_bytes, Trust trust) {
+GrantTerms TermsFor(const Pod& pod, const std::string& part, uint64_t granted_bytes, Trust trust,
+                    const Ceilings& ceilings) {
   GrantTerms result;
   result.job = pod.space + "/" + pod.name + "/" + part;
   result.pod = pod.uid;
@@ -33,6 +34,9 @@ GrantTerms TermsFor(const Pod& pod, const std::string& part, uint64_t granted_by
   for (const Pod::Part& each : pod.parts) names.push_back(each.name);
   const Result<Terms> terms = TermsOf(pod.annotations, names, {part, granted_bytes});
   result.refusal = terms.ok() ? CannotDo(*terms) : terms.status().message();
+  if (terms.ok() && result.refusal.empty()) {
+    result.refusal = BeyondCeiling(ceilings, pod.space, *terms, granted_bytes);
+  }
   if (!terms.ok()) {
     if (trust == Trust::kNamespace) result.group = pod.space;
     return result;

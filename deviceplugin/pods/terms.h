@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/grant/terms.h"
+#include "deviceplugin/pods/ceilings.h"
 #include "deviceplugin/pods/pod.h"
 
 namespace sluice::pods {
@@ -15,6 +16,7 @@ enum class Trust : uint8_t {
 };
 
 /// What a container's grant is worth: its annotations, or the words that refuse them. Pure.
-GrantTerms TermsFor(const Pod& pod, const std::string& part, uint64_t granted_bytes, Trust trust);
+GrantTerms TermsFor(const Pod& pod, const std::string& part, uint64_t granted_bytes, Trust trust,
+                    const Ceilings& ceilings = {});
 
 }  // namespace sluice::pods

@@ -48,6 +48,28 @@ TEST(TermsFor, WhatIsWrongRefusesTheGrantInItsOwnWords) {
   EXPECT_EQ(terms.group, "team");
 }
 
+TEST(TermsFor, ANamespacesCeilingRefusesWhatGoesBeyondIt) {
+  const Ceilings ceilings = {{"team", {10 * kMiB, 5, false}}, {"*", {}}};
+  const auto refusal = [&](Annotations annotations, const Ceilings& all) {
+    return TermsFor(PodWith(std::move(annotations)), "main", 8 * kMiB, Trust::kNamespace, all)
+        .refusal;
+  };
+  EXPECT_EQ(refusal({}, ceilings), "");
+  EXPECT_EQ(refusal({{"sluice.dev/memory-limit", "10Mi"}, {"sluice.dev/priority", "5"}}, ceilings),
+            "");
+  const Annotations much = {{"sluice.dev/memory-limit", "12Mi"},
+                            {"sluice.dev/priority", "6"},
+                            {"sluice.dev/share-group", "a"}};
+  EXPECT_EQ(refusal(much, ceilings),
+            "sluice.dev/memory-limit 12.0 MiB: allowed: up to 10.0 MiB for pods of namespace "
+            "'team'\n"
+            "sluice.dev/priority 6: allowed: up to 5 for pods of namespace 'team'\n"
+            "sluice.dev/share-group 'a': allowed: none for pods of namespace 'team'");
+  EXPECT_EQ(refusal(much, {{"other", {0, 0, false}}}), "");
+  EXPECT_NE(refusal(much, {{"*", {0, 0, false}}}), "");
+  EXPECT_EQ(refusal({}, {{"*", {0, 0, false}}}), "") << "what was granted is allowed";
+}
+
 TEST(TermsFor, WhatCannotBeDoneYetIsNotPassedOver) {
   EXPECT_NE(Of({{"sluice.dev/host-memory", "0"}}).refusal, "");
   EXPECT_NE(Of({{"sluice.dev/inject", "false"}}).refusal, "");
