@@ -57,8 +57,10 @@ def test_a_third_pod_that_does_not_fit_waits_and_runs_when_one_ends(sluice, kube
     until("the scheduler has found no room", lambda: any(
         reason == "FailedScheduling" for reason, _ in kubectl.events_of("third")))
     assert kubectl.pod("third")["status"]["phase"] == "Pending"
-    kubectl.run("exec", "a", "--", "touch", "/tmp/go")
+    # Both: of two programs that do nothing, the second one waits to see what the first needs.
+    for name in ("a", "b"):
+        kubectl.run("exec", name, "--", "touch", "/tmp/go")
     kubectl.until_phase("third", "Succeeded")
     assert values(kubectl.logs("third"))["taken_mib"][0] > 0
-    kubectl.run("exec", "b", "--", "touch", "/tmp/go")
+    kubectl.until_phase("a", "Succeeded")
     kubectl.until_phase("b", "Succeeded")

@@ -59,6 +59,9 @@ class Chart:
     def status(self):
         return json.loads(self.node("/opt/sluice/bin/sluice", "status", "--json", "--runtime-dir", "/run/sluice-node/0").stdout)
 
+    def serves(self):
+        return self.node("/opt/sluice/bin/sluice", "status", "--json", "--runtime-dir", "/run/sluice-node/0", check=False).returncode == 0
+
     def until_offered(self, granules):
         until(f"the node offers {granules} granules", lambda: self._cluster.kubectl.allocatable(RESOURCE) == granules)
 

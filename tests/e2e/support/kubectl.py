@@ -38,8 +38,8 @@ class Kubectl:
     def delete(self, *arguments):
         self.run("delete", *arguments, "--ignore-not-found", "--grace-period=1", "--timeout=60s")
 
-    def logs(self, *arguments):
-        return self.run("logs", *arguments).stdout
+    def logs(self, *arguments, check=True):
+        return self.run("logs", *arguments, check=check).stdout
 
     def annotate(self, pod, **annotations):
         pairs = [f"{name}={value}" for name, value in annotations.items()]
