@@ -144,8 +144,8 @@ Result<PaperTable> MoreThanTwoJobs(const Traces& traces) {
     const size_t pool = i % std::size(kPools);
     const size_t m = at / kOfModel;
     const Row& row = kRows[at % kOfModel];
-    const auto units = static_cast<uint64_t>(
-        std::ceil(kPools[pool] * static_cast<double>(least[m])));
+    const auto units =
+        static_cast<uint64_t>(std::ceil(kPools[pool] * static_cast<double>(least[m])));
     figures[at][pool] = card->Run({std::vector<std::string>(row.jobs, models[m]),
                                    std::vector<uint64_t>(row.jobs, batches[m])},
                                   "auto", (units - row.bases_more * base[m]) * card->unit_bytes)
