@@ -76,6 +76,9 @@ bool TermsKeeper::Round() {
     const auto match = matches_.find(grant.id);
     if (match == matches_.end()) {
       open = true;
+      // What a plugin before this one found out holds until it is found anew.
+      const Result<GrantTerms> last = store_->TermsOf(grant.id);
+      if (last.ok()) holding.limit_bytes = std::max(grant.bytes, last->limit_bytes);
       holdings.push_back(std::move(holding));
       continue;
     }
@@ -90,12 +93,23 @@ bool TermsKeeper::Round() {
     if (Status s = store_->SetTerms(grant.id, terms); !s.ok()) {
       spdlog::error("terms of {}: {}", terms.job, s.message());
     }
-    holding.limit_bytes = terms.limit_bytes;
+    const std::string report = store_->ReportOf(grant.id);
+    holding.limit_bytes = InForce(grant, terms, report);
     holdings.push_back(std::move(holding));
-    Tell(*pod, grant.id, terms.refusal.empty() ? store_->ReportOf(grant.id) : terms.refusal);
+    Tell(*pod, grant.id, terms.refusal.empty() ? report : terms.refusal);
   }
   world_.hold(holdings);
   return open;
+}
+
+/// Most that the container may hold now. What was refused is not, and then the limit before it is,
+/// where a program runs.
+uint64_t TermsKeeper::InForce(const GrantRecord& grant, const GrantTerms& terms,
+                              const std::string& report) {
+  uint64_t& limit = in_force_.try_emplace(grant.id, grant.bytes).first->second;
+  if (!terms.refusal.empty()) return limit;
+  limit = report.empty() ? terms.limit_bytes : std::max(limit, terms.limit_bytes);
+  return limit;
 }
 
 /// Only while there is somebody to find: kubelet's answer is as long as the node has pods.
@@ -106,6 +120,7 @@ void TermsKeeper::FindOwners(const std::vector<GrantRecord>& grants,
   const auto gone = [&there](const auto& entry) { return !there.contains(entry.first); };
   std::erase_if(matches_, gone);
   std::erase_if(told_, gone);
+  std::erase_if(in_force_, gone);
   const bool all = std::all_of(grants.begin(), grants.end(), [this](const GrantRecord& grant) {
     return matches_.contains(grant.id);
   });

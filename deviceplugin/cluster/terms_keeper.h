@@ -51,6 +51,7 @@ class TermsKeeper {
   TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
   void Run();
   void FindOwners(const std::vector<GrantRecord>& grants, const std::vector<pods::Pod>& pods);
+  uint64_t InForce(const GrantRecord& grant, const GrantTerms& terms, const std::string& report);
   void SayMisses(const std::vector<GrantRecord>& grants, const std::string& where);
   void Tell(const pods::Pod& pod, const std::string& grant, const std::string& text);
 
@@ -60,6 +61,7 @@ class TermsKeeper {
   const UniqueFd wake_;
   std::map<std::string, pods::Match> matches_;  // by grant; never changes for one
   std::map<std::string, std::string> told_;     // by grant
+  std::map<std::string, uint64_t> in_force_;    // limit, by grant
   std::map<std::string, int> misses_;           // rounds without a match, by grant
   std::atomic<bool> stop_ = false;
   std::thread thread_;

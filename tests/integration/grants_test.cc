@@ -24,8 +24,9 @@ namespace fs = std::filesystem;
 
 bool IsZombie(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string line((std::istreambuf_iterator<char>(file)), {});
-  return line.find(") Z ") != std::string::npos;
+  std::string line;
+  std::getline(file, line);
+  return line.empty() || line.find(") Z ") != std::string::npos;
 }
 
 class Grants : public ::testing::Test {

@@ -58,7 +58,9 @@ class Node : public ::testing::Test {
     const std::string own = folder_ / std::to_string(gpu);
     for (const auto& process : std::filesystem::directory_iterator("/proc", none)) {
       std::ifstream file(process.path() / "cmdline");
-      const std::string line((std::istreambuf_iterator<char>(file)), {});
+      // It may have ended since it was listed: then there is no line.
+      std::string line;
+      std::getline(file, line);
       if (line.find("sluice-noded") != std::string::npos &&
           line.find(own + std::string(1, '\0')) != std::string::npos) {
         return std::stoi(process.path().filename());

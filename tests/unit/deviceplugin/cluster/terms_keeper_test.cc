@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/cluster/terms_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "common/bytes.h"
+#include "tests/support/temp_folder.h"
+
+namespace sluice::deviceplugin {
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};  // only ends a test that fails
+
+class TermsKeeperTest : public ::testing::Test {
+ protected:
+  TermsKeeperTest() : store_(*GrantStore::Open(temp_.path())) {}
+
+  void Start() {
+    TermsKeeper::World world;
+    world.owners = [this] {
+      const std::lock_guard lock(mutex_);
+      return Result<std::vector<pods::Owned>>(owners_);
+    };
+    world.pods = [this] {
+      const std::lock_guard lock(mutex_);
+      return pods_;
+    };
+    world.warn = [this](const pods::Pod&, const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      warnings_.push_back(text);
+    };
+    world.hold = [this](const std::vector<Holding>& holdings) {
+      const std::lock_guard lock(mutex_);
+      holdings_ = holdings;
+      rounds_.notify_all();
+    };
+    auto keeper = TermsKeeper::Start(&store_, std::move(world));
+    ASSERT_TRUE(keeper.ok());
+    keeper_ = std::move(*keeper);
+  }
+  void Change(const std::function<void()>& change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+    }
+    keeper_->Wake();
+  }
+  /// After a round, what it left.
+  bool Await(const std::function<bool()>& done) {
+    std::unique_lock lock(mutex_);
+    return rounds_.wait_for(lock, kPatience, done);
+  }
+  static pods::Pod PodWith(pods::Annotations annotations) {
+    pods::Pod pod;
+    pod.space = "ns";
+    pod.name = "a";
+    pod.uid = "uid";
+    pod.annotations = std::move(annotations);
+    pod.parts = {{"main", 1, false}};
+    return pod;
+  }
+  uint64_t held() const { return holdings_.empty() ? 0 : holdings_[0].limit_bytes; }
+
+  const testing::TempFolder temp_;
+  const GrantStore store_;
+  std::mutex mutex_;
+  std::condition_variable rounds_;
+  std::vector<pods::Owned> owners_;
+  std::vector<pods::Pod> pods_;
+  std::vector<std::string> warnings_;
+  std::vector<Holding> holdings_;
+  std::unique_ptr<TermsKeeper> keeper_;  // last: its thread uses all of them
+};
+
+TEST_F(TermsKeeperTest, AGrantGetsTheTermsOfItsPodAndTheirChangesAndEndsWithIt) {
+  pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return held() == kMiB; })) << "nobody's yet";
+  Change([&] { owners_ = {{"ns/a/main", {"x-0"}}}; });
+  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  EXPECT_EQ(*store_.TermsOf(grant->id), (GrantTerms{"ns/a/main", "uid", 4 * kMiB, 0, "ns", ""}));
+
+  Change([&] { pods_ = {PodWith({{"sluice.dev/memory-limit", "6Mi"}})}; });
+  ASSERT_TRUE(Await([&] { return held() == 6 * kMiB; }));
+  EXPECT_EQ(store_.TermsOf(grant->id)->limit_bytes, 6 * kMiB);
+
+  Change([&] { pods_.clear(); });
+  ASSERT_TRUE(Await([&] { return holdings_.empty(); }));
+  EXPECT_TRUE(store_.List()->grants.empty());
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
+  pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
+  owners_ = {{"ns/a/main", {"x-0"}}};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  Change([&] { pods_ = {PodWith({{"sluice.dev/memory-limit", "much"}})}; });
+  ASSERT_TRUE(Await([&] { return warnings_.size() == 1; }));
+  EXPECT_NE(warnings_[0].find("sluice.dev/memory-limit 'much'"), std::string::npos);
+  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  EXPECT_NE(store_.TermsOf(grant->id)->refusal, "");
+
+  // The daemon cannot lower it as far as the pod wants now, and says so.
+  ASSERT_TRUE(store_.SetReport(grant->id, "it holds 3.0 MiB").ok());
+  Change([&] { pods_ = {PodWith({{"sluice.dev/memory-limit", "2Mi"}})}; });
+  ASSERT_TRUE(Await([&] { return warnings_.size() == 2; }));
+  EXPECT_EQ(warnings_[1], "it holds 3.0 MiB");
+  EXPECT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  ASSERT_TRUE(store_.SetReport(grant->id, "").ok());
+  EXPECT_TRUE(Await([&] { return held() == 2 * kMiB; })) << "the report's end is followed";
+}
+
+}  // namespace
+}  // namespace sluice::deviceplugin
