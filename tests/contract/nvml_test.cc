@@ -5,7 +5,9 @@
 #include "tests/contract/nvml.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <vector>
 
 #include "tests/contract/fixture.h"
@@ -122,6 +124,39 @@ TEST_F(NvmlEvents, UtilizationIsToldByProcess) {
   EXPECT_EQ(ask(device_, samples.data(), &count, samples[0].timeStamp + 1'000'000'000'000),
             NVML_ERROR_NOT_FOUND);
   EXPECT_EQ(ask(device_, samples.data(), nullptr, 0), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+bool LoadAskAndDrop() {
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return false;
+  const auto init = reinterpret_cast<decltype(&nvmlInit_v2)>(dlsym(library, "nvmlInit_v2"));
+  const auto shutdown = reinterpret_cast<decltype(&nvmlShutdown)>(dlsym(library, "nvmlShutdown"));
+  return init() == NVML_SUCCESS && shutdown() == NVML_SUCCESS && dlclose(library) == 0;
+}
+
+// A process that has the library from nowhere else.
+const bool kWatcher = AddRole("watcher", [] {
+  bool asked = LoadAskAndDrop();
+  const size_t before = OpenDescriptors();
+  for (int i = 0; i < 5; ++i) asked = LoadAskAndDrop() && asked;
+  WriteToTest(asked ? 1 : 0);
+  WriteToTest(before);
+  WriteToTest(OpenDescriptors());
+  return 0;
+});
+
+TEST(NvmlLibrary, LoadedAgainAndAgainHoldsNothingMore) {
+  OnlySimulated("a real one keeps its devices open as it likes");
+  OtherProcess watcher("watcher");
+  EXPECT_EQ(watcher.Read(), 1u);
+  const uint64_t before = watcher.Read();
+  EXPECT_EQ(watcher.Read(), before);
+  EXPECT_EQ(watcher.Join(), 0);
 }
 
 TEST_F(NvmlEvents, NothingDrawsAndNothingIsMappedOverTheBus) {
