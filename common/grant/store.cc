@@ -74,7 +74,8 @@ Result<GrantStore> GrantStore::Open(const std::string& root) {
   for (const auto& [path, mode] :
        {std::pair(root, mode_t{0755}), std::pair(root + "/g", mode_t{0700}),
         std::pair(root + "/a", mode_t{0711}), std::pair(root + "/t", mode_t{0700}),
-        std::pair(root + "/r", mode_t{0700})}) {
+        std::pair(root + "/l", mode_t{0700}), std::pair(root + "/b", mode_t{0700}),
+        std::pair(root + "/d", mode_t{0700}), std::pair(root + "/r", mode_t{0700})}) {
     if (Status s = MakeFolder(path, mode); !s.ok()) return s;
   }
   return GrantStore(root);
@@ -102,6 +103,8 @@ Status GrantStore::Remove(const std::string& id) const {
     return Status::FromErrno(errno, RecordOf(id));
   }
   ::unlink(TermsFileOf(id).c_str());
+  ::unlink(LimitFileOf(id).c_str());
+  ::unlink(BypassFileOf(id).c_str());
   ::unlink(ReportFileOf(id).c_str());
   std::error_code error;
   fs::remove_all(FolderOf(id), error);
@@ -126,6 +129,42 @@ Status GrantStore::SetReport(const std::string& id, const std::string& text) con
 
 std::string GrantStore::ReportOf(const std::string& id) const {
   return ReadWhole(ReportFileOf(id));
+}
+
+Status GrantStore::SetBypass(const std::string& id, const std::string& text) const {
+  return WriteIfOther(BypassFileOf(id), text);
+}
+
+std::string GrantStore::BypassOf(const std::string& id) const {
+  return ReadWhole(BypassFileOf(id));
+}
+
+Status GrantStore::SetDrained(const std::string& gpu, bool drained) const {
+  const std::string path = drain_folder() + "/" + gpu;
+  if (drained) return WriteIfOther(path, "drained\n");
+  return ::unlink(path.c_str()) == 0 || errno == ENOENT ? Status() : Status::FromErrno(errno, path);
+}
+
+std::set<std::string> GrantStore::DrainedGpus() const {
+  std::set<std::string> gpus;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(drain_folder(), error)) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(".new")) gpus.insert(name);
+  }
+  return gpus;
+}
+
+Status GrantStore::SetLimitOrder(const std::string& id,
+                                 const std::optional<LimitOrder>& order) const {
+  if (order.has_value()) return WriteIfOther(LimitFileOf(id), LimitOrderText(*order));
+  ::unlink(LimitFileOf(id).c_str());
+  return {};
+}
+
+std::optional<LimitOrder> GrantStore::LimitOrderOf(const std::string& id) const {
+  const Result<LimitOrder> order = ParseLimitOrder(ReadWhole(LimitFileOf(id)));
+  return order.ok() ? std::optional(*order) : std::nullopt;
 }
 
 Result<GrantStore::Listed> GrantStore::List() const {

@@ -2,10 +2,13 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/grant/limit_order.h"
 #include "common/grant/record.h"
 #include "common/grant/terms.h"
 #include "common/status.h"
@@ -22,6 +25,9 @@ inline constexpr size_t kMaxGrantRoot = 107 - 3 - 32 - 1 - kGrantSocket.size();
 ///   ROOT/g/ID   the record, mode 0600: only the node's daemon reads it
 ///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens (kGrantSocket)
 ///   ROOT/t/ID   on what terms, as soon as that is known; written again when they change
+///   ROOT/l/ID   an operator's limit, where there is one
+///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
+///   ROOT/d/UUID this GPU is being drained: nobody new is to be given memory of it
 ///   ROOT/r/ID   what the daemon has to say about it: why it refused somebody or something
 ///
 /// What is there is whole, and a record's folder was there before it. For several threads: each
@@ -45,6 +51,20 @@ class GrantStore {
   /// Empty: there is none.
   std::string ReportOf(const std::string& id) const;
 
+  /// An operator's limit from now on; nothing: that of the terms.
+  Status SetLimitOrder(const std::string& id, const std::optional<LimitOrder>& order) const;
+  /// Nothing also where it cannot be read: what the pod asks for holds then.
+  std::optional<LimitOrder> LimitOrderOf(const std::string& id) const;
+
+  /// Says so once and for all; it ends with the grant.
+  Status SetBypass(const std::string& id, const std::string& text) const;
+  /// Empty: it was not seen to.
+  std::string BypassOf(const std::string& id) const;
+
+  /// `gpu`: a UUID as NVML writes it.
+  Status SetDrained(const std::string& gpu, bool drained) const;
+  std::set<std::string> DrainedGpus() const;
+
   struct Listed {
     std::vector<GrantRecord> grants;  // by id
     std::vector<std::string> errors;  // of records that cannot be read, with their paths
@@ -56,12 +76,17 @@ class GrantStore {
   /// In which records come and go.
   std::string record_folder() const { return root_ + "/g"; }
   std::string terms_folder() const { return root_ + "/t"; }
+  std::string limit_folder() const { return root_ + "/l"; }
+  std::string bypass_folder() const { return root_ + "/b"; }
+  std::string drain_folder() const { return root_ + "/d"; }
   std::string report_folder() const { return root_ + "/r"; }
 
  private:
   explicit GrantStore(std::string root) : root_(std::move(root)) {}
   std::string RecordOf(const std::string& id) const { return record_folder() + "/" + id; }
   std::string TermsFileOf(const std::string& id) const { return terms_folder() + "/" + id; }
+  std::string LimitFileOf(const std::string& id) const { return limit_folder() + "/" + id; }
+  std::string BypassFileOf(const std::string& id) const { return bypass_folder() + "/" + id; }
   std::string ReportFileOf(const std::string& id) const { return report_folder() + "/" + id; }
 
   std::string root_;

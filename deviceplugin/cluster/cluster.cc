@@ -20,7 +20,9 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Ow
   TermsKeeper::World world;
   world.owners = std::move(owners);
   world.pods = [self] { return self->watch_->Pods(); };
-  world.warn = [self](const pods::Pod& pod, const std::string& text) { self->Warn(pod, text); };
+  world.warn = [self](const pods::Pod& pod, const std::string& reason, const std::string& text) {
+    self->Warn(pod, reason, text);
+  };
   world.hold = std::move(hold);
   world.trust = self->names_.trust;
   world.ceilings = self->names_.ceilings;
@@ -43,9 +45,9 @@ void Cluster::Wake() {
   if (keeper_ != nullptr) keeper_->Wake();
 }
 
-void Cluster::Warn(const pods::Pod& pod, const std::string& text) const {
+void Cluster::Warn(const pods::Pod& pod, const std::string& reason, const std::string& text) const {
   const Status told = api_.Post("/api/v1/namespaces/" + pod.space + "/events",
-                                WarningOn(pod, "SluiceRefused", text, names_.node, Since1970Ns()));
+                                WarningOn(pod, reason, text, names_.node, Since1970Ns()));
   if (!told.ok()) spdlog::warn("event on {}/{}: {}", pod.space, pod.name, told.message());
 }
 

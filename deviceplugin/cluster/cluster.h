@@ -35,7 +35,7 @@ class Cluster {
  private:
   Cluster(ApiAccess access, Names names) : api_(std::move(access)), names_(std::move(names)) {}
   void Wake();
-  void Warn(const pods::Pod& pod, const std::string& text) const;
+  void Warn(const pods::Pod& pod, const std::string& reason, const std::string& text) const;
 
   const ApiServer api_;
   const Names names_;

@@ -29,7 +29,10 @@ const pods::Pod* Find(const std::vector<pods::Pod>& pods, const std::string& uid
 Result<std::unique_ptr<TermsKeeper>> TermsKeeper::Start(const GrantStore* store, World world) {
   Result<FolderWatch> folder = FolderWatch::Open(store->record_folder());
   if (!folder.ok()) return folder.status();
-  if (Status s = folder->Add(store->report_folder()); !s.ok()) return s;
+  for (const std::string& other :
+       {store->report_folder(), store->limit_folder(), store->bypass_folder()}) {
+    if (Status s = folder->Add(other); !s.ok()) return s;
+  }
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return Status::FromErrno(errno, "eventfd");
   std::unique_ptr<TermsKeeper> keeper(
@@ -78,7 +81,7 @@ bool TermsKeeper::Round() {
       open = true;
       // What a plugin before this one found out holds until it is found anew.
       const Result<GrantTerms> last = store_->TermsOf(grant.id);
-      if (last.ok()) holding.limit_bytes = std::max(grant.bytes, last->limit_bytes);
+      if (last.ok()) holding.limit_bytes = LimitFor(grant, *last);
       holdings.push_back(std::move(holding));
       continue;
     }
@@ -96,10 +99,15 @@ bool TermsKeeper::Round() {
     const std::string report = store_->ReportOf(grant.id);
     holding.limit_bytes = InForce(grant, terms, report);
     holdings.push_back(std::move(holding));
-    Tell(*pod, grant.id, terms.refusal.empty() ? report : terms.refusal);
+    Tell(*pod, kRefused, terms.refusal.empty() ? report : terms.refusal, &told_[grant.id]);
+    Tell(*pod, kBypassed, store_->BypassOf(grant.id), &bypassed_[grant.id]);
   }
   world_.hold(holdings);
   return open;
+}
+
+uint64_t TermsKeeper::LimitFor(const GrantRecord& grant, const GrantTerms& terms) const {
+  return std::max(grant.bytes, LimitUnder(store_->LimitOrderOf(grant.id), terms.limit_bytes));
 }
 
 /// Most that the container may hold now. What was refused is not, and then the limit before it is,
@@ -108,7 +116,8 @@ uint64_t TermsKeeper::InForce(const GrantRecord& grant, const GrantTerms& terms,
                               const std::string& report) {
   uint64_t& limit = in_force_.try_emplace(grant.id, grant.bytes).first->second;
   if (!terms.refusal.empty()) return limit;
-  limit = report.empty() ? terms.limit_bytes : std::max(limit, terms.limit_bytes);
+  const uint64_t wanted = LimitFor(grant, terms);
+  limit = report.empty() ? wanted : std::max(limit, wanted);
   return limit;
 }
 
@@ -120,6 +129,7 @@ void TermsKeeper::FindOwners(const std::vector<GrantRecord>& grants,
   const auto gone = [&there](const auto& entry) { return !there.contains(entry.first); };
   std::erase_if(matches_, gone);
   std::erase_if(told_, gone);
+  std::erase_if(bypassed_, gone);
   std::erase_if(in_force_, gone);
   const bool all = std::all_of(grants.begin(), grants.end(), [this](const GrantRecord& grant) {
     return matches_.contains(grant.id);
@@ -147,13 +157,13 @@ void TermsKeeper::SayMisses(const std::vector<GrantRecord>& grants, const std::s
 }
 
 /// Each text once.
-void TermsKeeper::Tell(const pods::Pod& pod, const std::string& grant, const std::string& text) {
-  std::string& told = told_[grant];
-  if (told == text) return;
-  told = text;
+void TermsKeeper::Tell(const pods::Pod& pod, const char* reason, const std::string& text,
+                       std::string* told) {
+  if (*told == text) return;
+  *told = text;
   if (text.empty()) return;
   spdlog::warn("{}/{}: {}", pod.space, pod.name, text);
-  world_.warn(pod, text);
+  world_.warn(pod, reason, text);
 }
 
 }  // namespace sluice::deviceplugin

@@ -26,11 +26,17 @@ namespace sluice::deviceplugin {
 /// server. The store outlives it.
 class TermsKeeper {
  public:
+  /// Something that the pod asks for is not to be had.
+  static constexpr char kRefused[] = "SluiceRefused";
+  /// One of its processes uses the GPU without Sluice's library.
+  static constexpr char kBypassed[] = "SluiceBypassed";
+
   struct World {
     std::function<Result<std::vector<pods::Owned>>()> owners;  // as kubelet lists them
     std::function<std::vector<pods::Pod>()> pods;
-    /// Puts a warning on a pod, where people look for it.
-    std::function<void(const pods::Pod& pod, const std::string& text)> warn;
+    /// Puts a warning on a pod, where people look for it. `reason`: one of the words below.
+    std::function<void(const pods::Pod& pod, const std::string& reason, const std::string& text)>
+        warn;
     /// All grants that are in use, after each round.
     std::function<void(const std::vector<Holding>&)> hold;
     pods::Trust trust = pods::Trust::kNamespace;
@@ -51,18 +57,20 @@ class TermsKeeper {
   TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
   void Run();
   void FindOwners(const std::vector<GrantRecord>& grants, const std::vector<pods::Pod>& pods);
+  uint64_t LimitFor(const GrantRecord& grant, const GrantTerms& terms) const;
   uint64_t InForce(const GrantRecord& grant, const GrantTerms& terms, const std::string& report);
   void SayMisses(const std::vector<GrantRecord>& grants, const std::string& where);
-  void Tell(const pods::Pod& pod, const std::string& grant, const std::string& text);
+  void Tell(const pods::Pod& pod, const char* reason, const std::string& text, std::string* told);
 
   const GrantStore* store_;
   const World world_;
   FolderWatch folder_;
   const UniqueFd wake_;
-  std::map<std::string, pods::Match> matches_;  // by grant; never changes for one
-  std::map<std::string, std::string> told_;     // by grant
-  std::map<std::string, uint64_t> in_force_;    // limit, by grant
-  std::map<std::string, int> misses_;           // rounds without a match, by grant
+  std::map<std::string, pods::Match> matches_;   // by grant; never changes for one
+  std::map<std::string, std::string> told_;      // of refusals, by grant
+  std::map<std::string, std::string> bypassed_;  // of who passes the daemon by, by grant
+  std::map<std::string, uint64_t> in_force_;     // limit, by grant
+  std::map<std::string, int> misses_;            // rounds without a match, by grant
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

@@ -16,6 +16,7 @@
 #include "deviceplugin/daemon/options.h"
 #include "deviceplugin/daemon/serving.h"
 #include "deviceplugin/granule/headroom.h"
+#include "deviceplugin/inventory/drain_watch.h"
 #include "deviceplugin/inventory/health_watch.h"
 
 namespace sluice::deviceplugin {
@@ -77,6 +78,10 @@ Status Run(const Options& options) {
                              }
                              offer.SetHealthy(gpu, healthy);
                            });
+  const auto drains = DrainWatch::Start(
+      &*store, &offer.ids(),
+      [&offer](std::set<std::string> kept) { offer.SetDrained(std::move(kept)); });
+  if (!drains.ok()) return drains.status();
   const Collector collector(
       &*store, [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
       kCollectEveryS);

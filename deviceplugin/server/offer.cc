@@ -17,10 +17,14 @@ void Offer::SetHealthy(size_t gpu, bool healthy) {
   changed_.notify_all();
 }
 
-void Offer::SetWithheld(std::set<std::string> ids) {
+void Offer::SetWithheld(std::set<std::string> ids) { Replace(&withheld_, std::move(ids)); }
+
+void Offer::SetDrained(std::set<std::string> ids) { Replace(&drained_, std::move(ids)); }
+
+void Offer::Replace(std::set<std::string>* known, std::set<std::string> ids) {
   const std::lock_guard lock(mutex_);
-  if (withheld_ == ids) return;
-  withheld_ = std::move(ids);
+  if (*known == ids) return;
+  *known = std::move(ids);
   ++version_;
   changed_.notify_all();
 }
@@ -38,7 +42,8 @@ Offer::List Offer::Now() const {
   list.version = version_;
   list.entries.reserve(ids_.all().size());
   for (const std::string& id : ids_.all()) {
-    list.entries.push_back({&id, healthy_[ids_.Find(id)->gpu] && !withheld_.contains(id)});
+    list.entries.push_back(
+        {&id, healthy_[ids_.Find(id)->gpu] && !withheld_.contains(id) && !drained_.contains(id)});
   }
   return list;
 }

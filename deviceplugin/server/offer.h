@@ -26,6 +26,9 @@ class Offer {
   /// These ids and no others are kept back for who has others already (granule/headroom.h).
   void SetWithheld(std::set<std::string> ids);
 
+  /// These ids and no others are of GPUs that are being drained (granule/drained.h).
+  void SetDrained(std::set<std::string> ids);
+
   struct Entry {
     const std::string* id;
     bool healthy;
@@ -44,12 +47,14 @@ class Offer {
 
  private:
   List Now() const;
+  void Replace(std::set<std::string>* known, std::set<std::string> ids);
 
   const DeviceIds ids_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<bool> healthy_;  // by GPU
   std::set<std::string> withheld_;
+  std::set<std::string> drained_;
   uint64_t version_ = 1;
   bool closed_ = false;
 };

@@ -76,6 +76,10 @@ enum class FrameType : uint16_t {
   kRecordingReply = 71,
   kSetBudget = 72,
   kBudgetSet = 73,
+  kSetLimit = 74,
+  kLimitSet = 75,
+  kDrain = 76,
+  kDrained = 77,
 };
 
 enum FrameFlags : uint16_t {
@@ -428,6 +432,41 @@ struct BudgetSet {
   char text[kMaxTextBytes];
 };
 
+/// Another limit for a job from now on, also while it runs. 0: what its pod asks for.
+struct SetLimit {
+  Header header;
+  uint32_t job;
+  uint32_t reserved;
+  uint64_t bytes;
+};
+
+/// status 0: `bytes` is the job's limit from now on. Else `text` says why it stays as it was.
+struct LimitSet {
+  Header header;
+  uint32_t status;
+  uint32_t job;
+  uint64_t bytes;
+  char text[kMaxTextBytes];
+};
+
+/// Whether new jobs are taken: not while `on` is 1.
+struct Drain {
+  Header header;
+  uint32_t on;  // 0 or 1
+  uint32_t reserved;
+};
+
+/// status 0: `on` is what holds now, and `jobs` are there. Else `text` says why nothing has
+/// changed.
+struct Drained {
+  Header header;
+  uint32_t status;
+  uint32_t on;
+  uint32_t jobs;
+  uint32_t reserved;
+  char text[kMaxTextBytes];
+};
+
 /// On the connection that registered a job with kObserve: what was recorded of it, while it runs or
 /// afterwards? A daemon that does not know the question closes the connection.
 struct Recording {
@@ -446,6 +485,8 @@ struct RecordingReply {
 
 static_assert(sizeof(RecordingReply) == 32 + kMaxTextBytes);
 static_assert(sizeof(SetBudget) == 24 && sizeof(BudgetSet) == 40 + kMaxTextBytes);
+static_assert(sizeof(Drain) == 24 && sizeof(Drained) == 32 + kMaxTextBytes);
+static_assert(sizeof(SetLimit) == 32 && sizeof(LimitSet) == 32 + kMaxTextBytes);
 static_assert(sizeof(SetPolicy) == 56 && sizeof(PolicySet) == 24 + kMaxTextBytes);
 static_assert(sizeof(Header) == 16 && sizeof(Extent) == 8 && sizeof(FenceTerm) == 16);
 static_assert(sizeof(Hello) == 52 && sizeof(Welcome) == 64 && sizeof(Handles) == 24);

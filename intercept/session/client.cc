@@ -54,6 +54,7 @@ void Client::AfterForkInChild() {
   settle_lock_.ForgetHolder();
   pools_lock_.ForgetHolder();
   report_.AfterForkInChild();
+  present_.store(false);
   // What an earlier session left on the account is its process's.
   if (untouched) ForgetAccount();
 }

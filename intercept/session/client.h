@@ -71,6 +71,8 @@ class Client {
   const DriverTable& driver() const { return *driver_; }
   /// What the daemon tells of this job, session or not.
   JobReport& report() { return report_; }
+  /// Says once to the daemon that this process, which has a context now, has the library.
+  void ShowPresence();
 
   // Memory. Streams are normalised: never null.
   CUresult Alloc(CUdeviceptr* out, size_t bytes);
@@ -207,6 +209,7 @@ class Client {
     const CUresult result = issue();
     if (result == CUDA_SUCCESS) {
       KeepContext(*out, charged);
+      ShowPresence();
     } else if (charged) {
       Uncharge(protocol::Family::kContext, 1);
     }
@@ -524,6 +527,7 @@ class Client {
   Session session_;
   Standstill standstill_;
   JobReport report_;
+  std::atomic<bool> present_ = false;        // the daemon was told of this process
   std::atomic<CUcontext> context_{nullptr};  // the session's; changed under contexts_lock_
   std::atomic<bool> context_gone_{false};    // the same: its session is about to end
   std::atomic<bool> many_contexts_{false};

@@ -169,8 +169,10 @@ CUresult Client::RetainShared(CUdevice device, CUcontext* out, Issue issue) {
 }
 
 CUresult Client::PrimaryContextRetain(CUcontext* out, CUdevice device) {
-  return RetainShared(device, out,
-                      [=, this] { return driver_->cuDevicePrimaryCtxRetain(out, device); });
+  const CUresult result = RetainShared(
+      device, out, [=, this] { return driver_->cuDevicePrimaryCtxRetain(out, device); });
+  if (result == CUDA_SUCCESS) ShowPresence();
+  return result;
 }
 
 CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice device,
@@ -184,6 +186,7 @@ CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice d
   // Where there is no primary context, this makes it.
   const CUresult result = RetainShared(device, &primary, issue);
   if (result != CUDA_SUCCESS) return result;
+  ShowPresence();
   CUcontext view = nullptr;
   if (driver_->cuCtxFromGreenCtx == nullptr ||
       driver_->cuCtxFromGreenCtx(&view, *out) != CUDA_SUCCESS || view == primary) {

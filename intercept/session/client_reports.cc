@@ -22,6 +22,15 @@ bool Client::ToldOf(CUdevice device, protocol::Told* told) {
   return report_.Ask(socket_path_, told) && IsOf(*told, device);
 }
 
+// From now on the GPU's list of processes has this one, and the daemon tells by who said nothing
+// who uses the GPU past it. No lock is held: the daemon may be away for a second.
+void Client::ShowPresence() {
+  if (has_session() || present_.load()) return;
+  protocol::Told told;
+  // Where nobody answers, the next context says so again.
+  if (report_.Ask(socket_path_, &told)) present_.store(true);
+}
+
 CUresult Client::MemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   if (free_bytes == nullptr || total_bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUdevice device = 0;

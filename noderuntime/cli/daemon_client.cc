@@ -199,6 +199,33 @@ Result<DaemonClient::Budget> DaemonClient::SetBudget(uint64_t bytes) {
   return Budget{answer.bytes, answer.in_force};
 }
 
+Result<uint64_t> DaemonClient::SetLimit(uint32_t job, uint64_t bytes) {
+  auto frame = MakeFrame<wire::SetLimit>(wire::FrameType::kSetLimit);
+  frame.job = job;
+  frame.bytes = bytes;
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+  wire::LimitSet answer = {};
+  const auto received =
+      Receive(static_cast<uint16_t>(wire::FrameType::kLimitSet), &answer, sizeof answer);
+  if (!received.ok()) return received.status();
+  answer.text[sizeof answer.text - 1] = '\0';
+  if (answer.status != 0) return Status(StatusCode::kFailedPrecondition, answer.text);
+  return answer.bytes;
+}
+
+Result<DaemonClient::Drained> DaemonClient::Drain(bool on) {
+  auto frame = MakeFrame<wire::Drain>(wire::FrameType::kDrain);
+  frame.on = on ? 1 : 0;
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+  wire::Drained answer = {};
+  const auto received =
+      Receive(static_cast<uint16_t>(wire::FrameType::kDrained), &answer, sizeof answer);
+  if (!received.ok()) return received.status();
+  answer.text[sizeof answer.text - 1] = '\0';
+  if (answer.status != 0) return Status(StatusCode::kFailedPrecondition, answer.text);
+  return Drained{answer.on != 0, answer.jobs};
+}
+
 std::string JobName(const std::string& program, const std::vector<std::string>& arguments) {
   std::string name = program.substr(program.rfind('/') + 1);
   for (const std::string& argument : arguments) name += ' ' + argument;

@@ -50,6 +50,18 @@ class DaemonClient {
   /// does not fit, and nothing has changed.
   Result<Budget> SetBudget(uint64_t bytes);
 
+  /// Another limit for a job, also while it runs; 0: what its pod asks for. Returns the limit that
+  /// holds now. kFailedPrecondition: it stays as it was, for this reason.
+  Result<uint64_t> SetLimit(uint32_t job, uint64_t bytes);
+
+  struct Drained {
+    bool on = false;
+    uint32_t jobs = 0;  // that are there
+  };
+  /// Has the daemon take no new jobs, or take them again. kFailedPrecondition: nothing has changed,
+  /// for this reason.
+  Result<Drained> Drain(bool on);
+
   /// What was recorded of the job that was registered here to be observed, while it runs or
   /// afterwards: a trace as text. kFailedPrecondition: there is none, for this reason.
   Result<std::string> FetchRecording();

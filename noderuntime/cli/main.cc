@@ -9,6 +9,7 @@
 #include "noderuntime/cli/daemon_client.h"
 #include "noderuntime/cli/demo_console.h"
 #include "noderuntime/cli/doctor_command.h"
+#include "noderuntime/cli/job_lookup.h"
 #include "noderuntime/cli/launcher.h"
 #include "noderuntime/cli/observed_run.h"
 #include "noderuntime/cli/offline/run.h"
@@ -58,6 +59,28 @@ int SwitchBudget(const BudgetOptions& options) {
   return 0;
 }
 
+int SwitchLimit(const LimitOptions& options) {
+  Result<DaemonClient> client = Connect(options.runtime_dir);
+  if (!client.ok()) return Complain(client.status().message(), 1);
+  const Result<std::string> json = client->FetchStatus();
+  if (!json.ok()) return Complain(json.status().message(), 1);
+  const Result<uint32_t> job = FindJob(*json, options.job);
+  if (!job.ok()) return Complain(job.status().message(), 1);
+  const Result<uint64_t> limit = client->SetLimit(*job, options.bytes);
+  if (!limit.ok()) return Complain(limit.status().message(), 1);
+  std::printf("job %u, limit %s\n", *job, FormatBytes(*limit).c_str());
+  return 0;
+}
+
+int SwitchDrain(const DrainOptions& options) {
+  Result<DaemonClient> client = Connect(options.runtime_dir);
+  if (!client.ok()) return Complain(client.status().message(), 1);
+  const auto drained = client->Drain(options.on);
+  if (!drained.ok()) return Complain(drained.status().message(), 1);
+  std::printf("drain %s, %u jobs are there\n", drained->on ? "on" : "off", drained->jobs);
+  return 0;
+}
+
 int ShowStatus(const StatusOptions& options) {
   Result<DaemonClient> client = Connect(options.runtime_dir);
   if (!client.ok()) return Complain(client.status().message(), 1);
@@ -86,6 +109,8 @@ int Main(const std::vector<std::string>& arguments) {
   if (const auto* status = std::get_if<StatusOptions>(&*parsed)) return ShowStatus(*status);
   if (const auto* policy = std::get_if<PolicyOptions>(&*parsed)) return SwitchPolicy(*policy);
   if (const auto* budget = std::get_if<BudgetOptions>(&*parsed)) return SwitchBudget(*budget);
+  if (const auto* limit = std::get_if<LimitOptions>(&*parsed)) return SwitchLimit(*limit);
+  if (const auto* drain = std::get_if<DrainOptions>(&*parsed)) return SwitchDrain(*drain);
   if (const auto* check = std::get_if<CheckLogOptions>(&*parsed)) {
     Output output;
     output.code = CheckLog(check->file, output.out, output.err);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kVersionText[] = "sluice 0.1.0\n";
 const std::string kCommands =
-    std::string("run, status, policy, budget, check-log, demo, doctor, ") + kOfflineCommands;
+    std::string("run, status, policy, budget, limit, drain, check-log, demo, doctor, ") +
+    kOfflineCommands;
 constexpr uint32_t kMaxGpu = 63;
 constexpr uint32_t kMaxLanes = 64;
 
@@ -67,6 +68,10 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   PolicyOptions other_policy;
   BudgetOptions budget;
   std::string budget_size;
+  LimitOptions other_limit;
+  std::string limit_size;
+  DrainOptions drain;
+  std::string drain_word;
   CheckLogOptions check_log;
   DemoOptions demo;
   DoctorOptions doctor;
@@ -114,6 +119,23 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
       app.add_subcommand("budget", "Have a running daemon lend less of its pool, or all of it");
   budget_app->add_option("SIZE", budget_size, "How much, for example 12GiB, or all")->required();
   budget_app->add_option("--runtime-dir", runtime_dir, dir_help);
+
+  CLI::App* limit_app =
+      app.add_subcommand("limit", "Change the most memory that a job may hold, while it runs");
+  limit_app->add_option("JOB", other_limit.job, "Its number, its name, or NAMESPACE/POD")
+      ->required();
+  limit_app
+      ->add_option("SIZE", limit_size,
+                   "How much, for example 12GiB, or asked: what its pod asks for")
+      ->required();
+  limit_app->add_option("--runtime-dir", runtime_dir, dir_help);
+
+  CLI::App* drain_app =
+      app.add_subcommand("drain", "Take no new jobs, while those that are there go on");
+  drain_app->add_option("STATE", drain_word, "on, or off: take them again")
+      ->required()
+      ->check(OneOf({"on", "off"}));
+  drain_app->add_option("--runtime-dir", runtime_dir, dir_help);
 
   CLI::App* doctor_app =
       app.add_subcommand("doctor", "Look at this machine: what is fine, and what to do");
@@ -211,6 +233,20 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
       budget.bytes = *parsed;
     }
     return Invocation(std::move(budget));
+  }
+  if (*limit_app) {
+    other_limit.runtime_dir = runtime_dir;
+    if (limit_size != "asked") {
+      const Result<uint64_t> parsed = ParseBytes(limit_size, "limit");
+      if (!parsed.ok()) return parsed.status();
+      other_limit.bytes = *parsed;
+    }
+    return Invocation(std::move(other_limit));
+  }
+  if (*drain_app) {
+    drain.runtime_dir = runtime_dir;
+    drain.on = drain_word == "on";
+    return Invocation(std::move(drain));
   }
   if (*doctor_app) {
     doctor.runtime_dir = runtime_dir;

@@ -31,6 +31,17 @@ struct BudgetOptions {
   uint64_t bytes = 0;  // 0: all of the pool
 };
 
+struct LimitOptions {
+  std::string runtime_dir;
+  std::string job;     // its number, its name or its pod
+  uint64_t bytes = 0;  // 0: what its pod asks for
+};
+
+struct DrainOptions {
+  std::string runtime_dir;
+  bool on = false;
+};
+
 struct CheckLogOptions {
   std::string file;
 };
@@ -39,9 +50,9 @@ struct PrintText {
   std::string text;  // --help, --version
 };
 
-using Invocation =
-    std::variant<RunOptions, StatusOptions, PolicyOptions, BudgetOptions, CheckLogOptions,
-                 DemoOptions, DoctorOptions, OfflineOptions, PrintText>;
+using Invocation = std::variant<RunOptions, StatusOptions, PolicyOptions, BudgetOptions,
+                                LimitOptions, DrainOptions, CheckLogOptions, DemoOptions,
+                                DoctorOptions, OfflineOptions, PrintText>;
 
 /// Reads the command line (without the program's own name). An error is one line that names the
 /// option and what is allowed.

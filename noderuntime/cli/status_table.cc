@@ -30,8 +30,7 @@ std::string Text(const json& object, const char* key) {
 std::string WaitsFor(const json& job) {
   const auto waiting = job.find("waiting");
   if (job.value("unseen", json()) == true) {
-    return "nothing: on the GPU without a session (it has not allocated yet, or the library is not "
-           "in it)";
+    return "nothing: on the GPU without a session: the library is not in it";
   }
   if (job.contains("refused")) return "refused: " + Text(job, "refused");
   if (waiting == job.end() || !waiting->is_object()) return "";
@@ -44,6 +43,23 @@ std::string Unseen(const json& job) {
          " driver functions that this library does not know (looked up " +
          Text(job, "unseen_lookups") +
          " times): they pass through unseen; sluice run --verbose names them\n";
+}
+
+/// Who else is on the GPU, and whether somebody new may be.
+std::string Warnings(const json& status) {
+  std::string text;
+  if (status.value("draining", json()) == true) {
+    text += "no new jobs are taken (sluice drain off ends that)\n";
+  }
+  const auto found = status.find("bypassed");
+  if (found == status.end() || !found->is_object()) return text;
+  const uint64_t pods = found->value("pods", uint64_t{0});
+  const uint64_t others = found->value("others", uint64_t{0});
+  if (pods + others > 0) {
+    text += "processes found on the GPU without the library: " + std::to_string(pods) +
+            " of pods, " + std::to_string(others) + " others; the daemon's log names them\n";
+  }
+  return text;
 }
 
 /// Which policy stands there was chosen, or is tried.
@@ -100,6 +116,7 @@ Result<std::string> RenderStatus(const std::string& json_text) {
   if (const json why = status.value("budget_refusal", json()); why.is_string()) {
     text += "the budget was given up: " + why.get<std::string>() + "\n";
   }
+  text += Warnings(status);
   if (status["jobs"].empty()) return text + "no jobs\n";
   std::vector<Row> rows = {
       {"JOB", "NAME", "PHASE", "HELD", "PEAK", "REQUEST", "LIMIT", "WAITS FOR"}};

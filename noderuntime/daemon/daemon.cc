@@ -177,6 +177,7 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
     if (Status s = device_->Poison(0, pool_.bytes()); !s.ok()) return s;
   }
   if (Status s = WatchGrants(); !s.ok()) return s;
+  if (Status s = WatchProcesses(); !s.ok()) return s;
   return Listen();
 }
 

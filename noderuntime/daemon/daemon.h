@@ -8,10 +8,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
+#include "noderuntime/bypass/bypass.h"
+#include "noderuntime/bypass/process_watch.h"
 #include "noderuntime/config/options.h"
 #include "noderuntime/daemon/event_loop.h"
 #include "noderuntime/daemon/holder_watch.h"
@@ -57,6 +60,12 @@ struct AbsentSession {
   EventLoop::Token pidfd_token = 0;
 };
 
+/// A process, held so that its number stays its own.
+struct KnownProcess {
+  pid_t pid = 0;
+  UniqueFd pidfd;
+};
+
 /// A registered job. It lives as long as its launcher's connection or its grant, a session, or a
 /// last holder.
 struct JobEntry {
@@ -74,9 +83,11 @@ struct JobEntry {
   std::optional<HolderWatch> holder;
   std::optional<AbsentSession> absent;
   uint64_t orphan_until_ns = 0;  // it may have a launcher that nobody can see
-  std::string grant;             // of a container, as long as that is there; empty: a launcher's
-  std::string pod;               // that the grant is, by its UID; empty: nobody of a pod came yet
-  std::string refusal;           // why nobody can use the grant; empty: anybody can
+  /// That came to its socket, whatever for: they have the library.
+  std::vector<KnownProcess> processes;
+  std::string grant;    // of a container, as long as that is there; empty: a launcher's
+  std::string pod;      // that the grant is, by its UID; empty: nobody of a pod came yet
+  std::string refusal;  // why nobody can use the grant; empty: anybody can
   std::optional<GrantTerms> terms;  // of the grant, since they are known
   /// Of its latest session that is over, if it was observed.
   Result<std::string> recording =
@@ -204,6 +215,23 @@ class Daemon : private flow::FlowSink {
   void RenewPool();
   std::map<flow::JobId, JobEntry>::iterator FindGrant(const std::string& grant);
 
+  // daemon_bypass.cc: who uses the GPU past this daemon
+  Status WatchProcesses();
+  void LookAtProcesses();
+  std::set<pid_t> KnownPids();
+  void FoundBypassing(pid_t pid);
+  static void Remember(const session::Peer& peer, JobEntry* job);
+  static void ForgetEnded(JobEntry* job);
+
+  // daemon_drain.cc: no new jobs
+  Status Drain(ControlClient* client, const protocol::Drain& wanted);
+  Status TakesNewJobs() const;
+
+  // daemon_limits.cc: the limit of a job that is there
+  Status SetLimit(ControlClient* client, const protocol::SetLimit& wanted);
+  Status OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes);
+  Status ApplyLimit(flow::JobId id, JobEntry* job, uint64_t limit_bytes, int32_t priority);
+
   // daemon_keeper.cc: what outlives this daemon
   Status StartKeeper();
   Status WatchKeeper();
@@ -250,8 +278,13 @@ class Daemon : private flow::FlowSink {
   std::map<uint32_t, Client> clients_;
   std::map<flow::JobId, JobEntry> jobs_;
   std::optional<grants::GrantWatch> grants_;
+  std::unique_ptr<bypass::ProcessWatch> processes_;
+  EventLoop::Token processes_token_ = 0;
+  bypass::Bypass bypass_;
+  BypassCounts bypassed_;
   /// Whose the pool's memory has been, of jobs with terms; none: nobody's yet.
   std::optional<std::string> pool_group_;
+  bool draining_ = false;
   bool renews_pool_ = false;  // this daemon ends, and its pool with it
   uint32_t next_connection_ = 1;
   flow::JobId next_job_ = 1;

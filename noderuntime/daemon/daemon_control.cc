@@ -98,6 +98,10 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
         status = SetPolicy(&client, *policy);
       } else if (const auto* budget = std::get_if<protocol::SetBudget>(&*frame)) {
         status = SetBudget(&client, *budget);
+      } else if (const auto* limit = std::get_if<protocol::SetLimit>(&*frame)) {
+        status = SetLimit(&client, *limit);
+      } else if (const auto* drain = std::get_if<protocol::Drain>(&*frame)) {
+        status = Drain(&client, *drain);
       } else if (std::holds_alternative<protocol::Status>(*frame)) {
         status = SendStatus(&client);
       } else if (std::holds_alternative<protocol::Recording>(*frame)) {
@@ -159,7 +163,8 @@ Result<flow::JobSpec> Daemon::CheckTerms(const session::RegisterFrame& wanted) c
 Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) {
   ControlClient& client = controls_.at(control);
   if (client.job != 0) return Invalid("Register comes a second time");
-  const Result<flow::JobSpec> spec = CheckTerms(wanted);
+  const Status takes = TakesNewJobs();
+  const Result<flow::JobSpec> spec = takes.ok() ? CheckTerms(wanted) : Result<flow::JobSpec>(takes);
   Result<flow::JobId> job = spec.ok() ? AddJob(*spec, wanted) : Result<flow::JobId>(spec.status());
   if (job.ok()) {
     client.job = *job;
@@ -195,18 +200,26 @@ bool Daemon::UsesGpuUnseen(const JobEntry& job) const {
   const auto launcher = controls_.find(job.launcher);
   if (job.session_number != 0 || launcher == controls_.end()) return false;
   const Result<session::Peer> peer = session::PeerOf(launcher->second.connection.fd());
-  return peer.ok() && device_->IsUsedBy(peer->pid);
+  const bool known = peer.ok() && std::any_of(job.processes.begin(), job.processes.end(),
+                                              [&](const KnownProcess& process) {
+                                                return process.pid == peer->pid;
+                                              });
+  return peer.ok() && !known && device_->IsUsedBy(peer->pid);
 }
 
 Status Daemon::SendStatus(ControlClient* client) {
   std::map<flow::JobId, JobFacts> facts;
-  for (const auto& [id, job] : jobs_) {
-    facts[id] = {job.spec.name,   job.pid,           job.session != 0,
-                 job.limit_bytes, job.request_bytes, UsesGpuUnseen(job)};
+  for (auto& [id, job] : jobs_) {
+    ForgetEnded(&job);
+    std::vector<pid_t> processes;
+    for (const KnownProcess& process : job.processes) processes.push_back(process.pid);
+    facts[id] = {job.spec.name,     job.pid,           job.session != 0,
+                 job.limit_bytes,   job.request_bytes, std::move(processes),
+                 UsesGpuUnseen(job)};
   }
-  const std::string text =
-      StatusJson(*flow_, facts, device_->info(), options_.gpu, options_.handle_bytes, host_tier_,
-                 service_, tuner_.get(), NowNs());
+  const std::string text = StatusJson(*flow_, facts, device_->info(),
+                                      {options_.gpu, options_.handle_bytes, draining_, bypassed_},
+                                      host_tier_, service_, tuner_.get(), NowNs());
   const Result<UniqueFd> file = FileOf(text);
   if (!file.ok()) return file.status().Annotate("status");
   protocol::StatusReply reply = {};

@@ -29,6 +29,7 @@ Status Daemon::WatchGrants() {
       grants::GrantWatch::Open(options_.grants, DeviceUuidText(device_->info().uuid));
   if (!watch.ok()) return watch.status().Annotate("--grants");
   grants_.emplace(std::move(*watch));
+  draining_ = draining_ || grants_->drained();
   const auto token = loop_.Add(grants_->fd(), EPOLLIN, [this](uint32_t) { ReadGrants(); });
   if (!token.ok()) return token.status();
   if (adopted_ && SomebodyOfTheGroup(0) == nullptr) pool_group_ = kUnknownGroup;
@@ -61,7 +62,8 @@ Status Daemon::AddGrant(const GrantRecord& grant) {
   session::RegisterFrame wanted;
   wanted.gpu = options_.gpu;
   wanted.name = "grant " + grant.id.substr(0, 8);
-  wanted.limit_bytes = wanted.request_bytes = grant.bytes;
+  wanted.request_bytes = grant.bytes;
+  wanted.limit_bytes = std::max(grants_->LimitOf(grant.id, grant.bytes), grant.bytes);
   // Kubelet has seen to it that the grants fit beside each other. Who is there at this moment,
   // perhaps a neighbour that is just ending, perhaps the job itself, is asked when a program
   // begins.
@@ -79,7 +81,8 @@ Status Daemon::AddGrant(const GrantRecord& grant) {
     if (spec.ok()) job.spec = *spec;
     job.spec.id = id;
     job.spec.name = wanted.name;
-    job.limit_bytes = job.request_bytes = grant.bytes;
+    job.limit_bytes = wanted.limit_bytes;
+    job.request_bytes = wanted.request_bytes;
     job.grant = grant.id;
     SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant.id +
                                             " of " + FormatBytes(grant.bytes));
@@ -132,6 +135,7 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
   const flow::JobId id = found->first;
   JobEntry& job = found->second;
   job.terms = terms;
+  grants_->DropOverruled(grant, terms.limit_bytes);
   const Status applied = ApplyTerms(id, &job, terms);
   const bool runs = job.started || job.absent.has_value();
   if (runs && !pool_group_.has_value()) pool_group_ = terms.group;
@@ -158,19 +162,9 @@ Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms
   job->spec.name = terms.job;
   if (!terms.pod.empty()) job->pod = terms.pod;
   if (!terms.refusal.empty()) return {};
-  session::RegisterFrame wanted;
-  wanted.gpu = options_.gpu;
-  wanted.name = terms.job;
-  wanted.request_bytes = job->request_bytes;
-  wanted.limit_bytes = std::max(terms.limit_bytes, job->request_bytes);
-  Result<flow::JobSpec> spec = CheckAmounts(wanted);
-  if (!spec.ok()) return spec.status();
-  if (Status s = flow_->SetTerms(id, spec->limit, terms.priority); !s.ok()) return s;
-  spec->id = id;
-  spec->priority = terms.priority;
-  job->spec = std::move(*spec);
-  job->limit_bytes = wanted.limit_bytes;
-  return {};
+  return ApplyLimit(id, job,
+                    std::max(grants_->LimitOf(job->grant, terms.limit_bytes), job->request_bytes),
+                    terms.priority);
 }
 
 void Daemon::Report(const JobEntry& job, const std::string& text) {

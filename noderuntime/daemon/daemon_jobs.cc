@@ -89,6 +89,7 @@ void Daemon::AcceptClient(flow::JobId id) {
   }
   const uint32_t client_id = next_connection_++;
   const int pidfd = peer->pidfd.get();
+  Remember(*peer, &job);
   Client client;
   client.job = id;
   client.session = std::make_unique<session::Session>(

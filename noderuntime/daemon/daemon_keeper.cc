@@ -155,6 +155,7 @@ void Daemon::WriteRegistry() {
     state.policy = options_.policy;
     state.lanes = options_.lanes;
   }
+  state.draining = draining_;
   for (const auto& [id, job] : jobs_) {
     state.jobs.push_back({id, job.spec.name, job.limit_bytes, job.request_bytes, job.spec.limit,
                           job.spec.request, job.pid, job.session_number, job.minor, job.grant,

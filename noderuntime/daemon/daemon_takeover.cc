@@ -28,6 +28,7 @@ Status Daemon::TakeOver(Takeover found, const flow::FlowOptions& options, flow::
   const uint64_t now = NowNs();
   notebook_.emplace(std::move(found.notebook));
   next_job_ = found.state.next_job;
+  draining_ = found.state.draining;
   // In a container the next daemon may well have the same number.
   if (found.state.own_context && found.state.daemon_pid != ::getpid()) {
     predecessor_ = found.state.daemon_pid;

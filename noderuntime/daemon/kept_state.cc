@@ -22,6 +22,7 @@ void WriteRegistry(const KeptState& state, ByteWriter* out) {
   out->Put(state.next_job);
   out->PutText(state.policy);
   out->Put(state.lanes);
+  out->Put(state.draining);
   out->PutList(state.jobs, [out](const KeptJob& job) {
     out->Put(job.id);
     out->PutText(job.name);
@@ -61,6 +62,7 @@ Result<KeptState> ReadKeptState(std::span<const std::byte> bytes) {
   state.next_job = in.Get<uint32_t>();
   state.policy = in.GetText();
   state.lanes = in.Get<uint32_t>();
+  state.draining = in.Get<uint8_t>() != 0;
   uint32_t last = 0;
   bool ordered = true;
   in.GetList([&] {

@@ -32,7 +32,7 @@ struct KeptJob {
 /// What a daemon has to know to take over from one that died, beside the descriptors and what the
 /// clients say: a plain value. Bytes of another version are an error, never half a state.
 struct KeptState {
-  static constexpr uint32_t kVersion = 6;
+  static constexpr uint32_t kVersion = 7;
 
   uint64_t unit_bytes = 0;
   uint64_t handle_bytes = 0;
@@ -44,6 +44,7 @@ struct KeptState {
   uint32_t next_job = 1;
   std::string policy;  // that a running daemon was told to go by; empty: that of its command line
   uint32_t lanes = 0;
+  bool draining = false;
   std::vector<KeptJob> jobs;
   std::vector<std::byte> flow;  // Flow::Save
 };

@@ -115,14 +115,14 @@ uint64_t ServiceTimes::median_ns() const {
 }
 
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
-                       const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
+                       const gpu::DeviceInfo& device, const NodeFacts& node,
                        const hosttier::HostTier& host_tier, const ServiceTimes& service,
                        const tuner::Tuner* tuner, uint64_t now_ns) {
   const uint64_t unit = flow.options().unit_bytes;
   const scheduler::Ledger& ledger = flow.ledger();
   Json json;
   json["version"] = SLUICE_VERSION;
-  json["gpu"] = gpu;
+  json["gpu"] = node.gpu;
   json["gpu_name"] = device.name;
   json["gpu_uuid"] = DeviceUuidText(device.uuid);
   json["gpu_bytes"] = device.total_bytes;
@@ -131,7 +131,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["wanted_budget_bytes"] = flow.wanted_budget() * unit;
   json["budget_refusal"] = flow.budget_refusal().empty() ? Json() : Json(flow.budget_refusal());
   json["unit_bytes"] = unit;
-  json["handle_bytes"] = handle_bytes;
+  json["handle_bytes"] = node.handle_bytes;
   json["policy"] = flow.policy_name();
   json["lanes"] = flow.options().policy.lanes;
   json["claims"] = scheduler::ClaimsName(flow.options().claims);
@@ -141,12 +141,16 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["outside_bytes"] = flow.outside().charged();
   json["host_tier"]["capacity_bytes"] = host_tier.capacity_bytes();
   json["host_tier"]["used_bytes"] = host_tier.used_bytes();
+  json["draining"] = node.draining;
+  json["bypassed"]["pods"] = node.bypassed.pods;
+  json["bypassed"]["others"] = node.bypassed.others;
   json["jobs"] = Json::array();
   for (const auto& [id, facts] : jobs) {
     Json entry;
     entry["id"] = id;
     entry["name"] = facts.name;
     entry["pid"] = facts.pid;
+    entry["processes"] = facts.processes;
     const scheduler::Job* known = ledger.Find(id);
     const flow::FlowJob* job = flow.Find(id);
     entry["phase"] = known != nullptr  ? scheduler::PhaseName(known->phase)

@@ -42,12 +42,27 @@ struct JobFacts {
   bool connected = false;
   uint64_t limit_bytes = 0;
   uint64_t request_bytes = 0;
-  bool unseen = false;  // it is on the GPU and has not opened a session
+  std::vector<pid_t> processes;  // that came to its socket and are there
+  bool unseen = false;           // it is on the GPU and has not opened a session
+};
+
+/// How many were found that use the GPU past the daemon.
+struct BypassCounts {
+  uint64_t pods = 0;    // in containers of pods
+  uint64_t others = 0;  // in none
+};
+
+/// What the daemon knows of itself beside the flow.
+struct NodeFacts {
+  uint32_t gpu = 0;
+  uint64_t handle_bytes = 0;
+  bool draining = false;
+  BypassCounts bypassed;
 };
 
 /// The answer to Status: one JSON object, amounts in bytes. `tuner`: nullptr unless under `auto`.
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
-                       const gpu::DeviceInfo& device, uint32_t gpu, uint64_t handle_bytes,
+                       const gpu::DeviceInfo& device, const NodeFacts& node,
                        const hosttier::HostTier& host_tier, const ServiceTimes& service,
                        const tuner::Tuner* tuner, uint64_t now_ns);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,6 +38,32 @@ class GrantWatch {
   /// For the plugin, and by it for people: why somebody or something was refused. Empty: nothing.
   Status Report(const std::string& id, const std::string& text) const {
     return store_.SetReport(id, text);
+  }
+
+  /// As Report: that the grant's container uses the GPU past the daemon.
+  Status ReportBypass(const std::string& id, const std::string& text) const {
+    return store_.SetBypass(id, text);
+  }
+
+  /// Nobody new is to be given memory of this GPU, or somebody may be again.
+  Status SetDrained(bool drained) const { return store_.SetDrained(gpu_, drained); }
+  bool drained() const { return store_.DrainedGpus().contains(gpu_); }
+
+  /// Most that the grant's container may hold, whose pod asks for so much: an operator may have
+  /// said something else since.
+  uint64_t LimitOf(const std::string& id, uint64_t asked_bytes) const {
+    return LimitUnder(store_.LimitOrderOf(id), asked_bytes);
+  }
+  /// Nothing: what the pod asks for.
+  Status OrderLimit(const std::string& id, const std::optional<LimitOrder>& order) const {
+    return store_.SetLimitOrder(id, order);
+  }
+  /// An order that the pod has overruled since does not come back when it asks for less again.
+  void DropOverruled(const std::string& id, uint64_t asked_bytes) const {
+    const std::optional<LimitOrder> order = store_.LimitOrderOf(id);
+    if (order.has_value() && order->instead_of != asked_bytes) {
+      (void)store_.SetLimitOrder(id, std::nullopt).ok();
+    }
   }
 
   /// The socket that the container finds in its folder.

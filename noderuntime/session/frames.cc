@@ -220,6 +220,10 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return ParseSetPolicy(datagram);
     case protocol::FrameType::kSetBudget:
       return Fixed<protocol::SetBudget>(datagram, "SetBudget");
+    case protocol::FrameType::kSetLimit:
+      return Fixed<protocol::SetLimit>(datagram, "SetLimit");
+    case protocol::FrameType::kDrain:
+      return Fixed<protocol::Drain>(datagram, "Drain");
     case protocol::FrameType::kStatus:
       return Fixed<protocol::Status>(datagram, "Status");
     case protocol::FrameType::kRecording:

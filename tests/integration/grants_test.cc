@@ -331,6 +331,103 @@ TEST_F(Grants, AProgramOfAnotherPodIsNobody) {
       << Describe(job);
 }
 
+TEST_F(Grants, WhoUsesTheGpuWithoutTheLibraryIsFoundAndNobodyElse) {
+  Up();
+  const GrantRecord grant = Make(8 * kMiB);
+  const GrantRecord idle = Make(1 * kMiB);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup jobs;
+  jobs.Add(bed_->Start(InContainer(grant, {"--one-shot", "--hold"}, input.read_end.get())));
+  // With a context and nothing else, it has no session.
+  jobs.Add(bed_->Start(InContainer(idle, {"--no-memory", "--hold"}, input.read_end.get())));
+  JobSpec past =
+      InContainer(grant, {"--one-shot", "--block-bytes", "6MiB", "--hold"}, input.read_end.get());
+  past.environment.clear();
+  jobs.Add(bed_->Start(past));
+  Finish(jobs, 60'000, [&](cli::JobGroup& running) {
+    const bool all = std::all_of(running.jobs().begin(), running.jobs().end(), [](const auto& job) {
+      return std::find(job.out().begin(), job.out().end(), "holding") != job.out().end();
+    });
+    if (!all || !input.write_end.valid()) return;
+    AwaitStatus(*bed_, [](const nlohmann::json& status) {
+      return status.at("bypassed").at("others") != 0;
+    });
+    EXPECT_EQ(bed_->Status().at("bypassed").at("others"), 1);
+    EXPECT_EQ(bed_->Status().at("bypassed").at("pods"), 0) << "a pod is known by its cgroup";
+    EXPECT_EQ(JobOf(grant).at("processes").size(), 1u);
+    EXPECT_EQ(JobOf(idle).at("processes").size(), 1u);
+    EXPECT_EQ(JobOf(idle).at("phase"), "registered");
+    EXPECT_NE(bed_->Sluice({"status"}).out.find("without the library: 0 of pods, 1 others"),
+              std::string::npos);
+    input.write_end.reset();
+  });
+  EXPECT_EQ(bed_->Status().at("bypassed").at("others"), 1);
+}
+
+TEST_F(Grants, ADrainedGpuTakesNoNewJobsAndGoesOnWithItsOwn) {
+  Up(true);
+  const GrantRecord grant = Make(8 * kMiB);
+  const auto drained = [&] { return GrantStore::Open(root_)->DrainedGpus(); };
+  WhileItHolds(grant, [&](const cli::JobProcess&) {
+    const cli::CommandOutput said = bed_->Sluice({"drain", "on"});
+    EXPECT_EQ(said.status.code, 0) << said.err;
+    EXPECT_EQ(said.out, "drain on, 1 jobs are there\n");
+    EXPECT_EQ(drained().size(), 1u) << "for the plugin";
+    EXPECT_EQ(bed_->Status().at("draining"), true);
+  });
+  const auto run = [&] {
+    return bed_->Run(
+        {.label = "new", .command = {Program("WORKLOAD"), "--one-shot"}, .run_flags = {}});
+  };
+  const cli::JobProcess refused = run();
+  EXPECT_FALSE(refused.status().ok());
+  EXPECT_NE(Describe(refused).find("takes no new jobs: it is being drained"), std::string::npos)
+      << Describe(refused);
+  bed_->RestartDaemon();
+  EXPECT_EQ(bed_->Status().at("draining"), true) << "an order outlives the daemon";
+  EXPECT_EQ(bed_->Sluice({"drain", "off"}).status.code, 0);
+  EXPECT_TRUE(drained().empty());
+  EXPECT_TRUE(run().status().ok());
+}
+
+TEST_F(Grants, AnOperatorChangesALimitUntilThePodAsksForAnother) {
+  Up(true, "wait");
+  const GrantRecord grant = Make(7 * kMiB);
+  SetTerms(grant, Terms(grant, 8 * kMiB));
+  const std::string job = "ns/" + grant.id.substr(0, 8);
+  const auto limit_is = [&](uint64_t bytes) {
+    AwaitStatus(*bed_, [&](const nlohmann::json&) {
+      const nlohmann::json now = JobOf(grant);
+      return !now.is_null() && now.at("limit_bytes") == bytes;
+    });
+  };
+  WhileItHolds(grant, [&](const cli::JobProcess&) {
+    const cli::CommandOutput raised = bed_->Sluice({"limit", job, "12MiB"});
+    EXPECT_EQ(raised.status.code, 0) << raised.err;
+    EXPECT_NE(raised.out.find("limit 12.0 MiB"), std::string::npos) << raised.out;
+    EXPECT_EQ(JobOf(grant).at("limit_bytes"), 12 * kMiB);
+    // Terms that say the same as before are no news.
+    GrantTerms again = Terms(grant, 8 * kMiB);
+    again.priority = 5;
+    SetTerms(grant, again);
+    for (const auto& [size, why] :
+         {std::pair("64MiB", "16.0 MiB (the pool)"), std::pair("6MiB", "7.0 MiB (its request)")}) {
+      const cli::CommandOutput refused = bed_->Sluice({"limit", job, size});
+      EXPECT_NE(refused.status.code, 0) << size;
+      EXPECT_NE(refused.err.find(why), std::string::npos) << refused.err;
+    }
+    EXPECT_EQ(JobOf(grant).at("limit_bytes"), 12 * kMiB);
+    EXPECT_EQ(bed_->Sluice({"limit", job, "asked"}).status.code, 0);
+    EXPECT_EQ(JobOf(grant).at("limit_bytes"), 8 * kMiB);
+    EXPECT_EQ(bed_->Sluice({"limit", job, "10MiB"}).status.code, 0);
+    SetTerms(grant, Terms(grant, 9 * kMiB));
+    limit_is(9 * kMiB);
+    SetTerms(grant, Terms(grant, 8 * kMiB));
+    limit_is(8 * kMiB);
+    EXPECT_NE(bed_->Sluice({"limit", "no-such", "8MiB"}).status.code, 0);
+  });
+}
+
 TEST_F(Grants, ALimitChangesWhileAProgramRuns) {
   Up(false, "wait");
   const GrantRecord grant = Make(7 * kMiB);

@@ -70,6 +70,10 @@ class Workload {
   void ReleaseContext() { SLUICE_CU(driver_, cuDevicePrimaryCtxRelease_v2, 0); }
 
   int Run() {
+    if (options_.no_memory) {
+      HoldIfAsked();
+      return kWell;
+    }
     if (options_.over_limit_bytes != 0 && !RefusesOverLimit()) return kOverLimitGranted;
     kernels_.emplace_back(driver_).set_rounds(static_cast<uint32_t>(options_.rounds));
     if (options_.read_beside) beside_.emplace();

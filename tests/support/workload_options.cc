@@ -61,6 +61,7 @@ constexpr SwitchFlag kSwitches[] = {
     {"--until-eof", &O::until_eof, "after --iterations go on until standard input ends"},
     {"--progress", &O::progress, "print 'iteration I' at the start of each"},
     {"--sync-alloc", &O::sync_alloc, "cuMemAlloc and cuMemFree instead of stream-ordered calls"},
+    {"--no-memory", &O::no_memory, "make a context, hold if asked, and end"},
     {"--exec-holding", &O::exec_holding,
      "with --one-shot: execute itself anew, without this flag, instead of freeing"},
     {"--read-beside", &O::read_beside,

@@ -39,6 +39,7 @@ struct WorkloadOptions {
   bool progress = false;
   bool use_after_free = false;
   bool read_beside = false;
+  bool no_memory = false;
   bool exec_holding = false;  // one_shot only
 };
 

@@ -139,6 +139,42 @@ TEST_F(GrantStoreTest, TermsThatSayTheSameAreNotWrittenAgain) {
   EXPECT_EQ(fs::last_write_time(root_ + "/t/" + grant->id), written);
 }
 
+TEST_F(GrantStoreTest, ALimitOrderHoldsUntilItIsTakenBackOrTheGrantEnds) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_EQ(store.LimitOrderOf(grant->id), std::nullopt);
+  ASSERT_TRUE(store.SetLimitOrder(grant->id, LimitOrder{8192, 4096}).ok());
+  EXPECT_EQ(Open().LimitOrderOf(grant->id), (LimitOrder{8192, 4096}));
+  ASSERT_TRUE(store.SetLimitOrder(grant->id, std::nullopt).ok());
+  EXPECT_EQ(store.LimitOrderOf(grant->id), std::nullopt);
+  ASSERT_TRUE(store.SetLimitOrder(grant->id, LimitOrder{8192, 4096}).ok());
+  std::ofstream(root_ + "/l/" + grant->id) << "sluice-limit 9\n";
+  EXPECT_EQ(store.LimitOrderOf(grant->id), std::nullopt);
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_TRUE(fs::is_empty(root_ + "/l"));
+}
+
+TEST_F(GrantStoreTest, ABypassStaysWithItsGrant) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_EQ(store.BypassOf(grant->id), "");
+  ASSERT_TRUE(store.SetBypass(grant->id, "process 7").ok());
+  EXPECT_EQ(Open().BypassOf(grant->id), "process 7");
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_TRUE(fs::is_empty(root_ + "/b"));
+}
+
+TEST_F(GrantStoreTest, AGpuIsDrainedUntilItIsNot) {
+  const GrantStore store = Open();
+  EXPECT_TRUE(store.DrainedGpus().empty());
+  ASSERT_TRUE(store.SetDrained("GPU-a", true).ok());
+  ASSERT_TRUE(store.SetDrained("GPU-b", true).ok());
+  EXPECT_EQ(Open().DrainedGpus(), (std::set<std::string>{"GPU-a", "GPU-b"}));
+  ASSERT_TRUE(store.SetDrained("GPU-a", false).ok());
+  ASSERT_TRUE(store.SetDrained("GPU-a", false).ok()) << "as it was";
+  EXPECT_EQ(Open().DrainedGpus(), std::set<std::string>{"GPU-b"});
+}
+
 TEST_F(GrantStoreTest, AReportIsWhatWasSaidLast) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());

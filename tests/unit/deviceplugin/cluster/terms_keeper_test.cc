@@ -30,9 +30,10 @@ class TermsKeeperTest : public ::testing::Test {
       const std::lock_guard lock(mutex_);
       return pods_;
     };
-    world.warn = [this](const pods::Pod&, const std::string& text) {
+    world.warn = [this](const pods::Pod&, const std::string& reason, const std::string& text) {
       const std::lock_guard lock(mutex_);
       warnings_.push_back(text);
+      reasons_.push_back(reason);
     };
     world.hold = [this](const std::vector<Holding>& holdings) {
       const std::lock_guard lock(mutex_);
@@ -73,6 +74,7 @@ class TermsKeeperTest : public ::testing::Test {
   std::vector<pods::Owned> owners_;
   std::vector<pods::Pod> pods_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> reasons_;
   std::vector<Holding> holdings_;
   std::unique_ptr<TermsKeeper> keeper_;  // last: its thread uses all of them
 };
@@ -94,6 +96,33 @@ TEST_F(TermsKeeperTest, AGrantGetsTheTermsOfItsPodAndTheirChangesAndEndsWithIt) 
   ASSERT_TRUE(Await([&] { return holdings_.empty(); }));
   EXPECT_TRUE(store_.List()->grants.empty());
   EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(TermsKeeperTest, RoomIsKeptForAnOperatorsLimit) {
+  pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
+  owners_ = {{"ns/a/main", {"x-0"}}};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  ASSERT_TRUE(store_.SetLimitOrder(grant->id, LimitOrder{8 * kMiB, 4 * kMiB}).ok());
+  EXPECT_TRUE(Await([&] { return held() == 8 * kMiB; })) << "nothing but the order has changed";
+  Change([&] { pods_ = {PodWith({{"sluice.dev/memory-limit", "6Mi"}})}; });
+  EXPECT_TRUE(Await([&] { return held() == 6 * kMiB; })) << "who spoke last is right";
+}
+
+TEST_F(TermsKeeperTest, WhoPassesTheDaemonByIsSaidOnce) {
+  pods_ = {PodWith({})};
+  owners_ = {{"ns/a/main", {"x-0"}}};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok(); }));
+  ASSERT_TRUE(store_.SetBypass(grant->id, "process 7 uses the GPU").ok());
+  ASSERT_TRUE(Await([&] { return warnings_.size() == 1; }));
+  EXPECT_EQ(warnings_[0], "process 7 uses the GPU");
+  EXPECT_EQ(reasons_[0], "SluiceBypassed");
+  ASSERT_TRUE(store_.SetReport(grant->id, "no").ok());
+  ASSERT_TRUE(Await([&] { return warnings_.size() == 2; })) << "and nothing in the way of others";
+  EXPECT_EQ(reasons_[1], "SluiceRefused");
 }
 
 TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {

@@ -50,6 +50,15 @@ TEST(Offer, AnUnhealthyGpuTakesItsIdsAlong) {
   EXPECT_EQ(Healthy(offer.Await(2, 0)), 5u);
 }
 
+TEST(Offer, WhatIsDrainedIsKeptBackBesideWhatIsWithheld) {
+  Offer offer = TwoGpus();
+  offer.SetDrained({offer.ids().IdOf({1, 0}), offer.ids().IdOf({1, 1})});
+  offer.SetWithheld({offer.ids().IdOf({0, 2}), offer.ids().IdOf({1, 1})});
+  EXPECT_EQ(Healthy(offer.Await(0, 0)), 2u);
+  offer.SetDrained({});
+  EXPECT_EQ(Healthy(offer.Await(0, 0)), 3u);
+}
+
 TEST(Offer, WhatIsKeptBackIsThereAndNotOffered) {
   Offer offer = TwoGpus();
   const std::string kept = offer.ids().IdOf({0, 2});

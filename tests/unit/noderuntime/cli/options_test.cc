@@ -38,6 +38,25 @@ TEST(Options, RunPassesTheDaemonsOptionsOn) {
             (std::vector<std::string>{"--policy", "temporal", "--pool", "1048576"}));
 }
 
+TEST(ParseCommandLine, ALimitIsAJobAndASizeOrAsked) {
+  const auto size = Parse({"limit", "ns/pod/main", "12GiB"});
+  ASSERT_TRUE(size.ok()) << size.status().message();
+  EXPECT_EQ(std::get<LimitOptions>(*size).job, "ns/pod/main");
+  EXPECT_EQ(std::get<LimitOptions>(*size).bytes, uint64_t{12} << 30);
+  const auto asked = Parse({"limit", "3", "asked"});
+  ASSERT_TRUE(asked.ok()) << asked.status().message();
+  EXPECT_EQ(std::get<LimitOptions>(*asked).bytes, 0u);
+}
+
+TEST(ParseCommandLine, DrainIsOnOrOff) {
+  for (const bool on : {true, false}) {
+    const auto drain = Parse({"drain", on ? "on" : "off"});
+    ASSERT_TRUE(drain.ok()) << drain.status().message();
+    EXPECT_EQ(std::get<DrainOptions>(*drain).on, on);
+  }
+  EXPECT_NE(Parse({"drain", "maybe"}).status().message().find("on, off"), std::string::npos);
+}
+
 TEST(ParseCommandLine, BudgetIsASizeOrAll) {
   const auto size = Parse({"budget", "12GiB"});
   ASSERT_TRUE(size.ok()) << size.status().message();
@@ -107,11 +126,14 @@ INSTANTIATE_TEST_SUITE_P(
     Lines, BadOptions,
     testing::Values(
         BadLine{{},
-                "a command is needed; allowed: run, status, policy, budget, check-log, demo, "
+                "a command is needed; allowed: run, status, policy, budget, limit, drain, "
+                "check-log, demo, "
                 "doctor, place, "
                 "simulate, max-batch, profile"},
         BadLine{{"walk"},
-                "'walk' is not a command; allowed: run, status, policy, budget, check-log, demo, "
+                "'walk' is not a command; allowed: run, status, policy, budget, limit, drain, "
+                "check-log, "
+                "demo, "
                 "doctor, "
                 "place, "
                 "simulate, max-batch, profile"},
@@ -137,6 +159,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{"run", "--"},
                 "run: no program given; allowed: sluice run [OPTIONS] -- PROGRAM ARGS"},
         BadLine{{"budget"}, "budget: SIZE is required"},
+        BadLine{{"limit", "3"}, "limit: SIZE is required"},
+        BadLine{{"drain"}, "drain: STATE is required"},
+        BadLine{{"limit", "3", "much"}, std::string("limit: 'much") + kSizeRule},
         BadLine{{"budget", "0"}, std::string("budget: '0") + kSizeRule},
         BadLine{{"status", "--yaml"},
                 "status: '--yaml' is not understood; allowed: --help, --json, --runtime-dir"},

@@ -48,6 +48,21 @@ TEST(RenderStatus, SaysWhatIsLentOfThePool) {
             "the budget was given up: job 1 needs more\nno jobs\n");
 }
 
+TEST(RenderStatus, SaysWhoElseIsThereAndThatNobodyNewMayBe) {
+  const auto text =
+      RenderStatus(R"({"draining": true, "bypassed": {"pods": 1, "others": 2}, "jobs": []})");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text,
+            "GPU ? ?: pool ?, free ?, policy ?\n"
+            "no new jobs are taken (sluice drain off ends that)\n"
+            "processes found on the GPU without the library: 1 of pods, 2 others; the daemon's log "
+            "names them\nno jobs\n");
+  const auto none =
+      RenderStatus(R"({"draining": false, "bypassed": {"pods": 0, "others": 0}, "jobs": []})");
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(*none, "GPU ? ?: pool ?, free ?, policy ?\nno jobs\n");
+}
+
 TEST(RenderStatus, SaysWhenThereAreNoJobs) {
   const auto text = RenderStatus(R"({"jobs": []})");
   ASSERT_TRUE(text.ok());

@@ -19,6 +19,7 @@ KeptState Example() {
   state.next_job = 9;
   state.policy = "temporal";
   state.lanes = 3;
+  state.draining = true;
   state.jobs = {{2, "first", 100, 50, 10, 5, 11, 4, 1, "a grant", "a pod"},
                 {8, "", 0, 0, 0, 0, 0, 0, 0, "", ""}};
   state.flow = {std::byte{5}, std::byte{6}};
@@ -44,13 +45,14 @@ TEST(KeptState, ComesBackAsItWas) {
   EXPECT_EQ(again->flow.size(), 2u);
   EXPECT_EQ(again->policy, "temporal");
   EXPECT_EQ(again->lanes, 3u);
+  EXPECT_TRUE(again->draining);
 }
 
 TEST(KeptState, AnotherVersionSaysSo) {
   std::vector<std::byte> bytes = Bytes(Example());
   bytes[4] = std::byte{99};
   EXPECT_EQ(ReadKeptState(bytes).status().message(),
-            "the kept state has version 99; this daemon reads version 6");
+            "the kept state has version 99; this daemon reads version 7");
 }
 
 TEST(KeptState, WhatIsCutOrTooLongIsAnError) {

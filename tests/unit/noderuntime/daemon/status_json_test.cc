@@ -40,11 +40,11 @@ class StatusJsonTest : public flow::FlowTest {
     gpu::DeviceInfo device;
     device.name = "a \"GPU\"";
     return nlohmann::json::parse(StatusJson(*flow_,
-                                            {{1, {"one", 11, true, 0, 0}},
-                                             {2, {"two", 22, true, 0, 0}},
-                                             {3, {"three\xff", 0, false, 8 * kUnit, 0}}},
-                                            device, 0, 2 * kUnit, host_tier_, ServiceTimes(),
-                                            nullptr, now_));
+                                            {{1, {"one", 11, true, 0, 0, {11, 12}}},
+                                             {2, {"two", 22, true, 0, 0, {}}},
+                                             {3, {"three\xff", 0, false, 8 * kUnit, 0, {}}}},
+                                            device, {0, 2 * kUnit, true, {2, 1}}, host_tier_,
+                                            ServiceTimes(), nullptr, now_));
   }
 
   testing::FakeGpu device_{40 * kUnit};

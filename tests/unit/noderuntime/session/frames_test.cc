@@ -147,6 +147,17 @@ TEST(Frames, ReadsAnotherPolicysName) {
   EXPECT_FALSE(ParseFrame(std::as_bytes(std::span(&wanted, 1)).first(sizeof wanted - 4)).ok());
 }
 
+TEST(Frames, ReadsALimit) {
+  protocol::SetLimit wanted{};
+  wanted.header = MakeHeader(protocol::FrameType::kSetLimit, sizeof wanted, 7);
+  wanted.job = 3;
+  wanted.bytes = 5;
+  const Result<Frame> frame = ParseFrame(std::as_bytes(std::span(&wanted, 1)));
+  ASSERT_TRUE(frame.ok()) << frame.status().message();
+  EXPECT_EQ(std::get<protocol::SetLimit>(*frame).job, 3u);
+  EXPECT_EQ(std::get<protocol::SetLimit>(*frame).bytes, 5u);
+}
+
 TEST(Frames, ReadsABudget) {
   protocol::SetBudget wanted{};
   wanted.header = MakeHeader(protocol::FrameType::kSetBudget, sizeof wanted, 7);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Who uses the GPU past this daemon, on a node of a cluster: seen in the driver's list of
+// processes, counted, and told to the pod. Nobody is stopped: what such a process takes lies
+// outside the pool, where the reserve is.
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "noderuntime/daemon/daemon.h"
+#include "noderuntime/identity/process.h"
+
+namespace sluice::noded {
+namespace {
+
+constexpr size_t kMaxKnownProcesses = 64;
+
+UniqueFd Hold(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+std::optional<identity::ContainerOf> ContainerOf(pid_t pid) {
+  const UniqueFd held = Hold(pid);
+  return held.valid() ? identity::ContainerOfProcess(pid, held.get()) : std::nullopt;
+}
+
+}  // namespace
+
+Status Daemon::WatchProcesses() {
+  if (options_.grants.empty()) return {};
+  auto watch = bypass::ProcessWatch::Start(device_->info().uuid);
+  if (!watch.ok()) {
+    // Not what the daemon is for: everybody else is served without it.
+    spdlog::warn("who uses the GPU past this daemon is not looked for: {}",
+                 watch.status().message());
+    return {};
+  }
+  processes_ = std::move(*watch);
+  const auto token = loop_.Add(processes_->fd(), EPOLLIN, [this](uint32_t) { LookAtProcesses(); });
+  if (!token.ok()) return token.status();
+  processes_token_ = *token;
+  return {};
+}
+
+void Daemon::LookAtProcesses() {
+  const std::optional<std::vector<pid_t>> seen = processes_->Take();
+  if (!seen.has_value()) return;
+  for (const pid_t pid : bypass_.Look(*seen, KnownPids())) FoundBypassing(pid);
+}
+
+std::set<pid_t> Daemon::KnownPids() {
+  std::set<pid_t> known = {::getpid(), predecessor_};
+  for (auto& [id, job] : jobs_) {
+    ForgetEnded(&job);
+    for (const KnownProcess& process : job.processes) known.insert(process.pid);
+    if (job.session != 0 || job.absent.has_value() || job.holder.has_value()) known.insert(job.pid);
+  }
+  return known;
+}
+
+void Daemon::FoundBypassing(pid_t pid) {
+  const auto container = ContainerOf(pid);
+  // The daemon before this one, or NVIDIA's own server beside it.
+  static const auto own = ContainerOf(::getpid());
+  if (container.has_value() && container == own) return bypass_.Forgive(pid);
+  ++(container.has_value() ? bypassed_.pods : bypassed_.others);
+  std::string text = "process " + std::to_string(pid) + " uses the GPU past Sluice";
+  const auto job = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+    return container.has_value() && !entry.second.grant.empty() &&
+           entry.second.pod == container->pod;
+  });
+  if (job == jobs_.end()) {
+    text += container.has_value() ? " and is of pod " + container->pod + ", which has no grant here"
+                                  : " and is in no pod";
+    return SayOfLaunchers(spdlog::level::warn, text);
+  }
+  text +=
+      ": its memory is not in the pod's grant and not lent to anybody. Sluice's library is not "
+      "in it: LD_PRELOAD is not what the container was given, or the program is linked "
+      "statically or with musl";
+  SayOfJob(job->first, spdlog::level::warn, text);
+  if (Status s = grants_->ReportBypass(job->second.grant, text); !s.ok()) {
+    spdlog::error("{}", s.message());
+  }
+}
+
+/// Whoever comes to a job's socket has the library, and keeps it.
+void Daemon::Remember(const session::Peer& peer, JobEntry* job) {
+  ForgetEnded(job);
+  const bool known =
+      std::any_of(job->processes.begin(), job->processes.end(),
+                  [&peer](const KnownProcess& process) { return process.pid == peer.pid; });
+  if (known) return;
+  if (job->processes.size() >= kMaxKnownProcesses) job->processes.erase(job->processes.begin());
+  UniqueFd held = Hold(peer.pid);
+  // It may have ended already.
+  if (held.valid()) job->processes.push_back({peer.pid, std::move(held)});
+}
+
+void Daemon::ForgetEnded(JobEntry* job) {
+  std::erase_if(job->processes, [](const KnownProcess& process) {
+    pollfd ended = {process.pidfd.get(), POLLIN, 0};
+    return ::poll(&ended, 1, 0) != 0;
+  });
+}
+
+}  // namespace sluice::noded

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// The limit of a job that is there: by its pod's terms, or by an operator while it runs. What the
+// ledger can promise decides (I0), so that a job is never given a limit that others could keep it
+// from reaching, nor one below what it has or needs.
+#include <spdlog/spdlog.h>
+
+#include "common/bytes.h"
+#include "noderuntime/daemon/daemon.h"
+
+namespace sluice::noded {
+
+Status Daemon::SetLimit(ControlClient* client, const protocol::SetLimit& wanted) {
+  const auto found = jobs_.find(wanted.job);
+  const Status set = found == jobs_.end()
+                         ? Status(StatusCode::kNotFound, "job " + std::to_string(wanted.job) +
+                                                             ": there is none; allowed: one that "
+                                                             "sluice status lists")
+                         : OrderLimit(found->first, &found->second, wanted.bytes);
+  protocol::LimitSet answer = {};
+  answer.header =
+      session::MakeHeader(protocol::FrameType::kLimitSet, sizeof answer, wanted.header.seq);
+  answer.status = set.ok() ? 0 : 1;
+  answer.job = wanted.job;
+  answer.bytes = found == jobs_.end() ? 0 : found->second.limit_bytes;
+  session::CopyText(set.message(), answer.text);
+  return client->connection.SendFrame(answer);
+}
+
+/// 0 bytes: what its pod asks for.
+Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
+  const bool of_pod = !job->grant.empty();
+  if (bytes == 0 && !of_pod) {
+    return Status(StatusCode::kInvalidArgument,
+                  "limit: this job has no pod that asks for one; allowed: a size");
+  }
+  const uint64_t asked = job->terms.has_value() ? job->terms->limit_bytes : job->request_bytes;
+  const uint64_t limit = bytes == 0 ? std::max(asked, job->request_bytes) : bytes;
+  if (limit < job->request_bytes) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "limit " + FormatBytes(limit) + ": allowed: " + FormatBytes(job->request_bytes) +
+                      " (its request) to " + FormatBytes(pool_.bytes()) + " (the pool)");
+  }
+  if (Status s = ApplyLimit(id, job, limit, job->spec.priority); !s.ok()) return s;
+  registry_changed_ = true;
+  SayOfLaunchers(spdlog::level::info,
+                 "job " + std::to_string(id) + ": limit " + FormatBytes(limit) + " by an operator");
+  if (!of_pod) return {};
+  // For the plugin, which keeps room for it, and for daemons after this one.
+  const auto order = bytes == 0 ? std::nullopt : std::optional(LimitOrder{limit, asked});
+  const Status kept = grants_->OrderLimit(job->grant, order);
+  return kept.ok() ? kept : kept.Annotate("limit " + FormatBytes(limit) + " holds until a restart");
+}
+
+Status Daemon::ApplyLimit(flow::JobId id, JobEntry* job, uint64_t limit_bytes, int32_t priority) {
+  session::RegisterFrame wanted;
+  wanted.gpu = options_.gpu;
+  wanted.name = job->spec.name;
+  wanted.observe = job->spec.observed;
+  wanted.request_bytes = job->request_bytes;
+  wanted.limit_bytes = limit_bytes;
+  Result<flow::JobSpec> spec = CheckAmounts(wanted);
+  if (!spec.ok()) return spec.status();
+  if (Status s = flow_->SetTerms(id, spec->limit, priority); !s.ok()) return s;
+  spec->id = id;
+  spec->priority = priority;
+  job->spec = std::move(*spec);
+  job->limit_bytes = limit_bytes;
+  return {};
+}
+
+}  // namespace sluice::noded
