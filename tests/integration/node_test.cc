@@ -102,6 +102,40 @@ TEST_F(Node, RunsADaemonForEachGpuAndStartsAgainWhatWasKilled) {
   EXPECT_EQ(DaemonOf(1), 0);
 }
 
+TEST_F(Node, ItsFolderIsAllOfItsDaemonsToTheCommandLine) {
+  ASSERT_NO_FATAL_FAILURE(Up(2));
+  cli::JobProcess node = Start(kSmallPool);
+  ASSERT_TRUE(Await([&] { return Ready(); })) << Describe(node);
+  const auto sluice = [&](std::vector<std::string> arguments) {
+    cli::SpawnOptions options;
+    options.environment = cli::Environment::Current();
+    options.environment.Set("SLUICE_RUNTIME_DIR", folder_.path());
+    options.argv = {layout_.Program("sluice")};
+    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+    auto output = cli::RunCommand(std::move(options));
+    EXPECT_TRUE(output.ok()) << output.status().message();
+    return std::move(*output);
+  };
+  const auto status = [&] { return nlohmann::json::parse(sluice({"status", "--json"}).out); };
+  ASSERT_EQ(status().size(), 2u);
+  EXPECT_EQ(status().at(1).at("gpu"), 1);
+  const cli::CommandOutput table = sluice({"status"});
+  EXPECT_NE(table.out.find("GPU 0 "), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("\nGPU 1 "), std::string::npos) << table.out;
+  const cli::CommandOutput drained = sluice({"drain", "on"});
+  EXPECT_EQ(drained.out, (folder_ / "0") + ": drain on, 0 jobs are there\n" + (folder_ / "1") +
+                             ": drain on, 0 jobs are there\n");
+  for (const auto& gpu : status()) EXPECT_EQ(gpu.at("draining"), true);
+  EXPECT_NE(sluice({"limit", "nobody", "8MiB"}).err.find("job 'nobody': there is none"),
+            std::string::npos);
+
+  // All are told, whatever one of them says.
+  ASSERT_EQ(sluice({"budget", "8MiB", "--runtime-dir", folder_ / "0"}).status.code, 0);
+  EXPECT_EQ(sluice({"budget", "all"}).status.code, 0);
+  node.Signal(SIGTERM);
+  Finish(node, kPatienceMs);
+}
+
 TEST_F(Node, OptionsThatNoDaemonAcceptsEndItWithTheirError) {
   ASSERT_NO_FATAL_FAILURE(Up(1));
   cli::JobProcess node = Start({"--", "--lanes", "many"});

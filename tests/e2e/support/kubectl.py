@@ -2,7 +2,9 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """The cluster as its user sees it: kubectl, with answers as values."""
 
+import copy
 import json
+import pathlib
 import subprocess
 
 import yaml
@@ -15,6 +17,15 @@ class Kubectl:
         self.kubeconfig = str(kubeconfig)
         self._command = [str(program), "--kubeconfig", self.kubeconfig]
         self._environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+
+    def with_plugins(self, folder):
+        """The same with programs of this folder as plugins, which find kubectl and the cluster as a user's do."""
+        other = copy.copy(self)
+        program = pathlib.Path(self._command[0])
+        other._command = [self._command[0]]
+        other._environment = {**self._environment, "KUBECONFIG": self.kubeconfig,
+                              "PATH": f"{folder}:{program.parent}:{self._environment['PATH']}"}
+        return other
 
     def run(self, *arguments, check=True, text=None, seconds=120):
         done = subprocess.run([*self._command, *arguments], input=text, capture_output=True, text=True,
