@@ -15,7 +15,7 @@ include_guard(GLOBAL)
 
 set(_sluice_installed sluice sluice-noded sluice-keeper sluice-device-plugin)
 if(TARGET sluice-node)
-  list(APPEND _sluice_installed sluice-node)
+  list(APPEND _sluice_installed sluice-node sluice-gateway)
 endif()
 install(TARGETS ${_sluice_installed} RUNTIME DESTINATION bin)
 install(TARGETS sluice_intercept LIBRARY DESTINATION lib)

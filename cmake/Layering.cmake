@@ -29,10 +29,11 @@ set(SLUICE_LAYERS
 # "header prefix : folders that may include it". Third-party libraries stay in one component each, and
 # the declarations of the driver's entry points stay with those who may call the driver.
 set(SLUICE_HEADER_HOMES
-  "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config noderuntime/supervisor deviceplugin/daemon simgpu/ctl examples tests bench"
+  "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config noderuntime/supervisor noderuntime/gateway deviceplugin/daemon simgpu/ctl examples tests bench"
   "spdlog/ : noderuntime deviceplugin tests"
-  "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect tests"
-  "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect tests"
+  "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
+  "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
+  "prometheus/ : noderuntime/gateway tests"
   "curl/ : deviceplugin/cluster"
   "yaml-cpp : deviceplugin/daemon"
   "nlohmann/ : deviceplugin/cluster noderuntime simgpu/ctl tools bench tests"

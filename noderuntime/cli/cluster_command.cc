@@ -8,12 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "noderuntime/cli/child.h"
+#include "noderuntime/cli/options.h"
 
 namespace sluice::cli {
 namespace {
 
 constexpr char kUsage[] =
-    "kubectl sluice [--node NODE | --all-nodes] [-n NAMESPACE] [--context NAME] "
+    "Usage: kubectl sluice [--node NODE | --all-nodes] [-n NAMESPACE] [--context NAME] "
     "[--kubeconfig FILE] COMMAND ...\n"
     "  status [--json]          jobs of the nodes, and who holds what\n"
     "  limit NAMESPACE/POD SIZE the most memory that a job may hold, while it runs\n"
@@ -58,6 +59,10 @@ Result<ClusterCommand> ParseClusterCommand(const std::vector<std::string>& argum
   size_t at = 0;
   for (; at < arguments.size() && arguments[at].starts_with('-'); ++at) {
     const std::string name = arguments[at].substr(0, arguments[at].find('='));
+    if (name == "--version") {
+      command.wants_version = true;
+      return command;
+    }
     if (IsOneOf(name, {"-h", "--help"})) {
       command.wants_help = true;
       return command;
@@ -127,6 +132,10 @@ int RunClusterCommand(const std::vector<std::string>& arguments, const Environme
                       const std::string& kubectl) {
   const Result<ClusterCommand> command = ParseClusterCommand(arguments);
   if (!command.ok()) return Fail(command.status().message(), 2);
+  if (command->wants_version) {
+    std::fputs(kVersionText, stdout);
+    return 0;
+  }
   if (command->wants_help) {
     std::fputs(kUsage, stdout);
     return 0;

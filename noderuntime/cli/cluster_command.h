@@ -17,6 +17,7 @@ struct ClusterCommand {
   std::string node;                  // empty: all nodes
   std::vector<std::string> command;  // of this program
   bool wants_help = false;
+  bool wants_version = false;
 };
 
 /// kInvalidArgument: what is wrong and what is allowed. What changes a node is refused without

@@ -25,6 +25,10 @@ Status Wrong(StatusCode code, const std::string& job, const std::string& why,
 
 }  // namespace
 
+bool MayMean(const std::string& job, uint32_t id, const std::string& name) {
+  return std::to_string(id) == job || name == job || name.starts_with(job + "/");
+}
+
 Result<uint32_t> FindJob(const std::string& status_json, const std::string& job) {
   std::vector<Known> jobs;
   const auto status = nlohmann::json::parse(status_json, nullptr, false);
@@ -37,7 +41,7 @@ Result<uint32_t> FindJob(const std::string& status_json, const std::string& job)
   std::vector<Known> found;
   for (const Known& known : jobs) {
     if (std::to_string(known.id) == job) return known.id;
-    if (known.name == job || known.name.starts_with(job + "/")) found.push_back(known);
+    if (MayMean(job, known.id, known.name)) found.push_back(known);
   }
   if (found.size() == 1) return found.front().id;
   if (found.empty()) return Wrong(StatusCode::kNotFound, job, "there is none", jobs);

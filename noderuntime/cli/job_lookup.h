@@ -9,8 +9,11 @@
 
 namespace sluice::cli {
 
-/// The number of the job that a person means: its number, its whole name, or of a container's
-/// (NAMESPACE/POD/CONTAINER) the pod, where only one of its containers is there. kNotFound,
+/// Whether a person who says `job` may mean this one: by its number, its whole name, or of a
+/// container's (NAMESPACE/POD/CONTAINER) the pod.
+bool MayMean(const std::string& job, uint32_t id, const std::string& name);
+
+/// The number of the job that a person means; a number goes before a name. kNotFound,
 /// kInvalidArgument (several): the text lists what is there.
 Result<uint32_t> FindJob(const std::string& status_json, const std::string& job);
 

@@ -15,7 +15,6 @@
 namespace sluice::cli {
 namespace {
 
-constexpr char kVersionText[] = "sluice 0.1.0\n";
 const std::string kCommands =
     std::string("run, status, policy, budget, limit, drain, check-log, demo, doctor, ") +
     kOfflineCommands;

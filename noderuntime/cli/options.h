@@ -15,6 +15,8 @@
 
 namespace sluice::cli {
 
+inline constexpr char kVersionText[] = "sluice 0.1.0\n";
+
 struct StatusOptions {
   std::string runtime_dir;
   bool json = false;

@@ -57,8 +57,8 @@ class DaemonSet:
         self.name = document["metadata"]["name"]
         self.template = document["spec"]["template"]
         self.pod = self.template["spec"]
-        (self.container,) = self.pod["containers"]
-        self.containers = [*self.pod.get("initContainers", []), self.container]
+        self.container, *self.beside = self.pod["containers"]
+        self.containers = [*self.pod.get("initContainers", []), self.container, *self.beside]
         self.args = self.container["args"]
         # Kubernetes takes the last one of a name; here is only one.
         names = [entry["name"] for entry in self.container["env"]]

@@ -15,7 +15,7 @@ from test_rights import EVERYTHING
 # Options of the device plugin that the chart knows before the program does.
 AHEAD = set()
 # Kubernetes's own: described as a whole.
-WHOLE = {"affinity", "node.resources", "devicePlugin.resources"}
+WHOLE = {"affinity", "node.resources", "gateway.resources", "devicePlugin.resources"}
 
 
 def leaves(node, path=""):

@@ -20,7 +20,7 @@ def test_default():
     assert node.args == ["--runtime-dir=/run/sluice-node", "--gpus=all", "--", "--grants=/run/sluice", "--policy=flow",
                          "--lanes=2", "--claims=steps", "--lend=demand", "--lease-wait=30", "--patience=120",
                          "--terms=wait"]
-    assert node.env == {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    assert node.env == {"SLUICE_RUNTIME_DIR": "/run/sluice-node", "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
     assert node.volumes["daemons"]["emptyDir"] == {"medium": "Memory"}
     assert node.mounts["daemons"]["mountPath"] == "/run/sluice-node"
 

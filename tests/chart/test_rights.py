@@ -68,7 +68,8 @@ def test_containers(chart):
             assert capabilities.get("add", []) in ([], ["SYS_PTRACE"] if component(daemon_set) == "node" else [])
             assert context == {"runAsUser": 0, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                                "seccompProfile": {"type": "RuntimeDefault"}}
-            assert "ports" not in container
+            # Nothing but the metrics is on a network.
+            assert [port["name"] for port in container.get("ports", [])] == (["metrics"] if container["name"] == "gateway" else [])
 
 
 def test_no_capability_unless_asked_for():
@@ -128,9 +129,9 @@ def test_annotations_of_the_account(rendered):
     assert rendered.one("ServiceAccount")["metadata"]["annotations"] == {"a": "b"}
 
 
-def test_no_connection_is_let_in():
+def test_no_connection_is_let_in_but_to_the_metrics():
     spec = defaults().one("NetworkPolicy")["spec"]
-    assert spec["policyTypes"] == ["Ingress"] and "ingress" not in spec
+    assert spec["policyTypes"] == ["Ingress"] and spec["ingress"] == [{"ports": [{"port": 9452}]}]
     for daemon_set in defaults().both:
         assert spec["podSelector"]["matchLabels"].items() <= daemon_set.template["metadata"]["labels"].items()
 

@@ -97,6 +97,7 @@ def test_who_passes_sluice_by_is_found_within_two_seconds(sluice, kubectl):
     print(f"\nfound and said {took:.2f} s after it held memory", file=sys.stderr)
     assert took < 2
     assert sluice.status()["bypassed"]["pods"] == before + 1
+    assert f'of="pod"}} {before + 1}' in sluice.metrics()
     kubectl.run("exec", "passes", "--", "touch", "/tmp/go")
     kubectl.until_phase("passes", "Succeeded")
 

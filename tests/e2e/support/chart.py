@@ -5,6 +5,7 @@
 import json
 import pathlib
 import subprocess
+import urllib.request
 
 import yaml
 
@@ -58,6 +59,13 @@ class Chart:
 
     def status(self):
         return json.loads(self.node("/opt/sluice/bin/sluice", "status", "--json", "--runtime-dir", "/run/sluice-node/0").stdout)
+
+    def metrics(self):
+        """What Prometheus would read, from the pod's own address."""
+        (pod,) = self._cluster.kubectl.get("pods", "--namespace", NAMESPACE, "--selector",
+                                           "app.kubernetes.io/component=node")["items"]
+        with urllib.request.urlopen(f"http://{pod['status']['podIP']}:9452/metrics", timeout=10) as answer:
+            return answer.read().decode()
 
     def serves(self):
         return self.node("/opt/sluice/bin/sluice", "status", "--json", "--runtime-dir", "/run/sluice-node/0", check=False).returncode == 0

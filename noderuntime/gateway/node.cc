@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/gateway/node.h"
+
+#include <filesystem>
+
+#include "noderuntime/cli/job_lookup.h"
+#include "noderuntime/cli/node_daemons.h"
+
+namespace sluice::gateway {
+namespace {
+
+struct Asked {
+  uint32_t number = 0;
+  Result<std::string> json = Status(StatusCode::kUnavailable, "not asked");
+};
+
+/// Where the folder is a daemon's own, its GPU's number is what it says.
+std::vector<Asked> Ask(const std::string& runtime_dir) {
+  std::vector<Asked> answers;
+  const cli::NodeDaemons daemons = cli::DaemonsIn(runtime_dir);
+  for (const std::string& folder : daemons.folders) {
+    Asked& asked = answers.emplace_back();
+    const std::string name = std::filesystem::path(folder).filename();
+    if (daemons.of_node) asked.number = static_cast<uint32_t>(std::stoul(name));
+    Result<cli::DaemonClient> client = cli::ConnectIn(folder);
+    asked.json = client.ok() ? client->FetchStatus() : Result<std::string>(client.status());
+  }
+  return answers;
+}
+
+}  // namespace
+
+std::vector<GpuView> Node::Look() const {
+  std::vector<GpuView> gpus;
+  for (const Asked& asked : Ask(runtime_dir_)) {
+    Result<GpuView> view = asked.json.ok() ? ParseStatus(*asked.json) : asked.json.status();
+    GpuView down;
+    down.number = asked.number;
+    gpus.push_back(view.ok() ? std::move(*view) : std::move(down));
+  }
+  return gpus;
+}
+
+Result<Node::Found> Node::Find(const std::string& job) const {
+  std::vector<Found> found;
+  for (GpuView& gpu : Look()) {
+    for (size_t i = 0; i < gpu.jobs.size(); ++i) {
+      if (cli::MayMean(job, gpu.jobs[i].id, gpu.jobs[i].name)) found.push_back({gpu, i});
+    }
+  }
+  if (found.size() == 1) return found.front();
+  if (found.empty()) {
+    return Status(StatusCode::kNotFound,
+                  "job '" + job + "': there is none; allowed: one that List names");
+  }
+  std::string text = "job '" + job + "': several are meant";
+  for (const Found& each : found) {
+    text += (&each == &found.front() ? "; allowed: " : ", ") + each.gpu.jobs[each.job].name;
+  }
+  return Status(StatusCode::kInvalidArgument, text);
+}
+
+Result<cli::DaemonClient> Node::Connect(uint32_t gpu) const {
+  const cli::NodeDaemons daemons = cli::DaemonsIn(runtime_dir_);
+  if (!daemons.of_node) return cli::ConnectIn(runtime_dir_);
+  for (const std::string& folder : daemons.folders) {
+    if (std::filesystem::path(folder).filename() == std::to_string(gpu)) {
+      return cli::ConnectIn(folder);
+    }
+  }
+  return Status(StatusCode::kNotFound,
+                "gpu " + std::to_string(gpu) + ": there is none; allowed: one that List names");
+}
+
+std::vector<uint32_t> Node::Numbers(const std::vector<uint32_t>& given) const {
+  if (!given.empty()) return given;
+  std::vector<uint32_t> numbers;
+  for (const GpuView& gpu : Look()) numbers.push_back(gpu.number);
+  return numbers;
+}
+
+}  // namespace sluice::gateway
