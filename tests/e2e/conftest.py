@@ -11,7 +11,7 @@ import pytest
 from support.chart import Chart
 from support.cluster import Cluster
 from support.gpu import MIB, SimulatedGpus
-from support.images import make_pause, make_trainer
+from support.images import REPOSITORY, make_musl, make_pause, make_trainer
 
 # Of the one simulated GPU; the chart's values keep 16 MiB of it back.
 GPU_BYTES = 64 * MIB
@@ -29,7 +29,7 @@ def cluster(work):
     pause = make_pause(work)
     trainer = make_trainer(os.environ["SLUICE_E2E_TRAINER_ROOT"], work)
     try:
-        cluster.up([pause, trainer, os.environ["SLUICE_E2E_IMAGE"]])
+        cluster.up([pause, trainer, make_musl(work), os.environ["SLUICE_E2E_IMAGE"]])
         yield cluster
     finally:
         cluster.down()
@@ -55,6 +55,17 @@ def sluice(cluster, gpus):
     yield chart
     for component in ("node", "device-plugin"):
         (cluster.processes.logs / f"{component}.log").write_text(chart.logs(component))
+
+
+@pytest.fixture
+def plugin(cluster, work):
+    """`kubectl sluice ...`, by kubectl's own way to find its plugins."""
+    folder = work / "plugins"
+    folder.mkdir(exist_ok=True)
+    link = folder / "kubectl-sluice"
+    if not link.exists():
+        link.symlink_to(REPOSITORY / "build/release/bin/sluice")
+    return cluster.kubectl.with_plugins(folder)
 
 
 @pytest.fixture

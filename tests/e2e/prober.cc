@@ -6,9 +6,11 @@
 //
 //   prober see              what the driver and NVML call the GPU's memory
 //   prober take             takes memory by the MiB until there is none, and gives it back
-//   prober hold MIB         holds so much until the file /tmp/go is there, and then takes what it
-//   gets prober fork             takes what it gets while a child of it does the same prober crowd
-//   N          N copies of `take` at the same time
+//   prober hold MIB         holds so much until the file /tmp/go is there, then takes what it gets
+//
+//   prober fork             takes what it gets while a child of it does the same
+//
+//   prober crowd N          N copies of `take` at the same time
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>

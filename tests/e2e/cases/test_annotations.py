@@ -23,6 +23,7 @@ def refusal_of(kubectl, name):
     ("memory-limit", "640Mi", "48.0 MiB (the pool)"),
     ("class", "fast", "guaranteed, burst"),
     ("priority", "high", "-1000 to 1000"),
+    ("inject", "false", "not available in this version; allowed: true"),
     ("share-group", "Team A", "a DNS label"),
     ("memorylimit", "9Mi", "allowed keys"),
     ("container.trainer.priority", "1", "the pod has no container 'trainer'"),

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Pods of other shapes than one container that runs once."""
 
+from support.images import MUSL
 from support.pods import container, pod, prober, values
 from support.processes import until
 
@@ -70,6 +71,47 @@ def test_a_container_sees_nothing_of_others(sluice, kubectl):
     assert text[0] == "sluice.sock"
     assert "Read-only file system" in text[1]
     assert [line for line in text if line.startswith("SLUICE_")] and not any("limit" in line.lower() for line in text)
+
+
+def test_a_program_of_another_c_library_runs_as_without_sluice(sluice, kubectl):
+    part = container(8, ["/bin/says"])
+    part["image"] = MUSL
+    kubectl.apply(pod("musl", part))
+    kubectl.until_phase("musl", "Succeeded")
+    assert kubectl.logs("musl") == "fine\n"
+
+
+def test_who_speaks_the_protocol_himself_gets_nothing_and_changes_nothing(sluice, kubectl):
+    before = sluice.status()
+    kubectl.apply(pod("speaks", container(8, ["sh", "-c", "intruder /run/sluice/sluice.sock; prober take"])))
+    kubectl.until_phase("speaks", "Succeeded", "Failed")
+    said = values(kubectl.logs("speaks"))
+    for name in ("set_limit", "register", "set_policy", "drain", "set_budget", "status"):
+        assert said[name] == ["close: a launcher's frame on a job's socket; it belongs on noded.sock"], said
+    for name in ("garbage", "empty_header", "lease_without_session", "hello_of_no_gpu"):
+        assert said[name][0].startswith("close: "), said
+    assert 0 < said["taken_mib"][0] <= 8
+    after = sluice.status()
+    for key in ("policy", "draining", "budget_bytes", "pool_bytes"):
+        assert after[key] == before[key]
+
+
+def test_pods_of_two_namespaces_are_never_in_one_pool(sluice, kubectl):
+    kubectl.run("create", "namespace", "others")
+    try:
+        kubectl.apply(prober("ours", 8, "hold", "4"))
+        until("it holds", lambda: "holding_mib" in values(kubectl.logs("ours", check=False)))
+        kubectl.apply(prober("theirs", 8, "take", namespace="others"))
+        text = until("theirs is told", lambda: [
+            event["message"] for event in kubectl.get("events", "--namespace", "others")["items"]
+            if event["reason"] == "SluiceRefused"])[-1]
+        assert "group 'default'" in text and "group 'others'" in text, text
+        logs = until("theirs has ended", lambda: kubectl.logs("theirs", "--namespace", "others", check=False))
+        assert values(logs).get("taken_mib", [0]) == [0]
+        kubectl.run("exec", "ours", "--", "touch", "/tmp/go")
+        kubectl.until_phase("ours", "Succeeded")
+    finally:
+        kubectl.run("delete", "namespace", "others", "--timeout=60s")
 
 
 def test_an_environment_that_is_edited_gives_nothing_more(sluice, kubectl):

@@ -6,25 +6,11 @@ import datetime
 import sys
 import time
 
-import pytest
-
 from support.chart import RESOURCE
-from support.images import REPOSITORY
 from support.pods import container, pod, prober, values
 from support.processes import until
 
 OFFERED = 48
-
-
-@pytest.fixture
-def plugin(cluster, work):
-    """`kubectl sluice ...`, by kubectl's own way to find its plugins."""
-    folder = work / "plugins"
-    folder.mkdir(exist_ok=True)
-    link = folder / "kubectl-sluice"
-    if not link.exists():
-        link.symlink_to(REPOSITORY / "build/release/bin/sluice")
-    return cluster.kubectl.with_plugins(folder)
 
 
 def holds(kubectl, name):

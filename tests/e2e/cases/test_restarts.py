@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The Sluice authors
-"""Kubelet, plugin and daemon are killed in any order under a job: it is not lost, and nobody's limit changes."""
+"""Kubelet, plugin, daemon and the job itself are killed in any order: no job is lost, and nobody's limit or ids change."""
 
+import json
 import os
+import pathlib
 import random
 import signal
 
 from support.chart import RESOURCE
+from support.gpu import MIB
 from support.pods import losses, trainer
 from support.processes import descendants_named, until
 
@@ -21,9 +24,18 @@ def kill(name):
     os.kill(found[0], signal.SIGKILL)
 
 
+def ids_as_kubelet_has_them():
+    file = pathlib.Path("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
+    return sorted(json.loads(file.read_text())["Data"]["RegisteredDevices"].get(RESOURCE, []))
+
+
+def limits(sluice):
+    return [job["limit_bytes"] for job in sluice.status()["jobs"] if job["name"].startswith("default/steady/")]
+
+
 def test_any_order_of_kills_loses_no_job(sluice, cluster, kubectl):
     def run(name):
-        kubectl.apply(trainer(name, 12, "36Mi", iterations=ITERATIONS, seed=1))
+        kubectl.apply(trainer(name, 12, "36Mi", iterations=ITERATIONS, seed=1, restartPolicy="OnFailure"))
 
     def restart_kubelet():
         cluster.stop_kubelet(signal.SIGKILL)
@@ -36,18 +48,28 @@ def test_any_order_of_kills_loses_no_job(sluice, cluster, kubectl):
     sluice.until_offered(48)
 
     deeds = [("daemon", lambda: kill("sluice-noded")), ("kubelet", restart_kubelet),
-             ("plugin", lambda: kill("sluice-device-plugin"))]
+             ("plugin", lambda: kill("sluice-device-plugin")), ("job", lambda: kill("train"))]
+    ids = ids_as_kubelet_has_them()
+    assert len(ids) == 48
     chance = random.Random(SEED)
     for number in range(KILLS):
         run("steady")
         until("it trains", lambda: losses(kubectl.logs("steady", check=False)))
-        for name, deed in chance.sample(deeds, chance.randint(1, len(deeds))):
+        chosen = chance.sample(deeds, chance.randint(1, len(deeds)))
+        for name, deed in chosen:
             print(f"kill {number}: {name}", flush=True)
             deed()
         kubectl.until_phase("steady", "Succeeded", seconds=300)
         assert losses(kubectl.logs("steady")) == alone
+        restarts = kubectl.pod("steady")["status"]["containerStatuses"][0]["restartCount"]
+        # Its end may have come before the signal.
+        assert restarts <= ("job" in dict(chosen))
         until("the daemon serves", sluice.serves)
+        # Of a pod that is over, as long as its grant is there.
+        assert set(limits(sluice)) <= {36 * MIB}
+        assert len(limits(sluice)) <= 1
         kubectl.delete("pod", "steady")
     until("everything is offered again", lambda: kubectl.allocatable(RESOURCE) == 48, seconds=180)
+    until("kubelet has the same ids again", lambda: ids_as_kubelet_has_them() == ids)
     kept, text = sluice.audit()
     assert kept, text

@@ -44,8 +44,8 @@ class Chart:
         self._helm("install", "sluice", str(REPOSITORY / "charts/sluice"), "--namespace", NAMESPACE,
                    "--create-namespace", "--values", self._values_file(), "--wait", "--timeout", "120s")
 
-    def upgrade(self, *arguments):
-        self._helm("upgrade", "sluice", str(REPOSITORY / "charts/sluice"), "--namespace", NAMESPACE,
+    def upgrade(self, *arguments, chart=REPOSITORY / "charts/sluice"):
+        self._helm("upgrade", "sluice", str(chart), "--namespace", NAMESPACE,
                    "--values", self._values_file(), "--wait", "--timeout", "120s", *arguments)
 
     def uninstall(self):

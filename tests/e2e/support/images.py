@@ -10,6 +10,7 @@ import subprocess
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 PAUSE = "registry.k8s.io/pause:3.6"
 TRAINER = "sluice.test/trainer:1"
+MUSL = "sluice.test/musl:1"
 
 
 def make_pause(work):
@@ -27,7 +28,19 @@ def make_trainer(base, work):
     programs.mkdir(parents=True)
     shutil.copy(REPOSITORY / "build/release/bin/train", programs)
     shutil.copy(REPOSITORY / "build/release/tests/e2e_prober", programs / "prober")
+    shutil.copy(REPOSITORY / "build/release/tests/e2e_intruder", programs / "intruder")
     return _archive(work, TRAINER, [base, root], ["/bin/sh"])
+
+
+def make_musl(work):
+    """A program of another C library, with nothing of a Debian around it."""
+    root = pathlib.Path(work) / "musl"
+    (root / "bin").mkdir(parents=True)
+    (root / "lib").mkdir()
+    shutil.copy("/lib/ld-musl-x86_64.so.1", root / "lib")
+    subprocess.run(["musl-gcc", "-x", "c", "-", "-o", root / "bin/says"], check=True, text=True,
+                   input='#include <stdio.h>\nint main(void) { return puts("fine") == EOF; }\n')
+    return _archive(work, MUSL, [root], ["/bin/says"])
 
 
 def _archive(work, name, layers, command):
