@@ -87,7 +87,7 @@ constexpr BytesKey kBytesKeys[] = {
 
 std::string AllKeys() {
   std::string keys =
-      "name, compute_capability, time, sharing, sharing_variant, serialised, sources";
+      "name, driver, compute_capability, time, sharing, sharing_variant, serialised, sources";
   const auto add = [&keys](std::string_view key) { (keys += ", ") += key; };
   for (const auto& row : kIntegerKeys) add(row.key);
   for (const auto& row : kRealKeys) add(row.key);
@@ -193,6 +193,13 @@ std::string Set(Machine& machine, std::string_view key, std::string_view value) 
   if (key == "name") {
     if (value.empty() || value.size() > 64) return "1 to 64 characters";
     machine.name = value;
+    return {};
+  }
+  if (key == "driver") {
+    const bool good = !value.empty() && value.size() <= 32 && value.front() != '.' &&
+                      value.find_first_not_of("0123456789.") == std::string_view::npos;
+    if (!good) return "a version such as 615.21.04";
+    machine.driver = value;
     return {};
   }
   if (key == "compute_capability") {
@@ -327,6 +334,7 @@ std::string DescribeMachine(const Machine& machine) {
     text += source == machine.sources.end() ? "\n" : " | " + source->second + "\n";
   };
   row("name", machine.name);
+  row("driver", machine.driver);
   row("compute_capability", std::to_string(machine.compute_capability / 10) + "." +
                                 std::to_string(machine.compute_capability % 10));
   for (const BytesKey& key : kBytesKeys) {

@@ -41,8 +41,9 @@ enum class SharingVariant : uint32_t {
 /// All times are simulated nanoseconds.
 struct Machine {
   std::string name = "Sluice simulated GPU";
-  int compute_capability = 80;  // times ten
-  uint64_t memory = 0;          // bytes; 0: said elsewhere
+  std::string driver = "580.65.06";  // version, as NVML has it
+  int compute_capability = 80;       // times ten
+  uint64_t memory = 0;               // bytes; 0: said elsewhere
   uint64_t sm_count = 1;
   uint64_t threads_per_sm = 0;
   uint64_t clock_khz = 1'000'000;

@@ -45,6 +45,9 @@ struct Nvml::Api {
   Text name = nullptr;
   int (*memory)(nvmlDevice_t, nvmlMemory_t*) = nullptr;
   bool lists_devices = false;
+  // Null: a library without it.
+  int (*driver_version)(char*, unsigned) = nullptr;
+  int (*parent_of_mig)(nvmlDevice_t, nvmlDevice_t*) = nullptr;
 
   int (*make_events)(nvmlEventSet_t*) = nullptr;
   int (*free_events)(nvmlEventSet_t) = nullptr;
@@ -85,6 +88,8 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
                        find(api->uuid, "nvmlDeviceGetUUID") &&
                        find(api->name, "nvmlDeviceGetName") &&
                        find(api->memory, "nvmlDeviceGetMemoryInfo");
+  static_cast<void>(find(api->driver_version, "nvmlSystemGetDriverVersion"));
+  static_cast<void>(find(api->parent_of_mig, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"));
   api->tells_errors = find(api->make_events, "nvmlEventSetCreate") &&
                       find(api->free_events, "nvmlEventSetFree") &&
                       find(api->register_events, "nvmlDeviceRegisterEvents") &&
@@ -152,6 +157,28 @@ Result<std::vector<Nvml::Gpu>> Nvml::Gpus() {
     gpus[i] = {uuid, name, memory.total};
   }
   return gpus;
+}
+
+Result<std::string> Nvml::DriverVersion() {
+  if (api_->driver_version == nullptr) {
+    return Status(StatusCode::kUnavailable, "libnvidia-ml.so.1 does not tell the driver's version");
+  }
+  char version[kMaxText] = {};
+  const int result = api_->driver_version(version, sizeof version);
+  if (result != NVML_SUCCESS) return Failed("version of the driver", result);
+  return std::string(version);
+}
+
+Result<std::string> Nvml::ParentOfMig(const std::string& uuid) {
+  nvmlDevice_t part = nullptr;
+  nvmlDevice_t whole = nullptr;
+  char name[kMaxText] = {};
+  const bool known = api_->parent_of_mig != nullptr && api_->lists_devices &&
+                     api_->device_by_uuid(uuid.c_str(), &part) == NVML_SUCCESS &&
+                     api_->parent_of_mig(part, &whole) == NVML_SUCCESS &&
+                     api_->uuid(whole, name, sizeof name) == NVML_SUCCESS;
+  if (!known) return Status(StatusCode::kNotFound, "NVML: " + uuid + ": no MIG device");
+  return std::string(name);
 }
 
 Status Nvml::Probe(const std::string& uuid) {

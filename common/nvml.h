@@ -47,6 +47,13 @@ class Nvml {
   /// All devices, in NVML's order. kUnavailable: NVML's own error, or a library without the lists.
   Result<std::vector<Gpu>> Gpus();
 
+  /// "580.65.06"; kUnavailable: NVML's own error, or a library that does not say.
+  Result<std::string> DriverVersion();
+
+  /// UUID of the GPU of which this is a MIG device, by its UUID. kNotFound: it is none, or the
+  /// library does not know.
+  Result<std::string> ParentOfMig(const std::string& uuid);
+
   /// Whether the device answers at all; kUnavailable: NVML's own error. An answer is no proof of
   /// health.
   Status Probe(const std::string& uuid);

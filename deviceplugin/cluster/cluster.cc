@@ -51,4 +51,10 @@ void Cluster::Warn(const pods::Pod& pod, const std::string& reason, const std::s
   if (!told.ok()) spdlog::warn("event on {}/{}: {}", pod.space, pod.name, told.message());
 }
 
+void Cluster::WarnOnNode(const std::string& reason, const std::string& text) const {
+  const Status told = api_.Post("/api/v1/namespaces/default/events",
+                                WarningOnNode(names_.node, reason, text, Since1970Ns()));
+  if (!told.ok()) spdlog::warn("event on node {}: {}", names_.node, told.message());
+}
+
 }  // namespace sluice::deviceplugin

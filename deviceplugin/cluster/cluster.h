@@ -32,6 +32,11 @@ class Cluster {
                                                Hold hold, const GrantStore* store);
   ~Cluster();
 
+  /// The pods of this node; none before the API server has answered. For several threads.
+  std::vector<pods::Pod> Pods() const { return watch_->Pods(); }
+  /// Puts a warning on this node. For several threads.
+  void WarnOnNode(const std::string& reason, const std::string& text) const;
+
  private:
   Cluster(ApiAccess access, Names names) : api_(std::move(access)), names_(std::move(names)) {}
   void Wake();

@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/quantity.h"
@@ -14,6 +15,8 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxMessage = 1000;  // of an event
+/// Where events about what has no namespace are.
+constexpr char kSpaceOfNodes[] = "default";
 
 Status Bad(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
 
@@ -61,6 +64,22 @@ void AddParts(const json& containers, bool first, const std::string& resource, p
   }
 }
 
+/// `mpsd` and `fractiond` of NVIDIA's GPU fractions, by the labels that their operator puts on what
+/// it runs. Anybody can write labels; a volume of the host's only those have who may do anything to
+/// the node, so nobody else keeps its GPUs from others with them.
+std::string ManagerOfGpus(const json& meta, const json& spec) {
+  const json& labels = At(meta, "labels");
+  const std::string component = TextAt(labels, "app.kubernetes.io/component");
+  if (TextAt(labels, "app.kubernetes.io/managed-by") != "gpu-fractioning") return "";
+  if (component != "mpsd" && component != "fractiond") return "";
+  const json& volumes = At(spec, "volumes");
+  const bool of_host =
+      volumes.is_array() && std::any_of(volumes.begin(), volumes.end(), [](const json& volume) {
+        return volume.is_object() && volume.contains("hostPath");
+      });
+  return of_host ? component : "";
+}
+
 Result<pods::Pod> PodOf(const json& object, const std::string& resource) {
   const json& meta = At(object, "metadata");
   pods::Pod pod;
@@ -75,9 +94,29 @@ Result<pods::Pod> PodOf(const json& object, const std::string& resource) {
   const json& spec = At(object, "spec");
   AddParts(At(spec, "initContainers"), true, resource, &pod);
   AddParts(At(spec, "containers"), false, resource, &pod);
+  pod.manages_gpus = ManagerOfGpus(meta, spec);
   const std::string phase = TextAt(At(object, "status"), "phase");
   pod.over = phase == "Succeeded" || phase == "Failed";
   return pod;
+}
+
+std::string Warning(const json& object, const std::string& space, const std::string& reason,
+                    const std::string& message, const std::string& node, uint64_t now_ns) {
+  const std::string time = TimeText(now_ns);
+  json event;
+  event["apiVersion"] = "v1";
+  event["kind"] = "Event";
+  event["metadata"] = {{"namespace", space},
+                       {"name", TextAt(object, "name") + ".sluice-" + std::to_string(now_ns)}};
+  event["involvedObject"] = object;
+  event["type"] = "Warning";
+  event["reason"] = reason;
+  event["message"] = message.substr(0, kMaxMessage);
+  event["source"] = {{"component", "sluice-device-plugin"}, {"host", node}};
+  event["firstTimestamp"] = time;
+  event["lastTimestamp"] = time;
+  event["count"] = 1;
+  return event.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -121,25 +160,19 @@ Result<PodEvent> ParsePodEvent(std::string_view text, const std::string& resourc
 
 std::string WarningOn(const pods::Pod& pod, const std::string& reason, const std::string& message,
                       const std::string& node, uint64_t now_ns) {
-  const std::string time = TimeText(now_ns);
-  json event;
-  event["apiVersion"] = "v1";
-  event["kind"] = "Event";
-  event["metadata"] = {{"namespace", pod.space},
-                       {"name", pod.name + ".sluice-" + std::to_string(now_ns)}};
-  event["involvedObject"] = {{"apiVersion", "v1"},
-                             {"kind", "Pod"},
-                             {"namespace", pod.space},
-                             {"name", pod.name},
-                             {"uid", pod.uid}};
-  event["type"] = "Warning";
-  event["reason"] = reason;
-  event["message"] = message.substr(0, kMaxMessage);
-  event["source"] = {{"component", "sluice-device-plugin"}, {"host", node}};
-  event["firstTimestamp"] = time;
-  event["lastTimestamp"] = time;
-  event["count"] = 1;
-  return event.dump(-1, ' ', false, json::error_handler_t::replace);
+  const json object = {{"apiVersion", "v1"},
+                       {"kind", "Pod"},
+                       {"namespace", pod.space},
+                       {"name", pod.name},
+                       {"uid", pod.uid}};
+  return Warning(object, pod.space, reason, message, node, now_ns);
+}
+
+std::string WarningOnNode(const std::string& node, const std::string& reason,
+                          const std::string& message, uint64_t now_ns) {
+  // As kubelet does it: a node has no namespace, and its name stands for its UID.
+  const json object = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}};
+  return Warning(object, kSpaceOfNodes, reason, message, node, now_ns);
 }
 
 }  // namespace sluice::deviceplugin

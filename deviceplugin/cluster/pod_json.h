@@ -34,5 +34,8 @@ Result<PodEvent> ParsePodEvent(std::string_view json, const std::string& resourc
 /// An event on a pod that people see with `kubectl describe pod`. `now_ns` since 1970.
 std::string WarningOn(const pods::Pod& pod, const std::string& reason, const std::string& message,
                       const std::string& node, uint64_t now_ns);
+/// The same on a node (`kubectl describe node`); it belongs into the namespace `default`.
+std::string WarningOnNode(const std::string& node, const std::string& reason,
+                          const std::string& message, uint64_t now_ns);
 
 }  // namespace sluice::deviceplugin

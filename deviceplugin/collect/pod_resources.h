@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/status.h"
+#include "deviceplugin/inventory/foreign.h"
 #include "deviceplugin/pods/owned.h"
 
 namespace sluice::deviceplugin {
@@ -14,5 +15,10 @@ namespace sluice::deviceplugin {
 /// kUnavailable: nobody answers within a second.
 Result<std::vector<pods::Owned>> OwnersOfIds(const std::string& socket,
                                              const std::string& resource);
+
+/// The devices of all resources but `own`: those that kubelet may give out, and those that
+/// containers have. kUnavailable as above; a kubelet that only tells the latter is believed.
+Result<std::vector<ForeignDevice>> DevicesOfOthers(const std::string& socket,
+                                                   const std::string& own);
 
 }  // namespace sluice::deviceplugin

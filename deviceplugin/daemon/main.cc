@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 
 #include "common/grant/store.h"
 #include "common/nvml.h"
@@ -17,6 +18,7 @@
 #include "deviceplugin/daemon/serving.h"
 #include "deviceplugin/granule/headroom.h"
 #include "deviceplugin/inventory/drain_watch.h"
+#include "deviceplugin/inventory/foreign_watch.h"
 #include "deviceplugin/inventory/health_watch.h"
 
 namespace sluice::deviceplugin {
@@ -24,6 +26,8 @@ namespace {
 
 /// A grant that is over costs a folder and a socket.
 constexpr int kCollectEveryS = 60;
+/// So long a GPU may be offered by two.
+constexpr int kLookForOthersEveryS = 5;
 
 /// Before any thread is made: they inherit what is blocked.
 Result<UniqueFd> BlockSignals() {
@@ -52,7 +56,61 @@ Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const Grant
       store);
 }
 
-Status Run(const Options& options) {
+/// The driver's own limit on each GPU, for who gets a grant there; none where there is none.
+Status SetDriverLimits(Nvml* nvml, const std::vector<Nvml::Gpu>& gpus, const DeviceIds& ids,
+                       Options* options) {
+  const Result<std::string> version = nvml->DriverVersion();
+  const Result<bool> wanted =
+      DriverLimitWanted(options->driver_limit, version.ok() ? *version : "",
+                        std::filesystem::exists(options->cgroups + "/cgroup.controllers"));
+  if (!wanted.ok()) return wanted.status();
+  if (!*wanted) return {};
+  options->delivery.driver_limit_mib = DriverLimitsMiB(gpus, ids.gpus(), options->driver_charges);
+  for (const auto& [uuid, mib] : options->delivery.driver_limit_mib) {
+    spdlog::info("{}: the driver {} limits each container to {} MiB", uuid, *version, mib);
+  }
+  return {};
+}
+
+/// For the thread of ForeignWatch; `nvml` is its own, `cluster` null where there is none.
+Result<ForeignView> LookForOthers(const Options& options, Nvml* nvml, const Cluster* cluster) {
+  Result<std::vector<ForeignDevice>> devices =
+      DevicesOfOthers(options.pod_resources, options.resource);
+  if (!devices.ok()) return devices.status();
+  ForeignView view;
+  if (cluster != nullptr) view.pods = cluster->Pods();
+  for (const ForeignDevice& device : *devices) {
+    if (!device.id.starts_with("MIG-")) continue;
+    const std::string part = device.id.substr(0, device.id.find("::"));
+    if (view.parents.contains(part)) continue;
+    const Result<std::string> whole = nvml->ParentOfMig(part);
+    if (whole.ok()) view.parents[part] = *whole;
+  }
+  view.devices = std::move(*devices);
+  return view;
+}
+
+std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml,
+                                          const Cluster* cluster, Offer* offer) {
+  std::vector<std::string> uuids;
+  for (const Gpu& gpu : offer->ids().gpus()) uuids.push_back(gpu.uuid);
+  const auto tell = [offer, cluster](size_t gpu, const std::string& manager) {
+    const std::string& uuid = offer->ids().gpus()[gpu].uuid;
+    const std::string why = manager.empty() ? "" : ForeignRefusal(uuid, manager);
+    offer->SetRefused(gpu, why);
+    if (why.empty()) {
+      spdlog::info("{} is offered again: nobody else manages it", uuid);
+      return;
+    }
+    spdlog::warn("{}", why);
+    if (cluster != nullptr) cluster->WarnOnNode("SluiceGpuRefused", why);
+  };
+  return std::make_unique<ForeignWatch>(
+      std::move(uuids), [&options, nvml, cluster] { return LookForOthers(options, nvml, cluster); },
+      tell, kLookForOthersEveryS);
+}
+
+Status Run(Options options) {
   const Result<UniqueFd> stop = BlockSignals();
   if (!stop.ok()) return stop.status();
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
@@ -67,6 +125,7 @@ Status Run(const Options& options) {
     spdlog::info("{}: {} granules of {}", gpu.uuid, GranulesOf(gpu, ids->granule_bytes()),
                  FormatBytes(ids->granule_bytes()));
   }
+  if (Status s = SetDriverLimits(nvml->get(), *gpus, *ids, &options); !s.ok()) return s;
   Offer offer(std::move(*ids));
   const Allocator allocator(&offer.ids(), &*store, options.delivery);
   const HealthWatch health(nvml->get(), *gpus, options.health,
@@ -91,6 +150,14 @@ Status Run(const Options& options) {
     if (!started.ok()) return started.status().Annotate("--annotations on");
     cluster = std::move(*started);
   }
+  std::unique_ptr<Nvml> nvml_of_watch;
+  std::unique_ptr<ForeignWatch> others;
+  if (options.refuse_foreign_gpus) {
+    Result<std::unique_ptr<Nvml>> second = Nvml::Load();
+    if (!second.ok()) return second.status();
+    nvml_of_watch = std::move(*second);
+    others = WatchOthers(options, nvml_of_watch.get(), cluster.get(), &offer);
+  }
   Serving serving({options.kubelet_dir, options.resource}, [&](const std::string& path) {
     return PluginServer::Start(path, &offer, &allocator, options.packing);
   });
@@ -107,7 +174,7 @@ int main(int argc, char** argv) {
   auto options = sluice::deviceplugin::ReadCommandLine(argc, argv, &status);
   if (options.ok() && !options->has_value()) return status;
   const sluice::Status done =
-      options.ok() ? sluice::deviceplugin::Run(**options) : options.status();
+      options.ok() ? sluice::deviceplugin::Run(std::move(**options)) : options.status();
   if (done.ok()) return 0;
   std::fprintf(stderr, "sluice-device-plugin: %s\n", done.message().c_str());
   return options.ok() ? 1 : 2;

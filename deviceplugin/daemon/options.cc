@@ -19,6 +19,9 @@ struct Raw {
   std::string visible_devices = "on";
   std::string probation = "600";
   std::string annotations = "off";
+  std::string foreign_gpus = "refuse";
+  std::string driver_limit = "auto";
+  std::string driver_charges = "mapped";
   std::string trust = "namespace";
   std::string namespaces;
   std::vector<std::string> environment;
@@ -106,6 +109,18 @@ void TakeMounts(const Raw& raw, Options* options, Faults* faults) {
   }
 }
 
+void TakeDriverLimit(const Raw& raw, Options* options, Faults* faults) {
+  faults->Check(raw.driver_limit == "auto" || raw.driver_limit == "on" || raw.driver_limit == "off",
+                "--driver-limit '" + raw.driver_limit + "': allowed: auto, on, off");
+  options->driver_limit = raw.driver_limit == "on"    ? DriverLimitMode::kOn
+                          : raw.driver_limit == "off" ? DriverLimitMode::kOff
+                                                      : DriverLimitMode::kAuto;
+  faults->Check(raw.driver_charges == "mapped" || raw.driver_charges == "made",
+                "--driver-charges '" + raw.driver_charges + "': allowed: mapped, made");
+  options->driver_charges =
+      raw.driver_charges == "made" ? DriverCharges::kMade : DriverCharges::kMapped;
+}
+
 Result<Options> Checked(const Raw& raw, Options options) {
   Faults faults;
   if (raw.granule != "auto") TakeBytes(raw.granule, "--granule", &options.granule_bytes, &faults);
@@ -117,6 +132,10 @@ Result<Options> Checked(const Raw& raw, Options options) {
   faults.Check(raw.visible_devices == "on" || raw.visible_devices == "off",
                "--visible-devices '" + raw.visible_devices + "': allowed: on, off");
   options.delivery.visible_devices = raw.visible_devices == "on";
+  faults.Check(raw.foreign_gpus == "refuse" || raw.foreign_gpus == "share",
+               "--foreign-gpus '" + raw.foreign_gpus + "': allowed: refuse, share");
+  options.refuse_foreign_gpus = raw.foreign_gpus == "refuse";
+  TakeDriverLimit(raw, &options, &faults);
   faults.Check(raw.annotations == "on" || raw.annotations == "off",
                "--annotations '" + raw.annotations + "': allowed: on, off");
   options.annotations = raw.annotations == "on";
@@ -148,6 +167,7 @@ Result<Options> Checked(const Raw& raw, Options options) {
   const std::pair<const char*, const std::string*> paths[] = {
       {"--kubelet-dir", &options.kubelet_dir},
       {"--pod-resources", &options.pod_resources},
+      {"--cgroups", &options.cgroups},
       {"--root", &options.root}};
   for (const auto& [name, path] : paths) {
     faults.Check(IsAbsolute(*path),
@@ -198,6 +218,20 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
                  "NAME=VALUE for every container that gets a grant (repeatable)");
   app.add_option("--mount", raw.mounts,
                  "/HOST:/CONTAINER[:ro|:rw] for every container that gets a grant (repeatable)");
+  app.add_option("--foreign-gpus", raw.foreign_gpus,
+                 "A GPU that another plugin or NVIDIA's GPU fractions manage, too: refuse (it is "
+                 "not offered until they no longer do), share (its memory is promised twice)")
+      ->capture_default_str();
+  app.add_option("--driver-limit", raw.driver_limit,
+                 "Have the driver limit containers, too: auto (with a driver from 615 and control "
+                 "groups of version 2), on (do not start without these), off")
+      ->capture_default_str();
+  app.add_option("--driver-charges", raw.driver_charges,
+                 "What the driver counts against a container: mapped (also the pool that it has "
+                 "mapped), made (only what its programs made); how high its limit must be")
+      ->capture_default_str();
+  app.add_option("--cgroups", options.cgroups, "Where control groups are mounted")
+      ->capture_default_str();
   app.add_option("--annotations", raw.annotations,
                  "Find out whose each grant is and serve it on the terms of its pod's annotations: "
                  "on, off (a grant is worth its granules)")

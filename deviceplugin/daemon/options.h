@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "deviceplugin/granule/preferred.h"
+#include "deviceplugin/inventory/driver_limit.h"
 #include "deviceplugin/inventory/health.h"
 #include "deviceplugin/pods/terms.h"
 #include "deviceplugin/server/access.h"
@@ -24,6 +25,10 @@ struct Options {
   Packing packing = Packing::kPack;
   Delivery delivery;
   HealthBook::Options health;
+  bool refuse_foreign_gpus = true;  // that somebody else manages, too
+  DriverLimitMode driver_limit = DriverLimitMode::kAuto;
+  DriverCharges driver_charges = DriverCharges::kMapped;
+  std::string cgroups = "/sys/fs/cgroup";  // for tests
   /// The API server's part: whose grants are, and on what terms (annotations).
   bool annotations = false;
   std::string node;  // as the cluster calls it

@@ -23,7 +23,8 @@ struct Pod {
   uint64_t created_s = 0;  // since 1970
   bool over = false;       // all of its containers have ended for good
   Annotations annotations;
-  std::vector<Part> parts;  // containers, those for its beginning first
+  std::string manages_gpus;  // what this pod is, where it manages the node's GPUs; else empty
+  std::vector<Part> parts;   // containers, those for its beginning first
 };
 
 }  // namespace sluice::pods

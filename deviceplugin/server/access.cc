@@ -19,6 +19,13 @@ Access AccessTo(const GrantRecord& grant, const std::string& folder, const Deliv
     access.mounts.push_back({delivery.library, kLibraryInContainer, true});
   }
   if (delivery.visible_devices) access.environment["NVIDIA_VISIBLE_DEVICES"] = grant.gpu;
+  if (const auto most = delivery.driver_limit_mib.find(grant.gpu);
+      most != delivery.driver_limit_mib.end()) {
+    // Read by NVIDIA's container runtime, before the first program starts, and not by us. Without a
+    // request the limit would be one, too: memory that the driver keeps from everybody else.
+    access.environment["NVIDIA_GPU_MEMORY_LIMIT"] = std::to_string(most->second);
+    access.environment["NVIDIA_GPU_MEMORY_REQUEST"] = "0";
+  }
   for (const auto& [name, value] : delivery.environment) access.environment[name] = value;
   access.mounts.insert(access.mounts.end(), delivery.mounts.begin(), delivery.mounts.end());
   return access;

@@ -26,6 +26,9 @@ struct Delivery {
   bool visible_devices = true;
   std::map<std::string, std::string> environment = {};  // further variables
   std::vector<Mount> mounts = {};                       // further files and folders
+  /// The driver's own limit of a container, in MiB, by the UUID of its GPU (inventory/
+  /// driver_limit.h); none: it gets none.
+  std::map<std::string, uint64_t> driver_limit_mib = {};
 };
 
 /// What a container gets of a grant.

@@ -7,7 +7,8 @@
 
 namespace sluice::deviceplugin {
 
-Offer::Offer(DeviceIds ids) : ids_(std::move(ids)), healthy_(ids_.gpus().size(), true) {}
+Offer::Offer(DeviceIds ids)
+    : ids_(std::move(ids)), healthy_(ids_.gpus().size(), true), refused_(ids_.gpus().size()) {}
 
 void Offer::SetHealthy(size_t gpu, bool healthy) {
   const std::lock_guard lock(mutex_);
@@ -15,6 +16,24 @@ void Offer::SetHealthy(size_t gpu, bool healthy) {
   healthy_[gpu] = healthy;
   ++version_;
   changed_.notify_all();
+}
+
+void Offer::SetRefused(size_t gpu, std::string why) {
+  const std::lock_guard lock(mutex_);
+  const bool changes = refused_[gpu].empty() != why.empty();
+  refused_[gpu] = std::move(why);
+  if (!changes) return;
+  ++version_;
+  changed_.notify_all();
+}
+
+std::string Offer::Refusal(const std::vector<std::string>& ids) const {
+  const std::lock_guard lock(mutex_);
+  for (const std::string& id : ids) {
+    const std::optional<DevicePlace> place = ids_.Find(id);
+    if (place.has_value() && !refused_[place->gpu].empty()) return refused_[place->gpu];
+  }
+  return "";
 }
 
 void Offer::SetWithheld(std::set<std::string> ids) { Replace(&withheld_, std::move(ids)); }
@@ -42,8 +61,10 @@ Offer::List Offer::Now() const {
   list.version = version_;
   list.entries.reserve(ids_.all().size());
   for (const std::string& id : ids_.all()) {
-    list.entries.push_back(
-        {&id, healthy_[ids_.Find(id)->gpu] && !withheld_.contains(id) && !drained_.contains(id)});
+    const uint32_t gpu = ids_.Find(id)->gpu;
+    const bool good = healthy_[gpu] && refused_[gpu].empty() && !withheld_.contains(id) &&
+                      !drained_.contains(id);
+    list.entries.push_back({&id, good});
   }
   return list;
 }

@@ -23,6 +23,11 @@ class Offer {
 
   /// All ids of a GPU that is broken, or of one that is whole again.
   void SetHealthy(size_t gpu, bool healthy);
+  /// All ids of a GPU that somebody else manages, with the words that say so; empty: nobody does
+  /// any more.
+  void SetRefused(size_t gpu, std::string why);
+  /// Why a container cannot have these ids, in the words of SetRefused; empty: it can.
+  std::string Refusal(const std::vector<std::string>& ids) const;
   /// These ids and no others are kept back for who has others already (granule/headroom.h).
   void SetWithheld(std::set<std::string> ids);
 
@@ -52,7 +57,8 @@ class Offer {
   const DeviceIds ids_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::vector<bool> healthy_;  // by GPU
+  std::vector<bool> healthy_;         // by GPU
+  std::vector<std::string> refused_;  // by GPU, why; empty: it is not
   std::set<std::string> withheld_;
   std::set<std::string> drained_;
   uint64_t version_ = 1;

@@ -85,6 +85,11 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
   std::vector<std::vector<std::string>> containers;
   for (const auto& container : request->container_requests()) {
     containers.push_back(Strings(container.devices_ids()));
+    // Kubelet may have chosen before it was told.
+    if (const std::string why = offer_->Refusal(containers.back()); !why.empty()) {
+      spdlog::warn("refused: {}", why);
+      return {grpc::StatusCode::FAILED_PRECONDITION, why};
+    }
   }
   const Result<std::vector<Access>> given = allocator_->Allocate(containers, Since1970Ns());
   if (!given.ok()) {

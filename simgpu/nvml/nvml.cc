@@ -184,6 +184,12 @@ const char* nvmlErrorString(nvmlReturn_t result) {
   }
 }
 
+nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  const std::lock_guard lock(g_mutex);
+  if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
+  return CopyText(g_gpus.front()->machine().driver, version, length);
+}
+
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) {
   const std::lock_guard lock(g_mutex);
   if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;

@@ -13,7 +13,8 @@ def test_default():
     assert plugin.container["command"] == ["/opt/sluice/bin/sluice-device-plugin"]
     assert plugin.args == ["--resource=sluice.dev/gpu-memory", "--root=/run/sluice",
                            "--library=/var/lib/sluice/library/0.1.0", "--granule=auto", "--packing=pack",
-                           "--probation=600", "--visible-devices=on", "--annotations=on", "--node=$(NODE_NAME)",
+                           "--probation=600", "--foreign-gpus=refuse", "--driver-limit=auto", "--driver-charges=mapped",
+                           "--visible-devices=on", "--annotations=on", "--node=$(NODE_NAME)",
                            "--trust=namespace"]
     assert plugin.env == {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility",
                           "NODE_NAME": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
@@ -25,6 +26,11 @@ def test_default():
        ("devicePlugin.packing", "spread", ["--packing=spread"]),
        ("devicePlugin.probation", 0, ["--probation=0"]),
        ("devicePlugin.ignoreXids", [13, 31], ["--ignore-xid=13", "--ignore-xid=31"]),
+       ("devicePlugin.foreignGpus", "share", ["--foreign-gpus=share"]),
+       ("devicePlugin.driverLimit", "off", ["--driver-limit=off"]),
+       ("devicePlugin.driverLimit", False, ["--driver-limit=off"]),
+       ("devicePlugin.driverLimit", True, ["--driver-limit=on"]),
+       ("devicePlugin.driverCharges", "made", ["--driver-charges=made"]),
        ("devicePlugin.visibleDevices", False, ["--visible-devices=off"]),
        ("devicePlugin.containerEnv", {"LD_LIBRARY_PATH": "/driver:/cuda", "A": "1=2"},
         ["--env=LD_LIBRARY_PATH=/driver:/cuda", "--env=A=1=2"]),

@@ -44,7 +44,21 @@ struct Lister final : v1::PodResourcesLister::Service {
     *response = list;
     return grpc::Status::OK;
   }
+  grpc::Status GetAllocatableResources(grpc::ServerContext* /*context*/,
+                                       const v1::AllocatableResourcesRequest* /*request*/,
+                                       v1::AllocatableResourcesResponse* response) override {
+    const std::lock_guard lock(mutex);
+    for (const auto& [resource, ids] : offered) {
+      for (const std::string& id : ids) {
+        v1::ContainerDevices* devices = response->add_devices();
+        devices->set_resource_name(resource);
+        devices->add_device_ids(id);
+      }
+    }
+    return grpc::Status::OK;
+  }
   std::mutex mutex;
+  std::map<std::string, std::vector<std::string>> offered;  // by resource
   v1::ListPodResourcesResponse list;
 };
 
@@ -162,6 +176,11 @@ void FakeKubelet::Own(const std::string& resource, const std::string& id,
   v1::ContainerDevices* devices = entry->add_devices();
   devices->set_resource_name(resource);
   devices->add_device_ids(id);
+}
+
+void FakeKubelet::OfferOf(const std::string& resource, const std::vector<std::string>& ids) {
+  const std::lock_guard lock(parts_->lister.mutex);
+  parts_->lister.offered[resource] = ids;
 }
 
 std::string FakeKubelet::pod_resources() const { return parts_->folder + "/pod-resources.sock"; }

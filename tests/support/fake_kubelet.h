@@ -38,6 +38,9 @@ class FakeKubelet {
   /// What the list of pod resources says, on `pod_resources()`: the id is that container's of
   /// default/pod.
   void Own(const std::string& resource, const std::string& id, const std::string& container);
+  /// What it says of all that may be given out: these ids of another plugin's resource and no
+  /// others; none: that plugin is gone.
+  void OfferOf(const std::string& resource, const std::vector<std::string>& ids);
   std::string pod_resources() const;
 
   struct Devices {

@@ -48,11 +48,11 @@ std::vector<std::string> Ids(const Devices& devices) {
 /// Simulated GPUs, the plugin as a process of its own, and a kubelet that comes and goes.
 class DevicePlugin : public ::testing::Test {
  protected:
-  void Up(unsigned gpus, uint64_t memory) {
+  void Up(unsigned gpus, uint64_t memory, const std::string& machine = "") {
     auto work = cli::WorkDir::Create("");
     ASSERT_TRUE(work.ok());
     work_.emplace(std::move(*work));
-    std::ofstream(work_->File("machine")) << "";
+    std::ofstream(work_->File("machine")) << machine;
     auto gpu =
         cli::SimulatedGpu::Up(layout_, work_->File("gpu"), memory, work_->File("machine"), gpus);
     ASSERT_TRUE(gpu.ok()) << gpu.status().message();
@@ -95,6 +95,23 @@ class DevicePlugin : public ::testing::Test {
     const Result<GrantRecord> grant = ParseGrant(text.str());
     EXPECT_TRUE(grant.ok()) << grant.status().message();
     return grant.ok() ? *grant : GrantRecord();
+  }
+  /// What a container gets that asks for one granule, with a driver of this version.
+  std::map<std::string, std::string> EnvironmentWith(const std::string& driver,
+                                                     std::vector<std::string> flags) {
+    Up(1, 64 * kMiB, "driver = " + driver + "\n");
+    fs::create_directories(work_->File("cgroup"));
+    std::ofstream(work_->File("cgroup/cgroup.controllers")) << "cpu memory\n";
+    FakeKubelet kubelet(kubelet_dir_);
+    for (const char* flag : {"--granule", "4MiB", "--reserve", "16MiB", "--cgroups"}) {
+      flags.emplace_back(flag);
+    }
+    flags.push_back(work_->File("cgroup"));
+    Start(std::move(flags));
+    const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
+    EXPECT_TRUE(given.ok()) << given.status().message();
+    Stop(SIGTERM);
+    return given.ok() ? given->front().environment : std::map<std::string, std::string>();
   }
   void Xid(unsigned gpu, unsigned code) {
     cli::SpawnOptions options;
@@ -301,6 +318,100 @@ TEST_F(DevicePlugin, CollectsWhatNoContainerHasAnyMore) {
   const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
   ASSERT_TRUE(given.ok());
   EXPECT_TRUE(fs::exists(given->front().mounts.at(0).first));
+}
+
+TEST_F(DevicePlugin, AGpuOfAnotherPluginIsWithheldUntilThatOneIsGone) {
+  Up(2, 64 * kMiB);
+  FakeKubelet kubelet(kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--pod-resources", kubelet.pod_resources()});
+  const Devices all = Await(kubelet, AllHealthy);
+  const auto given = kubelet.Allocate({{Ids(all).front()}, {Ids(all).back()}});
+  ASSERT_TRUE(given.ok()) << given.status().message();
+  const std::string uuid = given->front().environment.at("NVIDIA_VISIBLE_DEVICES");
+  ASSERT_NE(uuid, given->back().environment.at("NVIDIA_VISIBLE_DEVICES"));
+
+  kubelet.OfferOf("nvidia.com/gpu.shared", {uuid + "::0", uuid + "::1"});
+  const Devices rest =
+      Await(kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
+  ASSERT_EQ(rest.healthy.size(), 24u) << "the capacity stays";
+  EXPECT_FALSE(rest.healthy.at(Ids(all).front()));
+  EXPECT_TRUE(rest.healthy.at(Ids(all).back()));
+  // Kubelet may have chosen before it was told; the other GPU is as it was.
+  const Status late = kubelet.Allocate({{Ids(all).front()}}).status();
+  EXPECT_EQ(late.message(), uuid +
+                                " is not offered: nvidia.com/gpu.shared offers it; allowed: a "
+                                "GPU that nobody else manages (leave it out there or here, or "
+                                "say --foreign-gpus share)");
+  EXPECT_TRUE(kubelet.Allocate({{Ids(all).back()}}).ok());
+  // Who has a grant there keeps it.
+  EXPECT_EQ(RecordBeside(given->front()).gpu, uuid);
+
+  kubelet.OfferOf("nvidia.com/gpu.shared", {});
+  kubelet.OfferOf("example.com/nic", {"mlx5_0"});
+  Await(kubelet, AllHealthy);
+  EXPECT_TRUE(kubelet.Allocate({{Ids(all).front()}}).ok());
+}
+
+TEST_F(DevicePlugin, AGpuThatIsSomebodyElsesFromTheBeginningIsNeverOffered) {
+  Up(1, 64 * kMiB);
+  std::string uuid;
+  {
+    FakeKubelet kubelet(kubelet_dir_);
+    Start({"--granule", "4MiB", "--reserve", "16MiB", "--foreign-gpus", "share"});
+    const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
+    ASSERT_TRUE(given.ok());
+    uuid = given->front().environment.at("NVIDIA_VISIBLE_DEVICES");
+    Stop(SIGTERM);
+  }
+  FakeKubelet kubelet(kubelet_dir_);
+  kubelet.Own("nvidia.com/gpu", uuid, "main");
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--pod-resources", kubelet.pod_resources()});
+  // The first list that kubelet sees.
+  const Devices devices = Await(kubelet, [](const Devices&) { return true; });
+  EXPECT_EQ(devices.healthy.size(), 12u);
+  EXPECT_EQ(Healthy(devices), 0u);
+  const Status refused = kubelet.Allocate({{Ids(devices).front()}}).status();
+  EXPECT_NE(refused.message().find("nvidia.com/gpu gave it to default/pod/main"), std::string::npos)
+      << refused.message();
+  Stop(SIGTERM);
+  // Who says so has both.
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--pod-resources", kubelet.pod_resources(),
+         "--foreign-gpus", "share"});
+  Await(kubelet, AllHealthy);
+}
+
+TEST_F(DevicePlugin, ANewDriverIsToldOfALimit) {
+  const auto environment = EnvironmentWith("615.21.04", {});
+  EXPECT_EQ(environment.at("NVIDIA_GPU_MEMORY_LIMIT"), "64") << "the pool and the reserve";
+  EXPECT_EQ(environment.at("NVIDIA_GPU_MEMORY_REQUEST"), "0");
+}
+
+TEST_F(DevicePlugin, ADriverThatChargesWhatIsMadeIsToldOfTheReserve) {
+  const auto environment = EnvironmentWith("615.21.04", {"--driver-charges", "made"});
+  EXPECT_EQ(environment.at("NVIDIA_GPU_MEMORY_LIMIT"), "16");
+}
+
+TEST_F(DevicePlugin, AnOldDriverIsToldOfNone) {
+  const auto environment = EnvironmentWith("580.65.06", {});
+  EXPECT_FALSE(environment.contains("NVIDIA_GPU_MEMORY_LIMIT"));
+  EXPECT_FALSE(environment.contains("NVIDIA_GPU_MEMORY_REQUEST"));
+}
+
+TEST_F(DevicePlugin, NoDriverIsToldWhereItIsOff) {
+  const auto environment = EnvironmentWith("615.21.04", {"--driver-limit", "off"});
+  EXPECT_FALSE(environment.contains("NVIDIA_GPU_MEMORY_LIMIT"));
+}
+
+TEST_F(DevicePlugin, ALimitThatMustBeAndCannotKeepsItFromStarting) {
+  Up(1, 64 * kMiB, "driver = 580.65.06\n");
+  Start({"--driver-limit", "on"});
+  Finish(*plugin_, kPatienceMs);
+  EXPECT_NE(Describe(*plugin_).find("--driver-limit on: the driver is 580.65.06; allowed: on with "
+                                    "a driver from 615"),
+            std::string::npos)
+      << Describe(*plugin_);
+  EXPECT_EQ(plugin_->status().Describe(), "exit code 1");
+  plugin_.reset();
 }
 
 TEST_F(DevicePlugin, WaitsForAKubeletThatIsNotThereYet) {

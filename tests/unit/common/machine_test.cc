@@ -23,6 +23,7 @@ TEST(MachineFile, ReadsEveryKindOfKey) {
       "# a small one\n"
       "name = Tiny GPU\n"
       "compute_capability = 7.0\n"
+      "driver = 615.21.04\n"
       "time_scale = 0.5   # twice as fast as real time\n"
       "launch_queue=16\r\n"
       "\n"
@@ -35,6 +36,7 @@ TEST(MachineFile, ReadsEveryKindOfKey) {
   ASSERT_TRUE(machine.ok()) << machine.status().message();
   EXPECT_EQ(machine->name, "Tiny GPU");
   EXPECT_EQ(machine->compute_capability, 70);
+  EXPECT_EQ(machine->driver, "615.21.04");
   EXPECT_EQ(machine->time_scale, 0.5);
   EXPECT_EQ(machine->launch_queue, 16u);
   EXPECT_EQ(machine->granularity, 65536u);
@@ -62,6 +64,7 @@ TEST(MachineFile, NamesTheLineAndWhatIsAllowed) {
       {"sm_count = 2 | rumour", "cited"},   {"cost.k", "key = value"},
       {"time = fast", "real or virtual"},   {"query_ns = 0", "1 to"},
       {"participants = 17", "1 to 16"},     {"participants = 0", "1 to 16"},
+      {"driver = R615", "615.21.04"},       {"driver = .1", "615.21.04"},
       {"compute_capability = 4", "5.0"},    {"compute_capability = 10.0", "5.0 to 9.0"},
   };
   for (const auto& c : cases) {

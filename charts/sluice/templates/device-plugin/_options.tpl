@@ -16,6 +16,9 @@ SPDX-FileCopyrightText: The Sluice authors
 {{- range $plugin.ignoreXids }}
 {{- include "sluice.option" (list "ignore-xid" .) }}
 {{- end }}
+{{- include "sluice.option" (list "foreign-gpus" $plugin.foreignGpus) }}
+{{- include "sluice.option" (list "driver-limit" (include "sluice.onOff" $plugin.driverLimit)) }}
+{{- include "sluice.option" (list "driver-charges" $plugin.driverCharges) }}
 {{- include "sluice.option" (list "visible-devices" ($plugin.visibleDevices | ternary "on" "off")) }}
 {{- range $name, $value := $plugin.containerEnv }}
 {{- include "sluice.option" (list "env" (printf "%s=%s" $name $value)) }}
@@ -32,4 +35,9 @@ SPDX-FileCopyrightText: The Sluice authors
 {{- include "sluice.option" (list "namespaces" "/etc/sluice/namespaces.yaml") }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- /* YAML takes on and off without quotes for true and false. */ -}}
+{{- define "sluice.onOff" -}}
+{{- $text := toString . -}}
+{{- if eq $text "true" }}on{{ else if eq $text "false" }}off{{ else }}{{ $text }}{{ end -}}
 {{- end }}

@@ -57,6 +57,28 @@ TEST(PodJson, APodThatHasEndedIsOver) {
   }
 }
 
+TEST(PodJson, DaemonsOfGpuFractionsManageGpus) {
+  const auto managed = [](const char* component, const char* manager, const char* volumes) {
+    nlohmann::json pod = nlohmann::json::parse(kPod);
+    pod["metadata"]["labels"] = {{"app.kubernetes.io/component", component},
+                                 {"app.kubernetes.io/managed-by", manager}};
+    pod["spec"]["volumes"] = nlohmann::json::parse(volumes);
+    const auto list = ParsePodList(nlohmann::json{{"items", {pod}}}.dump(), kResource);
+    EXPECT_TRUE(list.ok());
+    return list.ok() ? list->pods[0].manages_gpus : "";
+  };
+  constexpr char kHost[] = R"([{"name": "a", "emptyDir": {}},
+                               {"name": "mps", "hostPath": {"path": "/run/nvidia-mps"}}])";
+  EXPECT_EQ(managed("mpsd", "gpu-fractioning", kHost), "mpsd");
+  EXPECT_EQ(managed("fractiond", "gpu-fractioning", kHost), "fractiond");
+  EXPECT_EQ(managed("metricsd", "gpu-fractioning", kHost), "");
+  EXPECT_EQ(managed("mpsd", "Helm", kHost), "");
+  // Whoever may make any pod can write labels, and no more than that.
+  EXPECT_EQ(managed("mpsd", "gpu-fractioning", R"([{"name": "a", "emptyDir": {}}])"), "");
+  EXPECT_EQ(managed("mpsd", "gpu-fractioning", "3"), "");
+  EXPECT_EQ(managed("mpsd", "gpu-fractioning", "[3]"), "");
+}
+
 TEST(PodJson, WhatIsNoListOfPodsIsAnError) {
   for (const char* text : {"", "{", "[]", "{}", "3", R"({"items": 3})", R"({"items": {}})"}) {
     EXPECT_FALSE(ParsePodList(text, kResource).ok()) << text;
@@ -103,6 +125,19 @@ TEST(PodJson, AWarningIsAnEventOnThePod) {
   EXPECT_EQ(event["firstTimestamp"], "2026-11-20T10:00:05Z");
   EXPECT_EQ(event["source"]["host"], "node-1");
   EXPECT_EQ(event["message"].get<std::string>().size(), 1000u) << "the API takes 1024";
+}
+
+TEST(PodJson, AWarningOnANodeNamesIt) {
+  const auto event = nlohmann::json::parse(
+      WarningOnNode("node-1", "SluiceGpuRefused", "theirs", 1'795'168'805'000'000'007));
+  EXPECT_EQ(event["involvedObject"],
+            (nlohmann::json{
+                {"apiVersion", "v1"}, {"kind", "Node"}, {"name", "node-1"}, {"uid", "node-1"}}));
+  EXPECT_EQ(event["metadata"]["namespace"], "default");
+  EXPECT_EQ(event["metadata"]["name"], "node-1.sluice-1795168805000000007");
+  EXPECT_EQ(event["reason"], "SluiceGpuRefused");
+  EXPECT_EQ(event["message"], "theirs");
+  EXPECT_EQ(event["source"]["host"], "node-1");
 }
 
 }  // namespace

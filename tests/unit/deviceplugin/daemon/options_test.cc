@@ -33,6 +33,26 @@ TEST(Options, WithoutAnyTheyAreThoseOfANode) {
   EXPECT_EQ(options.packing, Packing::kPack);
   EXPECT_TRUE(options.delivery.visible_devices);
   EXPECT_EQ(options.health.probation_ns, 600'000'000'000u);
+  EXPECT_TRUE(options.refuse_foreign_gpus);
+  EXPECT_EQ(options.driver_limit, DriverLimitMode::kAuto);
+  EXPECT_EQ(options.driver_charges, DriverCharges::kMapped);
+  EXPECT_EQ(options.cgroups, "/sys/fs/cgroup");
+}
+
+TEST(Options, OfOthersAndOfTheDriverAreTaken) {
+  const Options options = Good({"--foreign-gpus", "share", "--driver-limit", "on",
+                                "--driver-charges", "made", "--cgroups", "/c"});
+  EXPECT_FALSE(options.refuse_foreign_gpus);
+  EXPECT_EQ(options.driver_limit, DriverLimitMode::kOn);
+  EXPECT_EQ(options.driver_charges, DriverCharges::kMade);
+  EXPECT_EQ(options.cgroups, "/c");
+  EXPECT_EQ(Good({"--driver-limit", "off"}).driver_limit, DriverLimitMode::kOff);
+  EXPECT_EQ(Fault({"--foreign-gpus", "no", "--driver-limit", "615", "--driver-charges", "both",
+                   "--cgroups", "c"}),
+            "--foreign-gpus 'no': allowed: refuse, share\n"
+            "--driver-limit '615': allowed: auto, on, off\n"
+            "--driver-charges 'both': allowed: mapped, made\n"
+            "--cgroups 'c': allowed: an absolute path");
 }
 
 TEST(Options, AllOfThemAreTaken) {

@@ -31,6 +31,16 @@ TEST(Access, SaysNothingThatCouldBeTakenForALimit) {
   }
 }
 
+TEST(Access, CarriesTheDriversLimitOfItsGpu) {
+  const Delivery delivery = {.driver_limit_mib = {{"GPU-0", 1}, {"GPU-1", 81'559}}};
+  const Access access = AccessTo(Grant(), "/run/sluice/a/1", delivery);
+  EXPECT_EQ(access.environment.at("NVIDIA_GPU_MEMORY_LIMIT"), "81559");
+  EXPECT_EQ(access.environment.at("NVIDIA_GPU_MEMORY_REQUEST"), "0") << "nothing is set aside";
+  const Access other = AccessTo(Grant(), "/a", {.driver_limit_mib = {{"GPU-2", 1}}});
+  EXPECT_FALSE(other.environment.contains("NVIDIA_GPU_MEMORY_LIMIT"));
+  EXPECT_FALSE(other.environment.contains("NVIDIA_GPU_MEMORY_REQUEST"));
+}
+
 TEST(Access, LeavesOutWhatIsNotWanted) {
   const Access access = AccessTo(Grant(), "/run/sluice/a/1", {.visible_devices = false});
   EXPECT_EQ(access.environment.size(), 1u);

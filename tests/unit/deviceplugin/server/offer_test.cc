@@ -73,6 +73,31 @@ TEST(Offer, WhatIsKeptBackIsThereAndNotOffered) {
   EXPECT_EQ(Healthy(offer.Await(2, 0)), 2u) << "a broken GPU stays broken";
 }
 
+TEST(Offer, AGpuOfSomebodyElseIsThereAndNotOffered) {
+  Offer offer = TwoGpus();
+  const std::string of_a = offer.ids().IdOf({0, 1});
+  const std::string of_b = offer.ids().IdOf({1, 0});
+  EXPECT_EQ(offer.Refusal({of_a, of_b}), "");
+  offer.SetRefused(0, "theirs");
+  const Offer::List list = offer.Await(1, 0);
+  EXPECT_EQ(list.version, 2u);
+  ASSERT_EQ(list.entries.size(), 5u) << "the capacity stays";
+  for (const Offer::Entry& entry : list.entries) {
+    EXPECT_EQ(entry.healthy, offer.ids().Find(*entry.id)->gpu == 1) << *entry.id;
+  }
+  EXPECT_EQ(offer.Refusal({of_b, of_a}), "theirs") << "kubelet had chosen already";
+  EXPECT_EQ(offer.Refusal({of_b, "nobody-1"}), "");
+  offer.SetRefused(0, "another's");
+  EXPECT_EQ(offer.Await(2, 0).version, 2u) << "the list is the same";
+  EXPECT_EQ(offer.Refusal({of_a}), "another's");
+  offer.SetHealthy(0, false);
+  offer.SetRefused(0, "");
+  EXPECT_EQ(Healthy(offer.Await(2, 0)), 2u) << "a broken GPU stays broken";
+  EXPECT_EQ(offer.Refusal({of_a}), "");
+  offer.SetHealthy(0, true);
+  EXPECT_EQ(Healthy(offer.Await(3, 0)), 5u);
+}
+
 TEST(Offer, WhoWaitsIsWokenByAChange) {
   Offer offer = TwoGpus();
   Offer::List list;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "deviceplugin/inventory/foreign_watch.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+namespace sluice::deviceplugin {
+
+ForeignWatch::ForeignWatch(std::vector<std::string> uuids, Look look, Tell tell, int every_s)
+    : uuids_(std::move(uuids)),
+      look_(std::move(look)),
+      tell_(std::move(tell)),
+      book_(uuids_.size()) {
+  // Before anything is offered.
+  LookOnce();
+  thread_ = std::thread([this, every_s] { Run(every_s); });
+}
+
+ForeignWatch::~ForeignWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void ForeignWatch::LookOnce() {
+  const Result<ForeignView> view = look_();
+  const std::string text = view.ok() ? std::string() : view.status().message();
+  if (text != said_) {
+    said_ = text;
+    if (view.ok()) {
+      spdlog::info("who else manages the GPUs is known again");
+    } else {
+      spdlog::warn("who else manages the GPUs is not known: {}", text);
+    }
+  }
+  if (!view.ok()) return;
+  for (const size_t gpu : book_.OnLook(ForeignManagers(uuids_, *view))) {
+    tell_(gpu, book_.Manager(gpu));
+  }
+}
+
+void ForeignWatch::Run(int every_s) {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, std::chrono::seconds(every_s), [this] { return stop_; })) {
+    lock.unlock();
+    LookOnce();
+    lock.lock();
+  }
+}
+
+}  // namespace sluice::deviceplugin
