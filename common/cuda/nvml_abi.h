@@ -33,6 +33,16 @@ typedef struct nvmlMemory_v2_st {
   unsigned long long total, reserved, free, used;
 } nvmlMemory_v2_t;
 
+// What the programs of a control group may have of a device (driver 615).
+typedef struct nvmlSetMemoryLimits_v1_st {
+  const char* nameSpace;  // path of the group
+  unsigned long long softLimit, hardLimit;
+} nvmlSetMemoryLimits_v1_t;
+typedef struct nvmlGetMemoryLimits_v1_st {
+  const char* nameSpace;
+  unsigned long long softLimit, hardLimit, currentUsed;
+} nvmlGetMemoryLimits_v1_t;
+
 typedef struct nvmlBAR1Memory_st {
   unsigned long long bar1Total, bar1Free, bar1Used;
 } nvmlBAR1Memory_t;
@@ -87,6 +97,8 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned length)
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* name, unsigned length);
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory);
+nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSetMemoryLimits_v1_t* limits);
+nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t* limits);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned* count,
                                                   nvmlProcessInfo_v1_t* infos);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* count,

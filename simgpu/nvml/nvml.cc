@@ -14,6 +14,7 @@
 #include "simgpu/sharing/device_token.h"
 #include "simgpu/sharing/futex.h"
 #include "simgpu/sharing/gpu_folders.h"
+#include "simgpu/sharing/memory_limits.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): few names, C interface
 
@@ -63,6 +64,11 @@ nvmlReturn_t CopyText(const std::string& text, char* out, unsigned length) {
 }
 
 constexpr uint64_t kLookAgainNs = 10'000'000;
+constexpr int kDriverWithLimits = 615;
+
+bool HasMemoryLimits(const GpuState& gpu) {
+  return atoi(gpu.machine().driver.c_str()) >= kDriverWithLimits;
+}
 
 struct Running {
   unsigned pid;
@@ -281,6 +287,34 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
   if (memory->version != kNvmlMemoryV2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   const GpuState::Memory now = call.gpu->MemoryNow();
   *memory = {kNvmlMemoryV2, now.total, 0, now.free, now.total - now.free};
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSetMemoryLimits_v1_t* limits) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (!HasMemoryLimits(*call.gpu)) return NVML_ERROR_NOT_SUPPORTED;
+  if (limits == nullptr || limits->nameSpace == nullptr || limits->softLimit > limits->hardLimit) {
+    return NVML_ERROR_INVALID_ARGUMENT;
+  }
+  const StateLock lock(call.gpu->page());
+  return SetMemoryLimit(call.gpu->page(), MemoryGroup(limits->nameSpace), limits->softLimit,
+                        limits->hardLimit)
+             ? NVML_SUCCESS
+             : NVML_ERROR_UNKNOWN;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t* limits) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (!HasMemoryLimits(*call.gpu)) return NVML_ERROR_NOT_SUPPORTED;
+  if (limits == nullptr || limits->nameSpace == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  call.gpu->Reap();
+  const StatePage* page = call.gpu->page();
+  const StateLock lock(call.gpu->page());
+  const uint64_t group = MemoryGroup(limits->nameSpace);
+  const MemoryLimit found = FindMemoryLimit(*page, group);
+  *limits = {limits->nameSpace, found.soft, found.hard, MemoryOfGroup(*page, group)};
   return NVML_SUCCESS;
 }
 

@@ -15,6 +15,7 @@
 
 #include "simgpu/sharing/device_token.h"
 #include "simgpu/sharing/futex.h"
+#include "simgpu/sharing/memory_limits.h"
 
 namespace sluice::simgpu {
 namespace {
@@ -125,6 +126,15 @@ GpuState::Memory GpuState::MemoryNow() const {
   return {page_->capacity - std::min(used, page_->capacity), page_->capacity};
 }
 
+namespace {
+
+void Count(ProcessEntry* entry, uint64_t bytes, Payer payer) {
+  entry->family[static_cast<uint32_t>(payer.family)].held.fetch_add(bytes);
+  Raise(&entry->bytes_peak, entry->bytes_now.fetch_add(bytes) + bytes);
+}
+
+}  // namespace
+
 Status GpuState::Charge(uint64_t bytes, Payer payer) {
   if (page_->kernel_enforced == 0) {
     // Weaker than a tmpfs: what counts is the entry of the process that made the bytes, and they
@@ -137,11 +147,20 @@ Status GpuState::Charge(uint64_t bytes, Payer payer) {
       return Status(StatusCode::kResourceExhausted, "the simulated GPU is full");
     }
   }
-  if (payer.process < kMaxProcesses) {
-    ProcessEntry& entry = page_->process[payer.process];
-    entry.family[static_cast<uint32_t>(payer.family)].held.fetch_add(bytes);
-    Raise(&entry.bytes_peak, entry.bytes_now.fetch_add(bytes) + bytes);
+  if (payer.process >= kMaxProcesses) return {};
+  if (page_->memory_limits.load() == 0) {
+    Count(&page_->process[payer.process], bytes, payer);
+    return {};
   }
+  StateLock lock(page_);
+  ReapLocked();
+  ProcessEntry& entry = page_->process[payer.process];
+  const uint64_t most = FindMemoryLimit(*page_, entry.memory_group).hard;
+  const uint64_t used = MemoryOfGroup(*page_, entry.memory_group);
+  if (bytes > most - std::min(used, most)) {
+    return Status(StatusCode::kResourceExhausted, "the limit of the process's control group");
+  }
+  Count(&entry, bytes, payer);
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "simgpu/sharing/gpu_state.h"
+#include "simgpu/sharing/memory_limits.h"
 
 /// The part of GpuState that keeps the lists of programs and executors.
 namespace sluice::simgpu {
@@ -63,6 +64,7 @@ uint32_t GpuState::RegisterProcess(const ProcessId& id, const std::string& name,
   entry.id = id;
   snprintf(entry.name, sizeof entry.name, "%s", name.c_str());
   entry.draws = draws ? 1 : 0;
+  entry.memory_group = MemoryGroupOfSelf();
   entry.kernels.store(0);
   entry.busy_ns.store(0);
   ClearBytes(&entry);

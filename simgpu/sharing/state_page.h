@@ -16,12 +16,13 @@
 namespace sluice::simgpu {
 
 inline constexpr uint64_t kStateMagic = 0x3155504753434c53u;
-inline constexpr uint32_t kStateVersion = 10;
+inline constexpr uint32_t kStateVersion = 11;
 inline constexpr uint32_t kMaxProcesses = 128;  // running and the last finished ones
 inline constexpr uint32_t kMaxFinished = 64;
 inline constexpr uint32_t kMaxExecutors = 64;
 inline constexpr uint32_t kKeptViolations = 16;
 inline constexpr uint32_t kKeptXids = 64;
+inline constexpr uint32_t kMaxMemoryLimits = 64;
 inline constexpr uint32_t kFamilySlots = 16;  // room for families to come
 static_assert(kFamilies <= kFamilySlots);
 inline constexpr uint32_t kNobody = UINT32_MAX;
@@ -43,6 +44,7 @@ struct ProcessEntry {
   char name[32];
   uint32_t draws;  // 1: it counts as a graphics process, too
   uint32_t reserved;
+  uint64_t memory_group;  // its control group (memory_limits.h)
   std::atomic<uint64_t> kernels;
   std::atomic<uint64_t> busy_ns;
   std::atomic<uint64_t> bytes_now;  // held, over all families
@@ -65,6 +67,13 @@ struct Violation {
   uint32_t reserved;
   char kernel[64];
   uint64_t pool_offset;
+};
+
+/// What the programs of a control group may have together. Group 0: none of them.
+struct MemoryLimit {
+  uint64_t group;
+  uint64_t soft;  // remembered
+  uint64_t hard;
 };
 
 /// An error that the GPU reports to who watches it (NVML events).
@@ -122,6 +131,11 @@ struct StatePage {
   std::atomic<uint32_t> injections;
   uint32_t reserved2;
   InjectionSlot injection[kMaxInjections];
+
+  // How many of the limits are one.
+  std::atomic<uint32_t> memory_limits;
+  uint32_t reserved3;
+  MemoryLimit memory_limit[kMaxMemoryLimits];
 
   // Where operations may overlap: what is under way, instead of device clock and token above. True
   // at the monotonic time `fluid_mark_ns`.

@@ -11,6 +11,7 @@
 #include "common/nvml.h"
 #include "tests/contract/answers.h"
 #include "tests/contract/fixture.h"
+#include "tests/contract/nvml.h"
 
 namespace sluice::contract {
 
@@ -36,6 +37,21 @@ TEST_F(MpsProcesses, ClientsAreSeen) {
   const auto pids = (*nvml)->ComputeProcesses(uuid);
   ASSERT_TRUE(pids.ok()) << pids.status().message();
   EXPECT_EQ(std::count(pids->begin(), pids->end(), getpid()), 1);
+}
+
+TEST_F(MpsProcesses, AnOlderDriverHasNoLimitsOfMemory) {
+  auto nvml = Nvml::Load();
+  ASSERT_TRUE(nvml.ok()) << nvml.status().message();
+  EXPECT_EQ(*(*nvml)->DriverVersion(), "580.65.06");
+  EXPECT_EQ((*nvml)->ParentOfMig("MIG-1").status().code(), StatusCode::kNotFound);
+  nvmlDevice_t device = nullptr;
+  ASSERT_EQ(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+  ASSERT_EQ(NVML(nvmlDeviceGetHandleByIndex_v2)(0, &device), NVML_SUCCESS);
+  nvmlSetMemoryLimits_v1_t set = {"/a", 0, 1};
+  nvmlGetMemoryLimits_v1_t get = {"/a", 0, 0, 0};
+  EXPECT_EQ(NVML(nvmlDeviceSetMemoryLimits_v1)(device, &set), NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(NVML(nvmlDeviceGetMemoryLimits_v1)(device, &get), NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(NVML(nvmlShutdown)(), NVML_SUCCESS);
 }
 
 }  // namespace

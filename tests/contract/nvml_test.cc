@@ -126,6 +126,102 @@ TEST_F(NvmlEvents, UtilizationIsToldByProcess) {
   EXPECT_EQ(ask(device_, samples.data(), nullptr, 0), NVML_ERROR_INVALID_ARGUMENT);
 }
 
+constexpr char kGroup[] = "/sys/fs/cgroup/kubepods/a/";
+constexpr unsigned long long kNoLimit = ~0ull;
+
+/// In the group, as a container is: says whether each block that it is told to make is there.
+const bool kContained = AddRole("contained", [] {
+  CUcontext context = nullptr;
+  if (setenv("SLUICE_SIMGPU_CGROUP", "/kubepods/a", 1) != 0 || cuInit(0) != CUDA_SUCCESS ||
+      cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS) {
+    return 1;
+  }
+  for (uint64_t bytes = ReadFromTest(); bytes != 0; bytes = ReadFromTest()) {
+    CUdeviceptr block = 0;
+    WriteToTest(static_cast<uint64_t>(cuMemAlloc_v2(&block, bytes)));
+  }
+  return 0;
+});
+
+class NvmlLimits : public NvmlEvents {
+ protected:
+  void SetUp() override {
+    OnlySimulated("a real one needs a driver from 615 and the rights of root");
+    NvmlEvents::SetUp();
+  }
+  nvmlReturn_t Set(unsigned long long soft, unsigned long long hard, const char* group = kGroup) {
+    nvmlSetMemoryLimits_v1_t limits = {group, soft, hard};
+    return NVML(nvmlDeviceSetMemoryLimits_v1)(device_, &limits);
+  }
+  nvmlGetMemoryLimits_v1_t Get(const char* group = kGroup) {
+    nvmlGetMemoryLimits_v1_t limits = {group, 1, 1, 1};
+    EXPECT_EQ(NVML(nvmlDeviceGetMemoryLimits_v1)(device_, &limits), NVML_SUCCESS);
+    return limits;
+  }
+};
+
+TEST_F(NvmlLimits, HoldForAllProgramsOfTheGroupTogether) {
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(Get().hardLimit, kNoLimit);
+  ASSERT_EQ(Set(0, 8 * kMiB), NVML_SUCCESS);
+  EXPECT_EQ(Get().hardLimit, 8 * kMiB);
+  const auto asked = [](OtherProcess& process, uint64_t bytes) {
+    process.Write(bytes);
+    return static_cast<CUresult>(process.Read());
+  };
+  {
+    OtherProcess one("contained");
+    OtherProcess two("contained");
+    EXPECT_EQ(asked(one, 4 * kMiB), CUDA_SUCCESS);
+    EXPECT_EQ(Get().currentUsed % kMiB, 0u);
+    EXPECT_GE(Get().currentUsed, 5 * kMiB) << "a context, too";
+    EXPECT_EQ(asked(two, 4 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+    // Nobody else is in it.
+    const CUdeviceptr ours = Alloc(16 * kMiB);
+    ASSERT_NE(ours, 0u);
+    EXPECT_EQ(cuMemFree_v2(ours), CUDA_SUCCESS);
+    ASSERT_EQ(Set(0, 16 * kMiB), NVML_SUCCESS);
+    EXPECT_EQ(asked(two, 4 * kMiB), CUDA_SUCCESS);
+    EXPECT_EQ(asked(one, 8 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+    ASSERT_EQ(Set(0, kNoLimit), NVML_SUCCESS);
+    EXPECT_EQ(asked(one, 8 * kMiB), CUDA_SUCCESS);
+    one.Write(0);
+    two.Write(0);
+    EXPECT_EQ(one.Join(), 0);
+    EXPECT_EQ(two.Join(), 0);
+  }
+  EXPECT_EQ(Get().hardLimit, kNoLimit);
+  // It ends with the last process that maps it, which is a moment later.
+  EXPECT_TRUE(Eventually([this] { return Get().currentUsed == 0; }));
+}
+
+TEST_F(NvmlLimits, BadOnesAreRefused) {
+  EXPECT_EQ(Set(2, 1), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(Set(0, 1, nullptr), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(NVML(nvmlDeviceSetMemoryLimits_v1)(device_, nullptr), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(NVML(nvmlDeviceGetMemoryLimits_v1)(device_, nullptr), NVML_ERROR_INVALID_ARGUMENT);
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_EQ(Set(0, 1, ("/full/" + std::to_string(i)).c_str()), NVML_SUCCESS) << i;
+  }
+  EXPECT_EQ(Set(0, 1), NVML_ERROR_UNKNOWN) << "there is no room for more groups";
+  EXPECT_EQ(Set(0, kNoLimit), NVML_SUCCESS) << "it has none anyway";
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_EQ(Set(0, kNoLimit, ("/full/" + std::to_string(i)).c_str()), NVML_SUCCESS);
+  }
+  EXPECT_EQ(Set(1, 2), NVML_SUCCESS);
+  EXPECT_EQ(Get().softLimit, 1u);
+  EXPECT_EQ(Set(0, kNoLimit), NVML_SUCCESS);
+}
+
+TEST_F(NvmlLimits, TheVersionSaysWhetherThereAreSome) {
+  char version[80] = {};
+  ASSERT_EQ(NVML(nvmlSystemGetDriverVersion)(version, sizeof version), NVML_SUCCESS);
+  EXPECT_STREQ(version, "615.21.04");
+  EXPECT_EQ(NVML(nvmlSystemGetDriverVersion)(version, 3), NVML_ERROR_INSUFFICIENT_SIZE);
+  EXPECT_EQ(NVML(nvmlSystemGetDriverVersion)(nullptr, 80), NVML_ERROR_INVALID_ARGUMENT);
+}
+
 size_t OpenDescriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
