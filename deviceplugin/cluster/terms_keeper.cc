@@ -24,6 +24,25 @@ const pods::Pod* Find(const std::vector<pods::Pod>& pods, const std::string& uid
   return found == pods.end() ? nullptr : &*found;
 }
 
+/// For whoever looks for the reason.
+std::string WhatIsThere(const std::vector<pods::Owned>& owners,
+                        const std::vector<pods::Pod>& pods) {
+  constexpr size_t kMost = 20;
+  std::string text =
+      "kubelet lists " + std::to_string(owners.size()) + " containers with the resource";
+  for (size_t i = 0; i < std::min(owners.size(), kMost); ++i) {
+    const pods::Owned& owned = owners[i];
+    text += (i == 0 ? ": " : ", ") + owned.container + " (" + std::to_string(owned.ids.size()) +
+            " ids" + (owned.ids.empty() ? "" : " from " + owned.ids.front()) + ")";
+  }
+  text += "; the API server " + std::to_string(pods.size()) + " pods of this node";
+  for (size_t i = 0; i < std::min(pods.size(), kMost); ++i) {
+    text += (i == 0 ? ": " : ", ") + pods[i].space + "/" + pods[i].name +
+            (pods[i].over ? " (over)" : "");
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TermsKeeper>> TermsKeeper::Start(const GrantStore* store, World world) {
@@ -142,9 +161,7 @@ void TermsKeeper::FindOwners(const std::vector<GrantRecord>& grants,
     if (!matches_.try_emplace(id, match).second) continue;
     spdlog::info("grant {}: container {} of pod {}", id, match.part, match.pod);
   }
-  SayMisses(grants, "kubelet lists " + std::to_string(owners->size()) +
-                        " containers with the resource, the API server " +
-                        std::to_string(pods.size()) + " pods of this node");
+  SayMisses(grants, WhatIsThere(*owners, pods));
 }
 
 /// Once for each, when it has taken long: a program may be waiting for it.

@@ -62,8 +62,8 @@ Offer::List Offer::Now() const {
   list.entries.reserve(ids_.all().size());
   for (const std::string& id : ids_.all()) {
     const uint32_t gpu = ids_.Find(id)->gpu;
-    const bool good = healthy_[gpu] && refused_[gpu].empty() && !withheld_.contains(id) &&
-                      !drained_.contains(id);
+    const bool good =
+        healthy_[gpu] && refused_[gpu].empty() && !withheld_.contains(id) && !drained_.contains(id);
     list.entries.push_back({&id, good});
   }
   return list;
