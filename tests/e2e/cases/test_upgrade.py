@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The Sluice authors
-"""Another version of the chart is installed while a job runs."""
+"""Another version of the chart is installed while a job runs, and Sluice is taken away under one."""
 
 import shutil
 
 import yaml
 
 from support.images import REPOSITORY
-from support.pods import losses, trainer
+from support.pods import losses, prober, trainer, values
 from support.processes import until
 
 ITERATIONS = 60
@@ -46,3 +46,17 @@ def test_running_jobs_do_not_notice(sluice, kubectl, work):
     run("later")
     kubectl.until_phase("later", "Succeeded")
     assert losses(kubectl.logs("later")) == alone
+
+
+def test_a_job_keeps_what_it_holds_when_sluice_is_uninstalled(sluice, kubectl):
+    kubectl.apply(prober("keeps", 12, "hold", "4"))
+    until("it holds", lambda: "holding_mib" in values(kubectl.logs("keeps", check=False)))
+    sluice.uninstall()
+    try:
+        assert kubectl.pod("keeps")["status"]["phase"] == "Running"
+        kubectl.run("exec", "keeps", "--", "touch", "/tmp/go")
+        kubectl.until_phase("keeps", "Succeeded", "Failed")
+        assert values(kubectl.logs("keeps"))["further_mib"] == [0]
+    finally:
+        sluice.install()
+        sluice.until_offered(48)
