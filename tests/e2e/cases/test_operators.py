@@ -53,11 +53,12 @@ def test_a_drained_node_goes_on_with_what_it_has_and_gets_nothing_new(sluice, ku
     try:
         until("nothing but what is in use is offered", lambda: kubectl.allocatable(RESOURCE) == 8)
         kubectl.apply(prober("comes", 8, "see"))
-        kubectl.run("exec", "stays", "--", "touch", "/tmp/go")
-        kubectl.until_phase("stays", "Succeeded")
-        assert kubectl.pod("comes")["status"]["phase"] == "Pending"
+        until("the scheduler has found no room", lambda: any(
+            reason == "FailedScheduling" for reason, _ in kubectl.events_of("comes")))
     finally:
         plugin.run("sluice", "--all-nodes", "drain", "off")
+    kubectl.run("exec", "stays", "--", "touch", "/tmp/go")
+    kubectl.until_phase("stays", "Succeeded")
     kubectl.until_phase("comes", "Succeeded")
 
 
