@@ -3,6 +3,7 @@
 #include "deviceplugin/server/access.h"
 
 #include "common/grant/store.h"
+#include "common/mps_folder.h"
 
 namespace sluice::deviceplugin {
 
@@ -19,6 +20,10 @@ Access AccessTo(const GrantRecord& grant, const std::string& folder, const Deliv
     access.mounts.push_back({delivery.library, kLibraryInContainer, true});
   }
   if (delivery.visible_devices) access.environment["NVIDIA_VISIBLE_DEVICES"] = grant.gpu;
+  if (!delivery.mps_dir.empty()) {
+    access.environment["CUDA_MPS_PIPE_DIRECTORY"] = kMpsInContainer;
+    access.mounts.push_back({MpsPipeFolder(delivery.mps_dir, grant.gpu), kMpsInContainer, false});
+  }
   for (const auto& [name, value] : delivery.environment) access.environment[name] = value;
   access.mounts.insert(access.mounts.end(), delivery.mounts.begin(), delivery.mounts.end());
   return access;
