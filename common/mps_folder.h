@@ -24,6 +24,7 @@ inline std::string MpsLogFolder(const std::string& dir, const std::string& gpu) 
 }
 
 /// Characters of DIR: the path of a socket, "/UUID/control_privileged" below it, has at most 107.
-inline constexpr size_t kMaxMpsDir = 107 - 1 - 40 - 1 - std::string_view("control_privileged").size();
+inline constexpr size_t kMaxMpsDir =
+    107 - 1 - 40 - 1 - std::string_view("control_privileged").size();
 
 }  // namespace sluice

@@ -203,9 +203,10 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   app.add_option("--visible-devices", raw.visible_devices,
                  "Set NVIDIA_VISIBLE_DEVICES in containers: on, off")
       ->capture_default_str();
-  app.add_option("--compute", raw.compute,
-                 "How kernels of several jobs come onto a GPU: timeslice (in turn), mps (containers "
-                 "get the pipes of their GPU's MPS control daemon)")
+  app.add_option(
+         "--compute", raw.compute,
+         "How kernels of several jobs come onto a GPU: timeslice (in turn), mps (containers "
+         "get the pipes of their GPU's MPS control daemon)")
       ->capture_default_str();
   app.add_option("--mps-dir", raw.mps_dir,
                  "Folder on the host with those pipes, shared with sluice-node")

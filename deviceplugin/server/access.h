@@ -24,7 +24,8 @@ struct Delivery {
   std::string library = {};
   /// The container's runtime (NVIDIA's) is told by its environment which GPU to show.
   bool visible_devices = true;
-  /// Folder with the MPS control daemons' pipes (common/mps_folder.h); empty: `--compute timeslice`.
+  /// Folder with the MPS control daemons' pipes (common/mps_folder.h); empty: `--compute
+  /// timeslice`.
   std::string mps_dir = {};
   std::map<std::string, std::string> environment = {};  // further variables
   std::vector<Mount> mounts = {};                       // further files and folders

@@ -32,8 +32,8 @@ int LeftMs(uint64_t until_ns) {
   return now < until_ns ? static_cast<int>((until_ns - now) / 1'000'000) : 0;
 }
 
-/// Those who lost their parent: keepers, and MPS servers, that have ended. Daemons are waited for by
-/// their objects.
+/// Those who lost their parent: keepers, and MPS servers, that have ended. Daemons are waited for
+/// by their objects.
 void ReapOrphans(const std::vector<pid_t>& daemons) {
   for (;;) {
     siginfo_t info = {};

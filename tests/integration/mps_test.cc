@@ -47,9 +47,22 @@ class Mps : public ::testing::Test {
     cli::SpawnOptions options;
     options.environment = gpu_->Select(cli::Environment::Current());
     for (auto& [name, value] : environment) options.environment.Set(name, std::move(value));
-    options.argv = {layout_.Program("sluice-node"), "--runtime-dir", folder_ / "n", "--compute",
-                    "mps", "--mps-control", program, "--mps-dir", Dir(), "--", "--pool", "16MiB",
-                    "--handle", "2MiB", "--lease-unit", "256KiB"};
+    options.argv = {layout_.Program("sluice-node"),
+                    "--runtime-dir",
+                    folder_ / "n",
+                    "--compute",
+                    "mps",
+                    "--mps-control",
+                    program,
+                    "--mps-dir",
+                    Dir(),
+                    "--",
+                    "--pool",
+                    "16MiB",
+                    "--handle",
+                    "2MiB",
+                    "--lease-unit",
+                    "256KiB"};
     auto node = cli::JobProcess::Start("node", std::move(options));
     EXPECT_TRUE(node.ok()) << node.status().message();
     return std::move(*node);

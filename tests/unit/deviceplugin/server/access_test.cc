@@ -38,8 +38,8 @@ TEST(Access, LeavesOutWhatIsNotWanted) {
 }
 
 TEST(Access, UnderMpsItHasThePipesOfItsOwnGpu) {
-  const Access access =
-      AccessTo(Grant(), "/run/sluice/a/1", {.visible_devices = false, .mps_dir = "/run/sluice/mps"});
+  const Access access = AccessTo(Grant(), "/run/sluice/a/1",
+                                 {.visible_devices = false, .mps_dir = "/run/sluice/mps"});
   EXPECT_EQ(access.environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/run/sluice-mps");
   EXPECT_EQ(access.mounts.back(), (Mount{"/run/sluice/mps/GPU-1", "/run/sluice-mps", false}));
 }

@@ -36,7 +36,8 @@ TEST(MpsCommand, ItIsToldToQuitWhereItListens) {
 
 TEST(MpsFolder, TheLongestLeavesRoomForASocketsPath) {
   const std::string gpu = "GPU-01234567-89ab-cdef-0123-456789abcdef";
-  EXPECT_EQ((MpsPipeFolder(std::string(kMaxMpsDir, 'm'), gpu) + "/control_privileged").size(), 107u);
+  EXPECT_EQ((MpsPipeFolder(std::string(kMaxMpsDir, 'm'), gpu) + "/control_privileged").size(),
+            107u);
 }
 
 }  // namespace
