@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/grant/store.h"
+#include "common/mps_folder.h"
 #include "deviceplugin/daemon/ceilings_file.h"
 
 namespace sluice::deviceplugin {
@@ -17,6 +18,8 @@ struct Raw {
   std::string reserve;
   std::string packing = "pack";
   std::string visible_devices = "on";
+  std::string compute = "timeslice";
+  std::string mps_dir = std::string(kDefaultMpsDir);
   std::string probation = "600";
   std::string annotations = "off";
   std::string foreign_gpus = "refuse";
@@ -136,6 +139,12 @@ Result<Options> Checked(const Raw& raw, Options options) {
                "--foreign-gpus '" + raw.foreign_gpus + "': allowed: refuse, share");
   options.refuse_foreign_gpus = raw.foreign_gpus == "refuse";
   TakeDriverLimit(raw, &options, &faults);
+  faults.Check(raw.compute == "timeslice" || raw.compute == "mps",
+               "--compute '" + raw.compute + "': allowed: timeslice, mps");
+  faults.Check(IsAbsolute(raw.mps_dir) && raw.mps_dir.size() <= kMaxMpsDir,
+               "--mps-dir '" + raw.mps_dir + "': allowed: an absolute path of at most " +
+                   std::to_string(kMaxMpsDir) + " characters");
+  if (raw.compute == "mps") options.delivery.mps_dir = raw.mps_dir;
   faults.Check(raw.annotations == "on" || raw.annotations == "off",
                "--annotations '" + raw.annotations + "': allowed: on, off");
   options.annotations = raw.annotations == "on";
@@ -213,6 +222,14 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
                  "Folder on the host with the library, mounted into containers at /opt/sluice");
   app.add_option("--visible-devices", raw.visible_devices,
                  "Set NVIDIA_VISIBLE_DEVICES in containers: on, off")
+      ->capture_default_str();
+  app.add_option(
+         "--compute", raw.compute,
+         "How kernels of several jobs come onto a GPU: timeslice (in turn), mps (containers "
+         "get the pipes of their GPU's MPS control daemon)")
+      ->capture_default_str();
+  app.add_option("--mps-dir", raw.mps_dir,
+                 "Folder on the host with those pipes, shared with sluice-node")
       ->capture_default_str();
   app.add_option("--env", raw.environment,
                  "NAME=VALUE for every container that gets a grant (repeatable)");

@@ -3,6 +3,7 @@
 #include "deviceplugin/server/access.h"
 
 #include "common/grant/store.h"
+#include "common/mps_folder.h"
 
 namespace sluice::deviceplugin {
 
@@ -25,6 +26,10 @@ Access AccessTo(const GrantRecord& grant, const std::string& folder, const Deliv
     // request the limit would be one, too: memory that the driver keeps from everybody else.
     access.environment["NVIDIA_GPU_MEMORY_LIMIT"] = std::to_string(most->second);
     access.environment["NVIDIA_GPU_MEMORY_REQUEST"] = "0";
+  }
+  if (!delivery.mps_dir.empty()) {
+    access.environment["CUDA_MPS_PIPE_DIRECTORY"] = kMpsInContainer;
+    access.mounts.push_back({MpsPipeFolder(delivery.mps_dir, grant.gpu), kMpsInContainer, false});
   }
   for (const auto& [name, value] : delivery.environment) access.environment[name] = value;
   access.mounts.insert(access.mounts.end(), delivery.mounts.begin(), delivery.mounts.end());

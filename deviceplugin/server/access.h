@@ -24,6 +24,9 @@ struct Delivery {
   std::string library = {};
   /// The container's runtime (NVIDIA's) is told by its environment which GPU to show.
   bool visible_devices = true;
+  /// Folder with the MPS control daemons' pipes (common/mps_folder.h); empty: `--compute
+  /// timeslice`.
+  std::string mps_dir = {};
   std::map<std::string, std::string> environment = {};  // further variables
   std::vector<Mount> mounts = {};                       // further files and folders
   /// The driver's own limit of a container, in MiB, by the UUID of its GPU (inventory/
@@ -40,6 +43,7 @@ struct Access {
 /// Where a container finds the library and its socket.
 inline constexpr char kLibraryInContainer[] = "/opt/sluice";
 inline constexpr char kGrantInContainer[] = "/run/sluice";
+inline constexpr char kMpsInContainer[] = "/run/sluice-mps";
 
 /// `folder`: the grant's on the host. Nothing in the environment is a limit: the socket that lies
 /// in the mounted folder is the grant, and the daemon that listens there has the record.

@@ -17,15 +17,35 @@
 namespace sluice::supervisor {
 namespace {
 
-Result<std::vector<uint32_t>> AllGpus() {
+Result<std::vector<Nvml::Gpu>> GpusOfNode() {
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
   if (!nvml.ok()) return nvml.status();
-  const Result<std::vector<Nvml::Gpu>> gpus = (*nvml)->Gpus();
+  return (*nvml)->Gpus();
+}
+
+Result<std::vector<uint32_t>> AllGpus() {
+  const Result<std::vector<Nvml::Gpu>> gpus = GpusOfNode();
   if (!gpus.ok()) return gpus.status();
   if (gpus->empty()) return Status(StatusCode::kNotFound, "this node has no GPU");
   std::vector<uint32_t> numbers;
   for (uint32_t i = 0; i < gpus->size(); ++i) numbers.push_back(i);
   return numbers;
+}
+
+/// An MPS control daemon for each of these GPUs. One that the node does not have gets none; its
+/// daemon says that it is not there, again and again, while the others serve.
+Result<std::vector<mps::Control>> Controls(const Options& options,
+                                           const std::vector<uint32_t>& numbers) {
+  std::vector<mps::Control> controls;
+  if (!options.mps) return controls;
+  if (Status s = mps::CheckProgram(options.mps_control); !s.ok()) return s;
+  const Result<std::vector<Nvml::Gpu>> gpus = GpusOfNode();
+  if (!gpus.ok()) return gpus.status().Annotate("--compute mps");
+  for (const uint32_t number : numbers) {
+    if (number >= gpus->size()) continue;
+    controls.push_back({options.mps_control, options.mps_dir, (*gpus)[number].uuid});
+  }
+  return controls;
 }
 
 Result<UniqueFd> TakeSignals() {
@@ -49,7 +69,10 @@ Status Serve(Options options) {
   Result<std::vector<uint32_t>> gpus =
       options.gpus.has_value() ? Result<std::vector<uint32_t>>(*options.gpus) : AllGpus();
   if (!gpus.ok()) return gpus.status().Annotate("--gpus all");
-  Supervisor supervisor({options.noded, options.runtime_dir, std::move(*gpus), options.arguments},
+  Result<std::vector<mps::Control>> controls = Controls(options, *gpus);
+  if (!controls.ok()) return controls.status();
+  Supervisor supervisor({options.noded, options.runtime_dir, std::move(*gpus), options.arguments,
+                         std::move(*controls)},
                         std::move(*signs));
   return supervisor.Run(signals->get());
 }

@@ -39,6 +39,20 @@ Status CheckArguments(const std::vector<std::string>& arguments) {
   return {};
 }
 
+Status CheckCompute(const std::string& compute, const Options& options) {
+  if (compute != "timeslice" && compute != "mps") {
+    return Bad("--compute '" + compute + "': allowed: timeslice, mps");
+  }
+  if (!options.mps_control.starts_with('/')) {
+    return Bad("--mps-control '" + options.mps_control + "': allowed: an absolute path");
+  }
+  if (!options.mps_dir.starts_with('/') || options.mps_dir.size() > kMaxMpsDir) {
+    return Bad("--mps-dir '" + options.mps_dir + "': allowed: an absolute path of at most " +
+               std::to_string(kMaxMpsDir) + " characters");
+  }
+  return {};
+}
+
 std::string BesideThisProgram(const std::string& name) {
   std::error_code failed;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
@@ -51,6 +65,7 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   Options options;
   options.noded = BesideThisProgram("sluice-noded");
   std::string gpus = "all";
+  std::string compute = "timeslice";
   bool check = false;
   bool check_alive = false;
   CLI::App app("Runs a sluice-noded for each GPU of this node and starts again what ends.",
@@ -60,6 +75,16 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
                  "folder of the daemons' folders, one named by each GPU's number (required)");
   app.add_option("--gpus", gpus, "all, or numbers such as 0,1")->capture_default_str();
   app.add_option("--noded", options.noded, "the daemon's program")->capture_default_str();
+  app.add_option("--compute", compute,
+                 "how kernels of several jobs come onto a GPU: timeslice (in turn), mps (side by "
+                 "side, by NVIDIA's MPS)")
+      ->capture_default_str();
+  app.add_option("--mps-control", options.mps_control, "NVIDIA's program, for --compute mps")
+      ->capture_default_str();
+  app.add_option("--mps-dir", options.mps_dir,
+                 "folder of the MPS pipes, one named by each GPU's UUID, shared with "
+                 "sluice-device-plugin")
+      ->capture_default_str();
   app.add_flag("--check", check, "only look: 0 when all daemons of this folder serve");
   app.add_flag("--check-alive", check_alive, "only look: 0 when this folder's sluice-node runs");
   app.add_option("arguments", options.arguments, "behind --: for each daemon");
@@ -82,6 +107,8 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   if (!parsed.ok()) return parsed.status();
   options.gpus = std::move(*parsed);
   if (Status s = CheckArguments(options.arguments); !s.ok()) return s;
+  if (Status s = CheckCompute(compute, options); !s.ok()) return s;
+  options.mps = compute == "mps";
   return std::optional(std::move(options));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/mps_folder.h"
 #include "common/status.h"
 
 namespace sluice::supervisor {
@@ -20,6 +21,10 @@ struct Options {
   std::optional<std::vector<uint32_t>> gpus;  // none: all that there are
   std::string noded;                          // program
   std::vector<std::string> arguments;         // for each daemon, as they are
+  /// Beside each daemon NVIDIA's MPS control daemon of its GPU (noderuntime/mps).
+  bool mps = false;
+  std::string mps_control = "/usr/bin/nvidia-cuda-mps-control";  // program
+  std::string mps_dir = std::string(kDefaultMpsDir);
 };
 
 /// What the command line says. Nothing: it has been answered (--help, --version), and `*status` is

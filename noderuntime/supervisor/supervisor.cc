@@ -27,8 +27,14 @@ uint64_t NowNs() {
                                    .count());
 }
 
-/// Those who lost their parent: keepers that have ended. Daemons are waited for by their objects.
-void ReapKeepers(const std::vector<pid_t>& daemons) {
+int LeftMs(uint64_t until_ns) {
+  const uint64_t now = NowNs();
+  return now < until_ns ? static_cast<int>((until_ns - now) / 1'000'000) : 0;
+}
+
+/// Those who lost their parent: keepers, and MPS servers, that have ended. Daemons are waited for
+/// by their objects.
+void ReapOrphans(const std::vector<pid_t>& daemons) {
   for (;;) {
     siginfo_t info = {};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
@@ -41,6 +47,7 @@ void ReapKeepers(const std::vector<pid_t>& daemons) {
 
 Supervisor::Supervisor(Plan plan, Signs signs) : plan_(std::move(plan)), signs_(std::move(signs)) {
   for (const uint32_t gpu : plan_.gpus) daemons_.emplace_back().gpu = gpu;
+  for (const mps::Control& control : plan_.controls) controls_.emplace_back(control);
 }
 
 Status Supervisor::Run(int signals) {
@@ -52,6 +59,9 @@ Status Supervisor::Run(int signals) {
       if (!daemon.child.has_value() && daemon.next_ns <= now) Start(&daemon, now);
       if (!daemon.child.has_value()) wait_ns = std::min(wait_ns, daemon.next_ns - now);
       if (daemon.ready.valid()) polled.push_back({daemon.ready.get(), POLLIN, 0});
+    }
+    for (mps::ControlDaemon& control : controls_) {
+      wait_ns = std::min(wait_ns, control.Start(now).value_or(wait_ns));
     }
     ShowReady();
     signs_.Beat();
@@ -76,7 +86,11 @@ Status Supervisor::Run(int signals) {
       }
       if (daemon.child.has_value()) pids.push_back(daemon.child->pid());
     }
-    ReapKeepers(pids);
+    for (mps::ControlDaemon& control : controls_) {
+      control.Look(now);
+      if (control.pid() != 0) pids.push_back(control.pid());
+    }
+    ReapOrphans(pids);
   }
 }
 
@@ -158,13 +172,13 @@ void Supervisor::EndAll() {
   for (Daemon& daemon : daemons_) {
     if (daemon.child.has_value()) daemon.child->Signal(SIGTERM);
   }
+  for (mps::ControlDaemon& control : controls_) control.AskToEnd();
   const uint64_t until = NowNs() + uint64_t{kEndMs} * 1'000'000;
   for (Daemon& daemon : daemons_) {
-    const uint64_t now = NowNs();
-    const int left = now < until ? static_cast<int>((until - now) / 1'000'000) : 0;
-    if (daemon.child.has_value()) (void)daemon.child->Wait(left);
+    if (daemon.child.has_value()) (void)daemon.child->Wait(LeftMs(until));
     daemon.child.reset();  // kills who did not end
   }
+  for (mps::ControlDaemon& control : controls_) control.End(LeftMs(until));
 }
 
 }  // namespace sluice::supervisor

@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "noderuntime/cli/child.h"
+#include "noderuntime/mps/control_daemon.h"
 #include "noderuntime/supervisor/restarts.h"
 #include "noderuntime/supervisor/signs.h"
 
@@ -25,6 +26,7 @@ class Supervisor {
     std::string runtime_dir;
     std::vector<uint32_t> gpus;
     std::vector<std::string> arguments;
+    std::vector<mps::Control> controls = {};  // MPS control daemons beside them
   };
 
   Supervisor(Plan plan, Signs signs);
@@ -54,6 +56,8 @@ class Supervisor {
   const Plan plan_;
   Signs signs_;
   std::vector<Daemon> daemons_;
+  /// What becomes of one changes nothing for the daemons: a GPU without MPS is one in time slices.
+  std::vector<mps::ControlDaemon> controls_;
   bool shown_ready_ = false;
 };
 

@@ -63,6 +63,16 @@ def test_gpus(rendered, gpus):
     assert rendered.node.env["NVIDIA_VISIBLE_DEVICES"] == "all"
 
 
+@value("compute", "mps", beside={"hostPaths.root": "/srv/sluice"})
+def test_mps(rendered):
+    """Both speak of one folder, which both have."""
+    own = rendered.node.args[:rendered.node.args.index("--")]
+    assert own == ["--runtime-dir=/run/sluice-node", "--gpus=all", "--compute=mps", "--mps-dir=/srv/sluice/mps"]
+    assert {"--compute=mps", "--mps-dir=/srv/sluice/mps"} <= set(rendered.plugin.args)
+    assert rendered.node.mounts["grants"]["mountPath"] == "/srv/sluice"
+    assert not any("mps" in arg for each in (defaults().node, defaults().plugin) for arg in each.args)
+
+
 def test_probes():
     container = defaults().node.container
     commands = {probe: container[f"{probe}Probe"]["exec"]["command"] for probe in PROBES}

@@ -20,6 +20,10 @@ SPDX-FileCopyrightText: The Sluice authors
 {{- include "sluice.option" (list "driver-limit" (include "sluice.onOff" $plugin.driverLimit)) }}
 {{- include "sluice.option" (list "driver-charges" $plugin.driverCharges) }}
 {{- include "sluice.option" (list "visible-devices" ($plugin.visibleDevices | ternary "on" "off")) }}
+{{- if eq $values.compute "mps" }}
+{{- include "sluice.option" (list "compute" "mps") }}
+{{- include "sluice.option" (list "mps-dir" (printf "%s/mps" $values.hostPaths.root)) }}
+{{- end }}
 {{- range $name, $value := $plugin.containerEnv }}
 {{- include "sluice.option" (list "env" (printf "%s=%s" $name $value)) }}
 {{- end }}

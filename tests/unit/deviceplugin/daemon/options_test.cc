@@ -126,6 +126,16 @@ TEST(Options, ARootLeavesRoomForASocketsPath) {
             "--root '" + longest + "r': allowed: a path of at most 60 characters");
 }
 
+TEST(Options, PipesOfMpsAreDeliveredOnlyWhereItIsAskedFor) {
+  EXPECT_EQ(Good({}).delivery.mps_dir, "");
+  EXPECT_EQ(Good({"--compute", "timeslice", "--mps-dir", "/m"}).delivery.mps_dir, "");
+  EXPECT_EQ(Good({"--compute", "mps"}).delivery.mps_dir, "/run/sluice/mps");
+  EXPECT_EQ(Good({"--compute", "mps", "--mps-dir", "/m"}).delivery.mps_dir, "/m");
+  EXPECT_EQ(Fault({"--compute", "MPS", "--mps-dir", "m"}),
+            "--compute 'MPS': allowed: timeslice, mps\n"
+            "--mps-dir 'm': allowed: an absolute path of at most 47 characters");
+}
+
 TEST(Options, UnknownOnesAreFaults) {
   EXPECT_NE(Fault({"--granules", "1GiB"}).find("--granules"), std::string::npos);
   EXPECT_NE(Fault({"--reserve", "much"}).find("--reserve"), std::string::npos);

@@ -35,6 +35,25 @@ TEST(NodeOptions, GpusAreAllOrNumbers) {
   }
 }
 
+TEST(NodeOptions, MpsIsAskedFor) {
+  const auto without = Read({"--runtime-dir", "/n"});
+  ASSERT_TRUE(without.ok());
+  EXPECT_FALSE((*without)->mps);
+  const auto with = Read({"--runtime-dir", "/n", "--compute", "mps"});
+  ASSERT_TRUE(with.ok());
+  EXPECT_TRUE((*with)->mps);
+  EXPECT_EQ((*with)->mps_control, "/usr/bin/nvidia-cuda-mps-control");
+  EXPECT_EQ((*with)->mps_dir, "/run/sluice/mps");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--compute", "both"}),
+            "--compute 'both': allowed: timeslice, mps");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--mps-control", "mps"}),
+            "--mps-control 'mps': allowed: an absolute path");
+  const std::string longest = "/" + std::string(46, 'm');
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--mps-dir", longest.c_str()}), "");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--mps-dir", (longest + "m").c_str()}),
+            "--mps-dir '" + longest + "m': allowed: an absolute path of at most 47 characters");
+}
+
 TEST(NodeOptions, WhatIsWrongIsNamed) {
   EXPECT_EQ(ErrorOf({}), "--runtime-dir '': allowed: an absolute path");
   EXPECT_EQ(ErrorOf({"--runtime-dir", "run"}), "--runtime-dir 'run': allowed: an absolute path");
