@@ -223,6 +223,13 @@ class Daemon : private flow::FlowSink {
   static void Remember(const session::Peer& peer, JobEntry* job);
   static void ForgetEnded(JobEntry* job);
 
+  /// What an operator is told to be so holds for the daemon after this one, too: kept, then said.
+  template <typename Frame>
+  Status AnswerOrder(ControlClient* client, const Frame& answer) {
+    SaveState();
+    return client->connection.SendFrame(answer);
+  }
+
   // daemon_drain.cc: no new jobs
   Status Drain(ControlClient* client, const protocol::Drain& wanted);
   Status TakesNewJobs() const;

@@ -27,7 +27,7 @@ Status Daemon::Drain(ControlClient* client, const protocol::Drain& wanted) {
   answer.on = draining_ ? 1 : 0;
   answer.jobs = static_cast<uint32_t>(jobs_.size());
   session::CopyText(kept.message(), answer.text);
-  return client->connection.SendFrame(answer);
+  return AnswerOrder(client, answer);
 }
 
 Status Daemon::TakesNewJobs() const {

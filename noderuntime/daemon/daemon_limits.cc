@@ -24,7 +24,7 @@ Status Daemon::SetLimit(ControlClient* client, const protocol::SetLimit& wanted)
   answer.job = wanted.job;
   answer.bytes = found == jobs_.end() ? 0 : found->second.limit_bytes;
   session::CopyText(set.message(), answer.text);
-  return client->connection.SendFrame(answer);
+  return AnswerOrder(client, answer);
 }
 
 /// 0 bytes: what its pod asks for.

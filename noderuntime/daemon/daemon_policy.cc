@@ -40,7 +40,7 @@ Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& w
   answer.status = valid.ok() ? 0 : 1;
   answer.lanes = options_.lanes;
   session::CopyText(valid.ok() ? options_.policy : valid.message(), answer.text);
-  return client->connection.SendFrame(answer);
+  return AnswerOrder(client, answer);
 }
 
 Status Daemon::SetBudget(ControlClient* client, const protocol::SetBudget& wanted) {
@@ -60,7 +60,7 @@ Status Daemon::SetBudget(ControlClient* client, const protocol::SetBudget& wante
   answer.bytes = flow_->wanted_budget() * unit;
   answer.in_force = flow_->budget() * unit;
   session::CopyText(set.message(), answer.text);
-  return client->connection.SendFrame(answer);
+  return AnswerOrder(client, answer);
 }
 
 /// What the last daemon was told while it ran stands above the command line of this one.
