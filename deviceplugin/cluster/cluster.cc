@@ -20,6 +20,7 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Ow
   TermsKeeper::World world;
   world.owners = std::move(owners);
   world.pods = [self] { return self->watch_->Pods(); };
+  world.renew = [self] { self->watch_->Renew(); };
   world.warn = [self](const pods::Pod& pod, const std::string& reason, const std::string& text) {
     self->Warn(pod, reason, text);
   };

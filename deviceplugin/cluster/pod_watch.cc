@@ -41,6 +41,8 @@ std::vector<pods::Pod> PodWatch::Pods() const {
   return pods;
 }
 
+void PodWatch::Renew() { renew_ = true; }
+
 void PodWatch::Run() {
   auto pause = kFirstPause;
   while (!stop_) {
@@ -55,15 +57,12 @@ void PodWatch::Run() {
 /// Lists, then watches until that ends.
 Status PodWatch::Follow() {
   const std::string of_node = "/api/v1/pods?fieldSelector=spec.nodeName%3D" + node_;
+  renew_ = false;
   const Result<std::string> answer = api_->Get(of_node);
   if (!answer.ok()) return answer.status();
   Result<PodList> list = ParsePodList(*answer, resource_);
   if (!list.ok()) return list.status();
-  {
-    const std::lock_guard lock(mutex_);
-    pods_.clear();
-    for (pods::Pod& pod : list->pods) pods_[pod.uid] = std::move(pod);
-  }
+  Take(std::move(list->pods));
   changed_();
   Status failed;
   const auto on_line = [this, &failed](std::string_view line) {
@@ -88,8 +87,16 @@ Status PodWatch::Follow() {
   const Status watched = api_->Watch(
       of_node +
           "&watch=1&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=" + list->version,
-      on_line, [this] { return stop_.load(); });
+      on_line, [this] { return stop_ || renew_; });
   return watched.ok() ? failed : watched;
+}
+
+/// Instead of what was known.
+void PodWatch::Take(std::vector<pods::Pod> listed) {
+  std::map<std::string, pods::Pod> pods;
+  for (pods::Pod& pod : listed) pods[pod.uid] = std::move(pod);
+  const std::lock_guard lock(mutex_);
+  pods_ = std::move(pods);
 }
 
 /// Each state once.

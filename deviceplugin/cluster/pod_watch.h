@@ -26,16 +26,21 @@ class PodWatch {
 
   std::vector<pods::Pod> Pods() const;
 
+  /// Lists the pods anew, within about a second: for whoever misses one. From any thread.
+  void Renew();
+
  private:
   void Run();
   Status Follow();
   void Say(const Status& status);
+  void Take(std::vector<pods::Pod> listed);
 
   const ApiServer* api_;
   const std::string node_;
   const std::string resource_;
   const std::function<void()> changed_;
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> renew_ = false;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::string, pods::Pod> pods_;  // by UID

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 namespace sluice::deviceplugin {
@@ -16,7 +17,7 @@ namespace {
 /// Kubelet lists a pod a little later than it allocates for it, and does not say when.
 constexpr int kSoonMs = 200;
 constexpr int kSeldomMs = 10'000;
-constexpr int kManyRounds = 15;
+constexpr unsigned kManyRounds = 15;
 
 const pods::Pod* Find(const std::vector<pods::Pod>& pods, const std::string& uid) {
   const auto found =
@@ -156,18 +157,23 @@ void TermsKeeper::FindOwners(const std::vector<GrantRecord>& grants,
   if (all) return;
   std::erase_if(misses_, gone);
   const Result<std::vector<pods::Owned>> owners = world_.owners();
-  if (!owners.ok()) return SayMisses(grants, owners.status().message());
+  if (!owners.ok()) return CountMisses(grants, owners.status().message());
   for (auto& [id, match] : pods::MatchGrants(grants, *owners, pods, matches_)) {
     if (!matches_.try_emplace(id, match).second) continue;
     spdlog::info("grant {}: container {} of pod {}", id, match.part, match.pod);
   }
-  SayMisses(grants, WhatIsThere(*owners, pods));
+  CountMisses(grants, WhatIsThere(*owners, pods));
 }
 
-/// Once for each, when it has taken long: a program may be waiting for it.
-void TermsKeeper::SayMisses(const std::vector<GrantRecord>& grants, const std::string& where) {
+/// When it has taken long a program may be waiting for it. It is said once; and pods are listed
+/// anew, ever more seldom, because a watch on which nothing comes looks like a quiet cluster.
+void TermsKeeper::CountMisses(const std::vector<GrantRecord>& grants, const std::string& where) {
   for (const GrantRecord& grant : grants) {
-    if (matches_.contains(grant.id) || ++misses_[grant.id] != kManyRounds) continue;
+    if (matches_.contains(grant.id)) continue;
+    const unsigned rounds = ++misses_[grant.id];
+    if (rounds % kManyRounds != 0 || !std::has_single_bit(rounds / kManyRounds)) continue;
+    world_.renew();
+    if (rounds != kManyRounds) continue;
     spdlog::warn("grant {} of {} ids from {}: nobody is found who has it; {}", grant.id,
                  grant.devices.size(), grant.devices.front(), where);
   }

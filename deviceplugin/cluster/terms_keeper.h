@@ -34,6 +34,8 @@ class TermsKeeper {
   struct World {
     std::function<Result<std::vector<pods::Owned>>()> owners;  // as kubelet lists them
     std::function<std::vector<pods::Pod>()> pods;
+    /// Has the pods listed anew: one that should be among them is not. Returns at once.
+    std::function<void()> renew;
     /// Puts a warning on a pod, where people look for it. `reason`: one of the words below.
     std::function<void(const pods::Pod& pod, const std::string& reason, const std::string& text)>
         warn;
@@ -59,7 +61,7 @@ class TermsKeeper {
   void FindOwners(const std::vector<GrantRecord>& grants, const std::vector<pods::Pod>& pods);
   uint64_t LimitFor(const GrantRecord& grant, const GrantTerms& terms) const;
   uint64_t InForce(const GrantRecord& grant, const GrantTerms& terms, const std::string& report);
-  void SayMisses(const std::vector<GrantRecord>& grants, const std::string& where);
+  void CountMisses(const std::vector<GrantRecord>& grants, const std::string& where);
   void Tell(const pods::Pod& pod, const char* reason, const std::string& text, std::string* told);
 
   const GrantStore* store_;
@@ -70,7 +72,7 @@ class TermsKeeper {
   std::map<std::string, std::string> told_;      // of refusals, by grant
   std::map<std::string, std::string> bypassed_;  // of who passes the daemon by, by grant
   std::map<std::string, uint64_t> in_force_;     // limit, by grant
-  std::map<std::string, int> misses_;            // rounds without a match, by grant
+  std::map<std::string, unsigned> misses_;       // rounds without a match, by grant
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

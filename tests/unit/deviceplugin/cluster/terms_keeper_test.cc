@@ -30,6 +30,10 @@ class TermsKeeperTest : public ::testing::Test {
       const std::lock_guard lock(mutex_);
       return pods_;
     };
+    world.renew = [this] {
+      const std::lock_guard lock(mutex_);
+      renewed_at_.push_back(round_);
+    };
     world.warn = [this](const pods::Pod&, const std::string& reason, const std::string& text) {
       const std::lock_guard lock(mutex_);
       warnings_.push_back(text);
@@ -38,6 +42,7 @@ class TermsKeeperTest : public ::testing::Test {
     world.hold = [this](const std::vector<Holding>& holdings) {
       const std::lock_guard lock(mutex_);
       holdings_ = holdings;
+      ++round_;
       rounds_.notify_all();
     };
     auto keeper = TermsKeeper::Start(&store_, std::move(world));
@@ -76,6 +81,8 @@ class TermsKeeperTest : public ::testing::Test {
   std::vector<std::string> warnings_;
   std::vector<std::string> reasons_;
   std::vector<Holding> holdings_;
+  int round_ = 0;
+  std::vector<int> renewed_at_;
   std::unique_ptr<TermsKeeper> keeper_;  // last: its thread uses all of them
 };
 
@@ -96,6 +103,20 @@ TEST_F(TermsKeeperTest, AGrantGetsTheTermsOfItsPodAndTheirChangesAndEndsWithIt) 
   ASSERT_TRUE(Await([&] { return holdings_.empty(); }));
   EXPECT_TRUE(store_.List()->grants.empty());
   EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(TermsKeeperTest, PodsAreListedAnewEverMoreSeldomWhileOneIsMissed) {
+  owners_ = {{"ns/a/main", {"x-0"}}};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] {
+    keeper_->Wake();
+    return renewed_at_.size() == 3;
+  }));
+  EXPECT_EQ(renewed_at_[1] - renewed_at_[0], 15);
+  EXPECT_EQ(renewed_at_[2] - renewed_at_[1], 30);
+  Change([&] { pods_ = {PodWith({})}; });
+  ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok(); }));
 }
 
 TEST_F(TermsKeeperTest, RoomIsKeptForAnOperatorsLimit) {
