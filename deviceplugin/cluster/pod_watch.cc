@@ -34,8 +34,9 @@ PodWatch::~PodWatch() {
   thread_.join();
 }
 
-std::vector<pods::Pod> PodWatch::Pods() const {
+std::optional<std::vector<pods::Pod>> PodWatch::Pods() const {
   const std::lock_guard lock(mutex_);
+  if (!listed_) return std::nullopt;
   std::vector<pods::Pod> pods;
   for (const auto& [uid, pod] : pods_) pods.push_back(pod);
   return pods;
@@ -97,6 +98,7 @@ void PodWatch::Take(std::vector<pods::Pod> listed) {
   for (pods::Pod& pod : listed) pods[pod.uid] = std::move(pod);
   const std::lock_guard lock(mutex_);
   pods_ = std::move(pods);
+  listed_ = true;
 }
 
 /// Each state once.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,7 +25,8 @@ class PodWatch {
            std::function<void()> changed);
   ~PodWatch();
 
-  std::vector<pods::Pod> Pods() const;
+  /// None before the first list has come.
+  std::optional<std::vector<pods::Pod>> Pods() const;
 
   /// Lists the pods anew, within about a second: for whoever misses one. From any thread.
   void Renew();
@@ -43,6 +45,7 @@ class PodWatch {
   std::atomic<bool> renew_ = false;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
+  bool listed_ = false;
   std::map<std::string, pods::Pod> pods_;  // by UID
   std::string said_;
   std::thread thread_;

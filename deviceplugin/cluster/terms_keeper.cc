@@ -25,6 +25,9 @@ const pods::Pod* Find(const std::vector<pods::Pod>& pods, const std::string& uid
   return found == pods.end() ? nullptr : &*found;
 }
 
+/// Nothing of it runs or will.
+bool IsOver(const pods::Pod* pod) { return pod == nullptr || pod->over; }
+
 /// For whoever looks for the reason.
 std::string WhatIsThere(const std::vector<pods::Owned>& owners,
                         const std::vector<pods::Pod>& pods) {
@@ -90,7 +93,8 @@ void TermsKeeper::Run() {
 bool TermsKeeper::Round() {
   const Result<GrantStore::Listed> listed = store_->List();
   if (!listed.ok()) return false;
-  const std::vector<pods::Pod> pods = world_.pods();
+  const std::optional<std::vector<pods::Pod>> known = world_.pods();
+  const std::vector<pods::Pod> pods = known.value_or(std::vector<pods::Pod>());
   FindOwners(listed->grants, pods);
   bool open = false;
   std::vector<Holding> holdings;
@@ -98,17 +102,21 @@ bool TermsKeeper::Round() {
     Holding holding = {grant.gpu, grant.bytes, grant.bytes, grant.devices};
     const auto match = matches_.find(grant.id);
     if (match == matches_.end()) {
-      open = true;
-      // What a plugin before this one found out holds until it is found anew.
+      // What a plugin before this one found out holds until it is found anew. The pod may have come
+      // to its end when there was no plugin.
       const Result<GrantTerms> last = store_->TermsOf(grant.id);
+      if (known.has_value() && last.ok() && IsOver(Find(pods, last->pod))) {
+        End(grant.id);
+        continue;
+      }
+      open = true;
       if (last.ok()) holding.limit_bytes = LimitFor(grant, *last);
       holdings.push_back(std::move(holding));
       continue;
     }
     const pods::Pod* pod = Find(pods, match->second.pod);
-    // Nothing of it runs or will: who comes next need not wait for the collector.
-    if (pod == nullptr || pod->over) {
-      if (Status s = store_->Remove(grant.id); !s.ok()) spdlog::warn("{}", s.message());
+    if (IsOver(pod)) {
+      End(grant.id);
       continue;
     }
     const GrantTerms terms =
@@ -124,6 +132,11 @@ bool TermsKeeper::Round() {
   }
   world_.hold(holdings);
   return open;
+}
+
+/// Who comes next need not wait for the collector.
+void TermsKeeper::End(const std::string& grant) const {
+  if (Status s = store_->Remove(grant); !s.ok()) spdlog::warn("{}", s.message());
 }
 
 uint64_t TermsKeeper::LimitFor(const GrantRecord& grant, const GrantTerms& terms) const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -33,7 +34,8 @@ class TermsKeeper {
 
   struct World {
     std::function<Result<std::vector<pods::Owned>>()> owners;  // as kubelet lists them
-    std::function<std::vector<pods::Pod>()> pods;
+    /// None: they are not known yet.
+    std::function<std::optional<std::vector<pods::Pod>>()> pods;
     /// Has the pods listed anew: one that should be among them is not. Returns at once.
     std::function<void()> renew;
     /// Puts a warning on a pod, where people look for it. `reason`: one of the words below.
@@ -59,6 +61,7 @@ class TermsKeeper {
   TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
   void Run();
   void FindOwners(const std::vector<GrantRecord>& grants, const std::vector<pods::Pod>& pods);
+  void End(const std::string& grant) const;
   uint64_t LimitFor(const GrantRecord& grant, const GrantTerms& terms) const;
   uint64_t InForce(const GrantRecord& grant, const GrantTerms& terms, const std::string& report);
   void CountMisses(const std::vector<GrantRecord>& grants, const std::string& where);

@@ -10,7 +10,7 @@ import signal
 
 from support.chart import RESOURCE
 from support.gpu import MIB
-from support.pods import losses, trainer
+from support.pods import as_job, losses, trainer
 from support.processes import descendants_named, until
 
 KILLS = int(os.environ.get("SLUICE_E2E_KILLS", "10"))
@@ -36,21 +36,21 @@ def ids_as_kubelet_has_them():
 
 
 def limits(sluice):
-    return [job["limit_bytes"] for job in sluice.status()["jobs"] if job["name"].startswith("default/steady/")]
+    return [job["limit_bytes"] for job in sluice.status()["jobs"] if job["name"].startswith("default/steady-")]
 
 
 def test_any_order_of_kills_loses_no_job(sluice, cluster, kubectl):
     def run(name):
-        kubectl.apply(trainer(name, 12, "36Mi", iterations=ITERATIONS, seed=1, restartPolicy="OnFailure"))
+        kubectl.apply(as_job(trainer(name, 12, "36Mi", iterations=ITERATIONS, seed=1, restartPolicy="OnFailure")))
 
     def restart_kubelet():
         cluster.stop_kubelet(signal.SIGKILL)
         cluster.start_kubelet()
 
     run("alone")
-    kubectl.until_phase("alone", "Succeeded")
-    alone = losses(kubectl.logs("alone"))
-    kubectl.delete("pod", "alone")
+    ended, _ = kubectl.until_complete("alone")
+    alone = losses(kubectl.logs(ended["metadata"]["name"]))
+    kubectl.delete("job", "alone", "--cascade=foreground")
     sluice.until_offered(48)
 
     deeds = [("daemon", lambda: kill("sluice-noded")), ("kubelet", restart_kubelet),
@@ -60,21 +60,25 @@ def test_any_order_of_kills_loses_no_job(sluice, cluster, kubectl):
     chance = random.Random(SEED)
     for number in range(KILLS):
         run("steady")
-        until("it trains", lambda: losses(kubectl.logs("steady", check=False)))
+        until("it trains", lambda: losses(kubectl.logs("job/steady", check=False)))
         chosen = chance.sample(deeds, chance.randint(1, len(deeds)))
         for name, deed in chosen:
             print(f"kill {number}: {name}", flush=True)
             deed()
-        kubectl.until_phase("steady", "Succeeded", seconds=300)
-        assert losses(kubectl.logs("steady")) == alone
-        restarts = kubectl.pod("steady")["status"]["containerStatuses"][0]["restartCount"]
+        ended, refused = kubectl.until_complete("steady", seconds=300)
+        assert losses(kubectl.logs(ended["metadata"]["name"])) == alone
+        # A kubelet that begins anew admits a pod whose program has just been killed before it knows of any plugin.
+        assert [pod["status"]["reason"] for pod in refused] == ["UnexpectedAdmissionError"] * len(refused)
+        assert not refused or {"job", "kubelet"} <= set(dict(chosen))
+        print(f"kill {number}: {len(refused)} pods were refused", flush=True)
+        restarts = ended["status"]["containerStatuses"][0]["restartCount"]
         # Its end may have come before the signal.
         assert restarts <= ("job" in dict(chosen))
         until("the daemon serves", sluice.serves)
         # Of a pod that is over, as long as its grant is there.
         assert set(limits(sluice)) <= {36 * MIB}
         assert len(limits(sluice)) <= 1
-        kubectl.delete("pod", "steady")
+        kubectl.delete("job", "steady", "--cascade=foreground")
     until("everything is offered again", lambda: kubectl.allocatable(RESOURCE) == 48, seconds=180)
     until("kubelet has the same ids again", lambda: ids_as_kubelet_has_them() == ids)
     kept, text = sluice.audit()

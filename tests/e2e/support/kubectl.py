@@ -70,6 +70,22 @@ class Kubectl:
             logs = self.run("logs", name, "--all-containers", check=False).stdout
             raise AssertionError(f"{failed}\n{described}\n{logs[-4000:]}") from None
 
+    def until_complete(self, job, seconds=120):
+        """Its pods: the one that succeeded, those that did not."""
+        def done():
+            conditions = self.get("job", job)["status"].get("conditions", [])
+            return {each["type"] for each in conditions if each["status"] == "True"} & {"Complete", "Failed"}
+        try:
+            ended = until(f"job {job} is over", done, seconds)
+        except AssertionError as failed:
+            described = self.run("describe", "pods", "--selector", f"job-name={job}", check=False).stdout
+            raise AssertionError(f"{failed}\n{described}") from None
+        assert ended == {"Complete"}, self.run("describe", "job", job).stdout
+        pods = self.get("pods", "--selector", f"job-name={job}")["items"]
+        succeeded = [pod for pod in pods if pod["status"]["phase"] == "Succeeded"]
+        assert len(succeeded) == 1
+        return succeeded[0], [pod for pod in pods if pod["status"]["phase"] != "Succeeded"]
+
     def events_of(self, name):
         """(reason, message) of each event of a pod, oldest first."""
         events = self.get("events", "--field-selector", f"involvedObject.name={name}", "--sort-by=.metadata.creationTimestamp")

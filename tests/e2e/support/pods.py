@@ -27,6 +27,14 @@ def trainer(name, granules, limit=None, model="small-a", iterations=20, seed=1, 
     return pod(name, container(granules, command), annotations=annotations, **more)
 
 
+def as_job(pod):
+    """The pod, and another one in its place where it is refused or lost."""
+    about = pod["metadata"]
+    return {"apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": about["name"], "namespace": about["namespace"]},
+            "spec": {"backoffLimit": 6, "template": {"metadata": {"annotations": about["annotations"]}, "spec": pod["spec"]}}}
+
+
 def prober(name, granules, *command, annotations=None, **more):
     return pod(name, container(granules, ["prober", *command]), annotations=annotations, **more)
 

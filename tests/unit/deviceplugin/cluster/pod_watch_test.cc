@@ -99,7 +99,9 @@ class PodWatchTest : public ::testing::Test {
   }
   bool AwaitPods(size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return watch_->Pods().size() == count; });
+    return changed_.wait_for(lock, kPatience, [&] {
+      return watch_->Pods().has_value() && watch_->Pods()->size() == count;
+    });
   }
 
   ApiStandIn stand_in_;

@@ -77,7 +77,7 @@ class TermsKeeperTest : public ::testing::Test {
   std::mutex mutex_;
   std::condition_variable rounds_;
   std::vector<pods::Owned> owners_;
-  std::vector<pods::Pod> pods_;
+  std::optional<std::vector<pods::Pod>> pods_ = std::vector<pods::Pod>();
   std::vector<std::string> warnings_;
   std::vector<std::string> reasons_;
   std::vector<Holding> holdings_;
@@ -99,10 +99,30 @@ TEST_F(TermsKeeperTest, AGrantGetsTheTermsOfItsPodAndTheirChangesAndEndsWithIt) 
   ASSERT_TRUE(Await([&] { return held() == 6 * kMiB; }));
   EXPECT_EQ(store_.TermsOf(grant->id)->limit_bytes, 6 * kMiB);
 
-  Change([&] { pods_.clear(); });
+  Change([&] { pods_->clear(); });
   ASSERT_TRUE(Await([&] { return holdings_.empty(); }));
   EXPECT_TRUE(store_.List()->grants.empty());
   EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(TermsKeeperTest, AGrantWhosePodEndedWithoutAPluginEnds) {
+  pods_.reset();
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(store_.SetTerms(grant->id, {"ns/a/main", "uid", 4 * kMiB, 0, "ns", ""}).ok());
+  const Result<GrantRecord> fresh = store_.Make({"", "GPU-1", kMiB, 1, {"x-1"}});
+  ASSERT_NO_FATAL_FAILURE(Start());
+  ASSERT_TRUE(Await([&] { return holdings_.size() == 2; })) << "nothing is known of pods yet";
+  EXPECT_EQ(held(), 4 * kMiB);
+  Change([&] { pods_ = {PodWith({})}; });
+  ASSERT_TRUE(Await([&] {
+    keeper_->Wake();
+    return round_ > 3;
+  }));
+  EXPECT_EQ(holdings_.size(), 2u) << "its pod is there";
+  Change([&] { pods_->clear(); });
+  ASSERT_TRUE(Await([&] { return holdings_.size() == 1; }));
+  EXPECT_FALSE(store_.TermsOf(grant->id).ok());
+  EXPECT_EQ(store_.List()->grants.at(0).id, fresh->id) << "whose pod nobody knows yet";
 }
 
 TEST_F(TermsKeeperTest, PodsAreListedAnewEverMoreSeldomWhileOneIsMissed) {
