@@ -33,9 +33,7 @@ class Cluster {
   ~Cluster();
 
   /// The pods of this node; none before the API server has answered. For several threads.
-  std::vector<pods::Pod> Pods() const {
-    return watch_->Pods().value_or(std::vector<pods::Pod>());
-  }
+  std::vector<pods::Pod> Pods() const { return watch_->Pods().value_or(std::vector<pods::Pod>()); }
   /// Puts a warning on this node. For several threads.
   void WarnOnNode(const std::string& reason, const std::string& text) const;
 

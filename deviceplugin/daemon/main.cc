@@ -158,9 +158,10 @@ Status Run(Options options) {
     nvml_of_watch = std::move(*second);
     others = WatchOthers(options, nvml_of_watch.get(), cluster.get(), &offer);
   }
-  Serving serving({options.kubelet_dir, options.resource}, [&](const std::string& path) {
-    return PluginServer::Start(path, &offer, &allocator, options.packing);
-  });
+  Serving serving({options.kubelet_dir, options.resource, options.ready_file},
+                  [&](const std::string& path) {
+                    return PluginServer::Start(path, &offer, &allocator, options.packing);
+                  });
   const Status done = serving.Run(stop->get());
   offer.Close();
   return done;

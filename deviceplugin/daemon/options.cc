@@ -184,6 +184,8 @@ Result<Options> Checked(const Raw& raw, Options options) {
   }
   faults.Check(options.delivery.library.empty() || IsAbsolute(options.delivery.library),
                "--library '" + options.delivery.library + "': allowed: an absolute path");
+  faults.Check(options.ready_file.empty() || IsAbsolute(options.ready_file),
+               "--ready-file '" + options.ready_file + "': allowed: an absolute path");
   TakeEnvironment(raw, &options, &faults);
   TakeMounts(raw, &options, &faults);
   if (!faults.none()) return faults.status();
@@ -206,6 +208,8 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
          "--pod-resources", options.pod_resources,
          "Kubelet's socket that lists which container has which ids; shows which grants are over")
       ->capture_default_str();
+  app.add_option("--ready-file", options.ready_file,
+                 "A file that is there while kubelet knows the plugin, for a readiness probe");
   app.add_option("--root", options.root,
                  "Folder for grants and their sockets, shared with sluice-noded")
       ->capture_default_str();

@@ -28,6 +28,7 @@ struct Options {
   bool refuse_foreign_gpus = true;  // that somebody else manages, too
   DriverLimitMode driver_limit = DriverLimitMode::kAuto;
   DriverCharges driver_charges = DriverCharges::kMapped;
+  std::string ready_file;                  // empty: none
   std::string cgroups = "/sys/fs/cgroup";  // for tests
   /// The API server's part: whose grants are, and on what terms (annotations).
   bool annotations = false;

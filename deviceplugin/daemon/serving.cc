@@ -2,12 +2,16 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/daemon/serving.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 
+#include "common/unique_fd.h"
 #include "deviceplugin/daemon/clock.h"
 #include "deviceplugin/registrar/registration.h"
 
@@ -28,6 +32,7 @@ int TimeoutMs(const Registrar::Next& next, uint64_t now_ns) {
 Status Serving::Run(int stop_fd) {
   if (Status s = Look(); !s.ok()) return s;
   while (true) {
+    ShowReady();
     const uint64_t now = SteadyNs();
     std::array<pollfd, 2> events = {
         {{stop_fd, POLLIN, 0}, {watch_ == nullptr ? -1 : watch_->fd(), POLLIN, 0}}};
@@ -42,8 +47,23 @@ Status Serving::Run(int stop_fd) {
     }
     if (watch_ != nullptr) Act(SteadyNs());
   }
+  registrar_.OnKubelet(false);
+  ShowReady();
   server_.reset();
   return {};
+}
+
+/// For whoever waits until pods may ask for the resource. The file of a plugin that was killed is
+/// there until this one has looked.
+void Serving::ShowReady() {
+  if (names_.ready_file.empty()) return;
+  const char* const path = names_.ready_file.c_str();
+  if (!registrar_.registered()) {
+    ::unlink(path);
+    return;
+  }
+  const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.valid()) spdlog::error("--ready-file {}: {}", path, std::strerror(errno));
 }
 
 Status Serving::Look() {

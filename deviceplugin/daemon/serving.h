@@ -20,6 +20,8 @@ class Serving {
   struct Names {
     std::string folder;    // kubelet's
     std::string resource;  // that is offered
+    /// A file that is there while kubelet knows the plugin; empty: none.
+    std::string ready_file;
     std::string endpoint = "sluice.sock";
   };
   using StartServer = std::function<Result<std::unique_ptr<PluginServer>>(const std::string& path)>;
@@ -35,6 +37,7 @@ class Serving {
   void Act(uint64_t now_ns);
   void Serve(uint64_t now_ns);
   void Register(uint64_t now_ns);
+  void ShowReady();
   std::string PathOf(const std::string& name) const { return names_.folder + "/" + name; }
 
   const Names names_;

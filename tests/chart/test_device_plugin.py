@@ -12,7 +12,8 @@ def test_default():
     plugin = defaults().plugin
     assert plugin.container["command"] == ["/opt/sluice/bin/sluice-device-plugin"]
     assert plugin.args == ["--resource=sluice.dev/gpu-memory", "--root=/run/sluice",
-                           "--library=/var/lib/sluice/library/0.1.0", "--granule=auto", "--packing=pack",
+                           "--library=/var/lib/sluice/library/0.1.0",
+                           "--ready-file=/run/sluice-device-plugin/registered", "--granule=auto", "--packing=pack",
                            "--probation=600", "--foreign-gpus=refuse", "--driver-limit=auto", "--driver-charges=mapped",
                            "--visible-devices=on", "--annotations=on", "--node=$(NODE_NAME)",
                            "--trust=namespace"]
@@ -42,6 +43,19 @@ def test_default():
 def test_option(rendered, options):
     assert set(options) <= set(rendered.plugin.args)
     assert not set(options) & set(rendered.node.args)
+
+
+def test_it_is_ready_when_kubelet_knows_it():
+    plugin = defaults().plugin
+    file = plugin.container["readinessProbe"]["exec"]["command"][-1]
+    assert f"--ready-file={file}" in plugin.args
+    assert file.startswith(plugin.mounts["ready"]["mountPath"] + "/")
+
+
+@table("field", *[(f"devicePlugin.probes.readiness.{field}", 99, field)
+                  for field in ("periodSeconds", "timeoutSeconds", "failureThreshold")])
+def test_probe(rendered, field):
+    assert rendered.plugin.container["readinessProbe"][field] == 99
 
 
 @value("devicePlugin.updateStrategy.type", "OnDelete")

@@ -23,6 +23,9 @@ _NODE_ADDRESS = "10.244.0.1"
 _SERVICE_ADDRESS = "10.96.0.1"
 _PORT = 443
 _CNI_PROGRAMS = "/usr/lib/cni"
+# Set, so that it stays: else a bridge takes the lowest of its ports', which changes when pods come and go, and the
+# others send to the old one until they ask again.
+_BRIDGE = "02:00:00:00:e2:e0"
 
 
 class Cluster:
@@ -81,7 +84,7 @@ class Cluster:
 
     def _network(self):
         # Made here and not by the first pod's network: the node has its address on it.
-        for command in ("link set lo up", "link add e2e0 type bridge", "link set e2e0 up",
+        for command in ("link set lo up", f"link add e2e0 address {_BRIDGE} type bridge", "link set e2e0 up",
                         f"addr add {_NODE_ADDRESS}/24 dev e2e0", f"addr add {_SERVICE_ADDRESS}/32 dev e2e0"):
             subprocess.run(["ip", *command.split()], check=True)
 

@@ -208,6 +208,33 @@ TEST_F(DevicePlugin, KeepsTryingWhereKubeletSaysNo) {
   EXPECT_TRUE(kubelet.AwaitRegistration().has_value());
 }
 
+TEST_F(DevicePlugin, ShowsWhetherKubeletKnowsIt) {
+  Up(1, 64 * kMiB);
+  const std::string file = work_->File("registered");
+  std::ofstream(file) << "of a plugin that was killed";
+  const auto becomes = [&file](bool there) {
+    const auto deadline = Clock::now() + std::chrono::milliseconds(kPatienceMs);
+    while (fs::exists(file) != there && Clock::now() < deadline) std::this_thread::yield();
+    return fs::exists(file) == there;
+  };
+  {
+    FakeKubelet kubelet(kubelet_dir_);
+    kubelet.Refuse("not now");
+    Start({"--ready-file", file});
+    ASSERT_TRUE(kubelet.AwaitCalls(3));
+    EXPECT_FALSE(fs::exists(file));
+    kubelet.Refuse("");
+    EXPECT_TRUE(becomes(true));
+    EXPECT_TRUE(kubelet.AwaitRegistration().has_value());
+    fs::remove(kubelet_dir_ + "/kubelet.sock");
+    EXPECT_TRUE(becomes(false)) << "kubelet is gone";
+  }
+  FakeKubelet next(kubelet_dir_);
+  EXPECT_TRUE(becomes(true));
+  Stop(SIGTERM);
+  EXPECT_FALSE(fs::exists(file));
+}
+
 TEST_F(DevicePlugin, SurvivesADeathOfItsOwn) {
   Up(1, 64 * kMiB);
   FakeKubelet kubelet(kubelet_dir_);

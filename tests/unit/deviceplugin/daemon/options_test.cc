@@ -37,22 +37,26 @@ TEST(Options, WithoutAnyTheyAreThoseOfANode) {
   EXPECT_EQ(options.driver_limit, DriverLimitMode::kAuto);
   EXPECT_EQ(options.driver_charges, DriverCharges::kMapped);
   EXPECT_EQ(options.cgroups, "/sys/fs/cgroup");
+  EXPECT_EQ(options.ready_file, "");
 }
 
 TEST(Options, OfOthersAndOfTheDriverAreTaken) {
-  const Options options = Good({"--foreign-gpus", "share", "--driver-limit", "on",
-                                "--driver-charges", "made", "--cgroups", "/c"});
+  const Options options =
+      Good({"--foreign-gpus", "share", "--driver-limit", "on", "--driver-charges", "made",
+            "--cgroups", "/c", "--ready-file", "/r"});
+  EXPECT_EQ(options.ready_file, "/r");
   EXPECT_FALSE(options.refuse_foreign_gpus);
   EXPECT_EQ(options.driver_limit, DriverLimitMode::kOn);
   EXPECT_EQ(options.driver_charges, DriverCharges::kMade);
   EXPECT_EQ(options.cgroups, "/c");
   EXPECT_EQ(Good({"--driver-limit", "off"}).driver_limit, DriverLimitMode::kOff);
   EXPECT_EQ(Fault({"--foreign-gpus", "no", "--driver-limit", "615", "--driver-charges", "both",
-                   "--cgroups", "c"}),
+                   "--cgroups", "c", "--ready-file", "r"}),
             "--foreign-gpus 'no': allowed: refuse, share\n"
             "--driver-limit '615': allowed: auto, on, off\n"
             "--driver-charges 'both': allowed: mapped, made\n"
-            "--cgroups 'c': allowed: an absolute path");
+            "--cgroups 'c': allowed: an absolute path\n"
+            "--ready-file 'r': allowed: an absolute path");
 }
 
 TEST(Options, AllOfThemAreTaken) {
