@@ -41,7 +41,10 @@ Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool
       pool_(pool),
       since_ns_(now_ns),
       rate_(kFrameBurst, kFramesPerSecond, now_ns),
-      logged_(logged) {}
+      logged_(logged) {
+  // Where the kernel cannot, whoever was given the connection is the one who gave it.
+  (void)connection_.AskForSenders().ok();
+}
 
 std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
   while (state_ != State::kClosed && frames_left_ > 0 && !paused(now_ns)) {
@@ -55,6 +58,11 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
         return Closed{"the client hung up", true, false};
       case Connection::Read::kFrame:
         break;
+    }
+    if (connection_.sender() != 0 && connection_.sender() != peer_.pid) {
+      return Fail("process " + std::to_string(connection_.sender()) +
+                  " speaks on the connection of process " + std::to_string(peer_.pid) +
+                  "; allowed: one of its own");
     }
     if (!rate_.Take(now_ns)) {
       return Fail("more than " + std::to_string(kFramesPerSecond) + " frames in a second");

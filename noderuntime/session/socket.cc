@@ -86,18 +86,43 @@ Result<Peer> PeerOf(int socket) {
 }
 
 Connection::Read Connection::Receive(std::span<const std::byte>* frame) {
+  iovec data = {g_receive_buffer, sizeof g_receive_buffer};
+  // Room for a sender and, because he comes first, for nothing else: the kernel closes descriptors
+  // that come along.
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+  msghdr message = {};
   ssize_t count = 0;
   do {
-    // No room for control data: the kernel closes descriptors that come along.
-    count = ::recv(socket_.get(), g_receive_buffer, sizeof g_receive_buffer, MSG_DONTWAIT);
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = names_senders_ ? control : nullptr;
+    message.msg_controllen = names_senders_ ? sizeof control : 0;
+    count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (count < 0 && errno == EINTR);
+  sender_ = 0;
   if (count < 0) {
     return errno == EAGAIN || errno == EWOULDBLOCK ? Read::kNothing : Read::kEnd;
   }
   // An empty datagram and the end look alike; no frame is empty.
   if (count == 0) return Read::kEnd;
   *frame = {g_receive_buffer, static_cast<size_t>(count)};
+  const cmsghdr* part = CMSG_FIRSTHDR(&message);
+  if (part != nullptr && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS &&
+      part->cmsg_len == CMSG_LEN(sizeof(ucred))) {
+    ucred credentials;
+    std::memcpy(&credentials, CMSG_DATA(part), sizeof credentials);
+    sender_ = credentials.pid;
+  }
   return Read::kFrame;
+}
+
+Status Connection::AskForSenders() {
+  const int on = 1;
+  if (::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return Status::FromErrno(errno, "senders of frames");
+  }
+  names_senders_ = true;
+  return {};
 }
 
 Connection::Sent Connection::TrySend(std::span<const std::byte> frame, std::span<const int> fds) {

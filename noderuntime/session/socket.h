@@ -55,6 +55,10 @@ class Connection {
   /// that came along are closed: nobody sends any to the daemon. One that is too long is cut to a
   /// length that ParseFrame refuses.
   Read Receive(std::span<const std::byte>* frame);
+  /// From now on frames come with who sent them, as the kernel knows it.
+  Status AskForSenders();
+  /// Of the frame before; 0: not known.
+  pid_t sender() const { return sender_; }
 
   /// Sends or queues. `fds` stay open elsewhere until the frame is gone (the pool's handles do).
   Status Send(std::span<const std::byte> frame, std::span<const int> fds = {});
@@ -82,6 +86,8 @@ class Connection {
   Sent TrySend(std::span<const std::byte> frame, std::span<const int> fds);
 
   UniqueFd socket_;
+  bool names_senders_ = false;
+  pid_t sender_ = 0;
   std::deque<Queued> queue_;
   bool out_of_references_ = false;
 };

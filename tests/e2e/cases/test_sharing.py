@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Jobs whose peaks do not fit together share one GPU."""
 
+import json
 import re
 
 from support.gpu import MIB
@@ -11,6 +12,7 @@ from support.processes import until
 GRANULES = 12  # 12 MiB each
 LIMIT = "36Mi"  # of a pool of 48 MiB; a trainer's peak is 33 MiB
 ITERATIONS = 40
+MOST_GRANULES = 512  # of one GPU, where eight have 4096 together
 
 
 def run_alone(kubectl, seed):
@@ -64,3 +66,19 @@ def test_a_third_pod_that_does_not_fit_waits_and_runs_when_one_ends(sluice, kube
     assert values(kubectl.logs("third"))["taken_mib"][0] > 0
     kubectl.until_phase("a", "Succeeded")
     kubectl.until_phase("b", "Succeeded")
+
+
+def test_the_status_of_a_pod_is_small_however_many_granules_it_has(sluice, kubectl, capsys):
+    sizes = {}
+    for granules in (12, 48):
+        kubectl.apply(prober("sized", granules, "see"))
+        kubectl.until_phase("sized", "Succeeded")
+        sizes[granules] = len(json.dumps(kubectl.pod("sized")["status"], separators=(",", ":")))
+        kubectl.delete("pod", "sized")
+        sluice.until_offered(48)
+    # Kubelets that write the health of each id into it make it grow with them.
+    of_each = max(0, sizes[48] - sizes[12]) / 36
+    largest = sizes[12] + of_each * (MOST_GRANULES - 12)
+    with capsys.disabled():
+        print(f"\npod status: {sizes[12]} bytes with 12 granules, {sizes[48]} with 48; with {MOST_GRANULES} {largest:.0f}")
+    assert largest < 64 * 1024

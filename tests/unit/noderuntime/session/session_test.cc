@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/unit/noderuntime/support/scripted_client.h"
 
@@ -102,6 +104,18 @@ TEST_F(SessionTest, HandshakeHandsOutPagesAndHandles) {
   client_->Ready();
   EXPECT_TRUE(Next<protocol::Ready>());
   EXPECT_TRUE(session_->ready());
+}
+
+TEST_F(SessionTest, AConnectionInOtherHandsIsClosed) {
+  Handshake();
+  const pid_t other = ::fork();
+  if (other == 0) {
+    client_->Hello(pool_.device_uuid);
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(other, nullptr, 0), other);
+  ExpectClosed("process " + std::to_string(other) + " speaks on the connection of process " +
+               std::to_string(::getpid()));
 }
 
 TEST_F(SessionTest, LivenessPipeHangsUpWithTheClientsLastCopy) {
