@@ -72,8 +72,9 @@ def test_any_order_of_kills_loses_no_job(sluice, cluster, kubectl):
         assert not refused or {"job", "kubelet"} <= set(dict(chosen))
         print(f"kill {number}: {len(refused)} pods were refused", flush=True)
         restarts = ended["status"]["containerStatuses"][0]["restartCount"]
-        # Its end may have come before the signal.
-        assert restarts <= ("job" in dict(chosen))
+        print(f"kill {number}: {restarts} restarts of the program", flush=True)
+        # Its end may have come before the signal. One that begins while the others are away is told so and ends.
+        assert refused or restarts <= ("job" in dict(chosen))
         until("the daemon serves", sluice.serves)
         # Of a pod that is over, as long as its grant is there.
         assert set(limits(sluice)) <= {36 * MIB}
