@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "bench/place_instances.h"
 
+#include <iterator>
 #include <utility>
 
 #include "noderuntime/cli/offline/files.h"
@@ -18,6 +19,8 @@ struct TraceChoice {
   const char* model;
   uint64_t large_batch;
 };
+// Of gnmt all but the first have several peaks of nearly one height.
+constexpr uint64_t kSmallBatches[] = {8, 24, 32, 48};
 // The largest batch with which parameters, batch and peak are at most 28 GiB.
 constexpr TraceChoice kTraces[] = {{"resnet50", 344},    {"resnet152", 165}, {"inception_v3", 300},
                                    {"nasnetalarge", 28}, {"bert-base", 175}, {"tacotron2", 1521},
@@ -38,7 +41,9 @@ Status AddTraces(std::vector<PlaceInstance>* instances) {
     if (!text.ok()) return text.status();
     const Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
     if (!trace.ok()) return trace.status().Annotate(path);
-    for (const uint64_t batch : {uint64_t{32}, large_batch}) {
+    std::vector<uint64_t> batches(std::begin(kSmallBatches), std::end(kSmallBatches));
+    batches.push_back(large_batch);
+    for (const uint64_t batch : batches) {
       Result<scheduler::Instance> made = scheduler::InstanceOf(*trace, batch, 1);
       if (!made.ok()) return made.status().Annotate(path);
       instances->push_back({std::string(model) + " at " + std::to_string(batch),

@@ -21,8 +21,8 @@ struct PlaceInstance {
   double most_seconds = 0;           // goal
 };
 
-/// MiniMalloc's A to F, idealloc's S_1, and each trace at batch 32 and at the largest that a card
-/// of 28 GiB holds (docs/results says which). An error names the file.
+/// MiniMalloc's A to F, idealloc's S_1, and each trace at some small batches and at the largest
+/// that a card of 28 GiB holds (docs/results says which). An error names the file.
 Result<std::vector<PlaceInstance>> ReadPlaceInstances();
 
 }  // namespace sluice::bench

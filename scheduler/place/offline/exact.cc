@@ -20,10 +20,10 @@ constexpr uint64_t kPatienceGrowth = 10;
 // What decides between buffers that can be placed at the same height.
 enum class Key : uint8_t { kArea, kWidth, kLoad };  // the most first; load: of its fullest section
 using Keys = std::array<Key, 3>;
-constexpr std::array<Keys, 4> kOrders = {{{Key::kArea, Key::kWidth, Key::kLoad},
-                                          {Key::kLoad, Key::kArea, Key::kWidth},
-                                          {Key::kLoad, Key::kWidth, Key::kArea},
-                                          {Key::kWidth, Key::kArea, Key::kLoad}}};
+constexpr std::array<Keys, kExactOrders> kOrders = {{{Key::kArea, Key::kWidth, Key::kLoad},
+                                                     {Key::kLoad, Key::kArea, Key::kWidth},
+                                                     {Key::kLoad, Key::kWidth, Key::kArea},
+                                                     {Key::kWidth, Key::kArea, Key::kLoad}}};
 
 std::vector<uint32_t> Ranked(std::span<const Buffer> buffers, const Sections& sections,
                              const Keys& keys) {
@@ -53,8 +53,8 @@ template <class Height>
 class Search {
  public:
   Search(const Sections& sections, std::vector<uint32_t> order, std::span<const Height> sizes,
-         Height capacity)
-      : capacity_(capacity), order_(std::move(order)), rest_(sections.load.size(), 0) {
+         std::vector<Height> room)
+      : room_(std::move(room)), order_(std::move(order)), rest_(sections.load.size(), 0) {
     const auto count = static_cast<uint32_t>(order_.size());
     for (const uint32_t buffer : order_) {
       ranges_.push_back(sections.of[buffer]);
@@ -149,13 +149,13 @@ class Search {
       ceiling = std::min(ceiling, std::max(offset, last.offset) + sizes_[i]);
     }
     for (uint32_t s = from; s < reach; ++s) {
-      if (lowest_[s] != kNone && std::max(lowest_[s], last.offset) + rest_[s] > capacity_) {
+      if (lowest_[s] != kNone && std::max(lowest_[s], last.offset) + rest_[s] > room_[s]) {
         return false;
       }
     }
     // All that is left lies as high as the next one or higher, in each section.
-    const Height highest =
-        capacity_ - *std::max_element(rest_.begin() + from, rest_.begin() + reach);
+    Height highest = kNone;
+    for (uint32_t s = from; s < reach; ++s) highest = std::min(highest, room_[s] - rest_[s]);
     size_t next = unused;
     for (size_t k = begin; k < end; ++k) {
       const uint32_t i = items_[k];
@@ -216,7 +216,7 @@ class Search {
     return stopped_;
   }
 
-  Height capacity_;
+  std::vector<Height> room_;     // of each section: how high it may be filled
   std::vector<uint32_t> order_;  // the buffer of each item
   std::vector<Sections::Range> ranges_;
   std::vector<Height> sizes_;
@@ -235,19 +235,18 @@ class Search {
 };
 
 template <class Height>
-ExactResult SearchAll(std::span<const Buffer> buffers, uint64_t capacity, uint64_t grain,
+ExactResult SearchAll(std::span<const Buffer> buffers, const Sections& sections,
+                      std::span<const uint64_t> room, uint64_t grain, uint64_t patience,
                       const std::function<bool()>& go_on) {
   using Outcome = ExactResult::Outcome;
-  const Sections sections(buffers);
-  Sections scaled = sections;
-  for (uint64_t& load : scaled.load) load /= grain;
+  std::vector<Height> heights;
+  for (const uint64_t height : room) heights.push_back(static_cast<Height>(height / grain));
   std::vector<Height> sizes;
   for (const Buffer& buffer : buffers) sizes.push_back(static_cast<Height>(buffer.size / grain));
   ExactResult result;
-  for (uint64_t patience = kFirstPatience;; patience *= kPatienceGrowth) {
+  for (;; patience *= kPatienceGrowth) {
     for (const Keys& keys : kOrders) {
-      Search<Height> search(scaled, Ranked(buffers, sections, keys), sizes,
-                            static_cast<Height>(capacity / grain));
+      Search<Height> search(sections, Ranked(buffers, sections, keys), sizes, heights);
       const auto end = search.Run(patience, go_on, &result.nodes);
       if (search.told_to_stop()) return result;
       if (end == Search<Height>::End::kOutOfPatience) continue;
@@ -268,12 +267,21 @@ ExactResult SearchAll(std::span<const Buffer> buffers, uint64_t capacity, uint64
 
 ExactResult PlaceExactly(std::span<const Buffer> buffers, uint64_t capacity,
                          const std::function<bool()>& go_on) {
+  return PlaceExactlyBelow(buffers, {}, capacity, kFirstPatience, go_on);
+}
+
+ExactResult PlaceExactlyBelow(std::span<const Buffer> buffers, std::span<const Buffer> above,
+                              uint64_t capacity, uint64_t patience,
+                              const std::function<bool()>& go_on) {
   ExactResult result;
-  if (PeakLoad(buffers) > capacity) {
+  std::vector<Buffer> all(buffers.begin(), buffers.end());
+  all.insert(all.end(), above.begin(), above.end());
+  if (PeakLoad(all) > capacity) {
     result.outcome = ExactResult::Outcome::kImpossible;
     return result;
   }
   if (buffers.size() > kMostExactBuffers) return result;
+  const Sections sections(all);
   uint64_t total = 0;
   uint64_t grain = 0;  // a tight placement has nothing but multiples of it
   for (const Buffer& buffer : buffers) {
@@ -281,12 +289,17 @@ ExactResult PlaceExactly(std::span<const Buffer> buffers, uint64_t capacity,
     grain = std::gcd(grain, buffer.size);
   }
   if (grain == 0) grain = 1;
-  capacity = std::min(capacity, total);
-  // The sum of an offset, a size and what is left of a section stays in range.
-  if (capacity / grain < (uint64_t{1} << 29)) {
-    return SearchAll<int32_t>(buffers, capacity, grain, go_on);
+  std::vector<uint64_t> room(sections.load.size(), std::min(capacity, total));
+  for (size_t i = buffers.size(); i < all.size(); ++i) {
+    for (uint32_t s = sections.of[i].first; s < sections.of[i].last; ++s) {
+      room[s] = std::min(room[s], capacity - all[i].size);
+    }
   }
-  return SearchAll<int64_t>(buffers, capacity, grain, go_on);
+  // The sum of an offset, a size and what is left of a section stays in range.
+  if (std::min(capacity, total) / grain < (uint64_t{1} << 29)) {
+    return SearchAll<int32_t>(buffers, sections, room, grain, patience, go_on);
+  }
+  return SearchAll<int64_t>(buffers, sections, room, grain, patience, go_on);
 }
 
 }  // namespace sluice::scheduler

@@ -26,6 +26,9 @@ inline constexpr size_t kMostExactBuffers = 4096;
 
 inline constexpr uint64_t kNodesPerQuestion = 1024;
 
+/// The orders that are tried in turn.
+inline constexpr size_t kExactOrders = 4;
+
 /// A placement of checked buffers below `capacity`, or the proof that there is none. `go_on` is
 /// asked every kNodesPerQuestion nodes (milliseconds); when it says no the search gives up.
 ///
@@ -38,5 +41,12 @@ inline constexpr uint64_t kNodesPerQuestion = 1024;
 /// ten times the patience in each round.
 ExactResult PlaceExactly(std::span<const Buffer> buffers, uint64_t capacity,
                          const std::function<bool()>& go_on);
+
+/// The same under a ceiling that is not level: while one of `above` lives, nothing is placed above
+/// `capacity` less its size. No two of them live at the same time. `patience`: nodes for each order
+/// in the first round.
+ExactResult PlaceExactlyBelow(std::span<const Buffer> buffers, std::span<const Buffer> above,
+                              uint64_t capacity, uint64_t patience,
+                              const std::function<bool()>& go_on);
 
 }  // namespace sluice::scheduler

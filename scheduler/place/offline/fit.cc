@@ -101,6 +101,7 @@ double Rank(const Buffer& buffer, FitOrder order) {
     case FitOrder::kWidth:
       return life;
     case FitOrder::kTime:
+    case FitOrder::kEnd:
       return 0;
   }
   return 0;
@@ -122,6 +123,8 @@ std::string_view Name(FitOrder order) {
       return "width";
     case FitOrder::kTime:
       return "time";
+    case FitOrder::kEnd:
+      return "end";
   }
   return "";
 }
@@ -140,6 +143,8 @@ std::vector<uint32_t> InOrder(std::span<const Buffer> buffers, FitOrder order) {
     if (rank[a] != rank[b]) return rank[a] > rank[b];
     if (order == FitOrder::kTime && x.lower != y.lower) return x.lower < y.lower;
     if (order == FitOrder::kTime && x.upper != y.upper) return x.upper > y.upper;
+    if (order == FitOrder::kEnd && x.upper != y.upper) return x.upper > y.upper;
+    if (order == FitOrder::kEnd && x.lower != y.lower) return x.lower < y.lower;
     if (x.size != y.size) return x.size > y.size;
     if (x.lower != y.lower) return x.lower < y.lower;
     return a < b;
@@ -187,9 +192,17 @@ Offsets PlaceInSequence(std::span<const Buffer> buffers, std::span<const uint32_
 
 Offsets PlaceByFit(std::span<const Buffer> buffers, FitOrder order, FitHole hole) {
   const std::vector<uint32_t> sequence = InOrder(buffers, order);
+  if (order == FitOrder::kTime) return PlaceInTime(buffers, sequence, hole);
+  if (order == FitOrder::kEnd) {
+    std::vector<Buffer> backwards;
+    backwards.reserve(buffers.size());
+    for (const Buffer& buffer : buffers) {
+      backwards.push_back({~buffer.upper, ~buffer.lower, buffer.size});
+    }
+    return PlaceInTime(backwards, sequence, hole);
+  }
   uint64_t looks = 0;
-  return order == FitOrder::kTime ? PlaceInTime(buffers, sequence, hole)
-                                  : PlaceInSequence(buffers, sequence, hole, &looks);
+  return PlaceInSequence(buffers, sequence, hole, &looks);
 }
 
 }  // namespace sluice::scheduler

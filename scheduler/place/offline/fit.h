@@ -23,9 +23,11 @@ enum class FitOrder : uint8_t {
   kArea,     // largest product of size and life first
   kWidth,    // longest life first
   kTime,     // as they are allocated; of those of one time the one that lives longest first
+  kEnd,      // as they are freed, the last first: kTime in a time that runs backwards
 };
 inline constexpr std::array kFitOrders = {FitOrder::kSize, FitOrder::kQuarter, FitOrder::kHalf,
-                                          FitOrder::kArea, FitOrder::kWidth,   FitOrder::kTime};
+                                          FitOrder::kArea, FitOrder::kWidth,   FitOrder::kTime,
+                                          FitOrder::kEnd};
 
 /// Which hole it gets.
 enum class FitHole : uint8_t {
@@ -39,7 +41,8 @@ std::string_view Name(FitOrder order);
 std::string_view Name(FitHole hole);
 
 /// A valid placement of checked buffers. Quadratic in the number of buffers in the worst case; in
-/// the order of time n log n (that is what an allocator does that sees one call after another).
+/// the order of time n log n (that is what an allocator does that sees one call after another), and
+/// in that of ends.
 Offsets PlaceByFit(std::span<const Buffer> buffers, FitOrder order, FitHole hole);
 
 /// The buffers of checked ones, by number, as `order` has them.

@@ -17,20 +17,18 @@ Sections::Sections(std::span<const Buffer> buffers) {
   }
   std::sort(begins.begin(), begins.end());
   std::sort(ends.begin(), ends.end());
-  std::vector<uint64_t> starts;  // the last begin before each run of ends
   for (size_t b = 0, e = 0; e < ends.size();) {
     bool fresh = false;
     while (b < begins.size() && begins[b] < ends[e]) {
       ++b;
       fresh = true;
     }
-    if (fresh) starts.push_back(begins[b - 1]);
+    if (fresh) time.push_back(begins[b - 1]);  // the last begin before a run of ends
     ++e;
   }
-  load.assign(starts.size(), 0);
-  const auto at = [&](uint64_t time) {
-    return static_cast<uint32_t>(std::lower_bound(starts.begin(), starts.end(), time) -
-                                 starts.begin());
+  load.assign(time.size(), 0);
+  const auto at = [&](uint64_t change) {
+    return static_cast<uint32_t>(std::lower_bound(time.begin(), time.end(), change) - time.begin());
   };
   for (const Buffer& buffer : buffers) {
     const Range range{at(buffer.lower), at(buffer.upper)};

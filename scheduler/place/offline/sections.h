@@ -22,6 +22,7 @@ struct Sections {
 
   std::vector<Range> of;       // of each buffer; never empty
   std::vector<uint64_t> load;  // of each section: bytes
+  std::vector<uint64_t> time;  // of each section: one at which all of its buffers live
 };
 
 }  // namespace sluice::scheduler

@@ -11,6 +11,8 @@
 #include "scheduler/place/offline/fit.h"
 #include "scheduler/place/offline/leased.h"
 #include "scheduler/place/offline/repair.h"
+#include "scheduler/place/offline/sections.h"
+#include "scheduler/place/offline/two_ends.h"
 
 namespace sluice::scheduler {
 namespace {
@@ -25,6 +27,8 @@ constexpr size_t kCheapExact = 512;      // buffers up to which nodes of the exa
 constexpr size_t kMostDived = 2048;      // and up to which some of them are affordable
 constexpr uint64_t kDiveNodes = 4096;    // beyond one for each buffer, where they are not
 constexpr uint64_t kExactSteps = 4;      // capacities that are tried where none is given
+constexpr size_t kMostSplit = 8192;    // buffers up to which all ways to split them are affordable
+constexpr uint64_t kTwoEndsSteps = 6;  // capacities for each way
 
 // One request on its way.
 class Solver {
@@ -45,6 +49,7 @@ class Solver {
     if (buffers_.size() <= kMostDived) {
       TryExactly(Goal(), std::min(left_.nodes, kDiveNodes + buffers_.size()));
     }
+    if (buffers_.size() <= kMostSplit) SearchFromTwoEnds();
     RepairFits();
     if (request_.capacity.has_value()) {
       TryExactly(Goal(), left_.nodes * kCheapExact / buffers_.size());
@@ -97,13 +102,16 @@ class Solver {
 
   // Those by time always, for they cost next to nothing.
   void TryFits() {
-    for (const FitHole hole : kFitHoles) {
-      Offer(PlaceByFit(buffers_, FitOrder::kTime, hole), FitName(FitOrder::kTime, hole));
+    for (const FitOrder order : {FitOrder::kTime, FitOrder::kEnd}) {
+      for (const FitHole hole : kFitHoles) {
+        Offer(PlaceByFit(buffers_, order, hole), FitName(order, hole));
+      }
     }
     const uint64_t most_looks = buffers_.size() * buffers_.size() / 2;
     for (const FitHole hole : kFitHoles) {
       for (const FitOrder order : kFitOrders) {
-        if (order == FitOrder::kTime || most_looks > left_.looks) continue;
+        if (order == FitOrder::kTime || order == FitOrder::kEnd) continue;
+        if (most_looks > left_.looks) continue;
         if (request_.objective == PlaceObjective::kFootprint && best_.footprint <= Low()) return;
         std::vector<uint32_t> sequence = InOrder(buffers_, order);
         uint64_t looks = 0;
@@ -151,13 +159,41 @@ class Solver {
   void SearchExactly() {
     if (request_.capacity.has_value()) return TryExactly(*request_.capacity, left_.nodes);
     const uint64_t nodes = left_.nodes / kExactSteps;
-    uint64_t low = best_.lower_bound;
-    for (uint64_t step = 0; step < kExactSteps && !Enough(); ++step) {
+    Descend(best_.lower_bound, kExactSteps,
+            [&](uint64_t capacity) { TryExactly(capacity, nodes); });
+  }
+
+  /// `attempt` at `low` and, while nothing is found so low, between where nothing was and the best;
+  /// not for what is next to nothing.
+  template <class Attempt>
+  void Descend(uint64_t low, uint64_t steps, const Attempt& attempt) {
+    for (uint64_t step = 0; step < steps && !Enough(); ++step) {
       const uint64_t capacity = step == 0 ? low : low + (best_.footprint - low) / 2;
-      if (capacity >= best_.footprint) return;
-      TryExactly(capacity, nodes);
+      if (capacity + best_.lower_bound / kCloseEnough >= best_.footprint) return;
+      attempt(capacity);
       if (best_.footprint > capacity) low = capacity;
     }
+  }
+
+  void SearchFromTwoEnds() {
+    if (Enough() || left_.nodes == 0) return;
+    const Sections sections(buffers_);
+    for (const TwoEnds& split : LikelySplits(buffers_, sections)) {
+      const auto attempt = [&](uint64_t capacity) { TryFromTwoEnds(split, capacity); };
+      if (request_.capacity.has_value()) {
+        attempt(*request_.capacity);
+      } else {
+        Descend(std::max(split.lowest(), Low()), kTwoEndsSteps, attempt);
+      }
+    }
+  }
+
+  void TryFromTwoEnds(const TwoEnds& split, uint64_t capacity) {
+    if (Enough() || left_.nodes == 0) return;
+    const ExactResult result = split.Place(capacity, left_.nodes);
+    left_.nodes -= std::min(left_.nodes, result.nodes);
+    if (result.outcome != ExactResult::Outcome::kPlaced) return;
+    Offer(result.offsets, "two ends, small ones by " + std::string(Name(split.order())));
   }
 
   void TryExactly(uint64_t capacity, uint64_t nodes) {

@@ -40,7 +40,7 @@ struct PlaceAnswer {
   Offsets offsets;  // valid whether or not they stay below the capacity
   uint64_t footprint = 0;
   uint64_t lower_bound = 0;  // of every placement's footprint: the peak load, or what was proven
-  std::string method;  // what found it: "time, best fit", "repair of area, first fit", "exact"
+  std::string method;  // what found it: "time, best fit", "repair of area, first fit", "exact", ...
 };
 
 /// The best placement found: below the capacity if any of them is, and then the best by the
@@ -48,8 +48,9 @@ struct PlaceAnswer {
 ///
 /// Tries all fits that the effort allows, the quick ones first, until one is within 1/4096 of the
 /// lower bound; then, while the capacity (without one, the same) is not reached, the exact search
-/// where it is quick, repairs of the best fits, and the exact search once more. Ends early when it
-/// is proven that nothing stays below the capacity (`lower_bound` is above it then).
+/// where it is quick, placing from two ends, repairs of the best fits, and the exact search once
+/// more. Ends early when it is proven that nothing stays below the capacity (`lower_bound` is above
+/// it then).
 Result<PlaceAnswer> SolvePlacement(const PlaceRequest& request);
 
 }  // namespace sluice::scheduler

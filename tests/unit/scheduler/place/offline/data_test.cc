@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "scheduler/place/offline/exact.h"
 #include "scheduler/place/offline/fit.h"
@@ -60,10 +62,26 @@ TEST(PlacementData, TheLargeOneIsPlacedWithinOnePerCentOfItsPeak) {
   EXPECT_LE(height, peak + peak / 100);
 }
 
+void ExpectWithinHalfAPerCent(const trace::Trace& trace, uint64_t batch,
+                              const PlaceEffort& effort) {
+  const Result<Instance> instance = InstanceOf(trace, batch, 1);
+  ASSERT_TRUE(instance.ok()) << instance.status().message();
+  ASSERT_GT(instance->buffers.size(), 500u);
+  PlaceRequest request;
+  request.buffers = instance->buffers;
+  request.effort = effort;
+  const Result<PlaceAnswer> answer = SolvePlacement(request);
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  const uint64_t peak = PeakLoad(instance->buffers);
+  const uint64_t allowed = peak + peak / 200;
+  EXPECT_EQ(ValidatePlacement(instance->buffers, answer->offsets, allowed).message(), "")
+      << "batch " << batch << ", " << answer->method;
+}
+
 struct TraceCase {
   const char* model;
   uint64_t large;  // the largest batch that a card of 28 GiB holds, by the peak and what stays
-  uint64_t small = 32;
+  PlaceEffort effort = kQuickEffort;
 };
 
 class Traces : public ::testing::TestWithParam<TraceCase> {};
@@ -71,37 +89,36 @@ class Traces : public ::testing::TestWithParam<TraceCase> {};
 TEST_P(Traces, ArePlacedWithinHalfAPerCentOfTheirPeak) {
   const auto read = trace::ParseTrace(trace::ReadTraceFile(GetParam().model));
   ASSERT_TRUE(read.ok()) << read.status().message();
-  for (const uint64_t batch : {GetParam().small, GetParam().large}) {
-    const Result<Instance> instance = InstanceOf(*read, batch, 1);
-    ASSERT_TRUE(instance.ok()) << instance.status().message();
-    ASSERT_GT(instance->buffers.size(), 500u);
-    PlaceRequest request;
-    request.buffers = instance->buffers;
-    request.effort = kQuickEffort;
-    const Result<PlaceAnswer> answer = SolvePlacement(request);
-    ASSERT_TRUE(answer.ok()) << answer.status().message();
-    const uint64_t peak = PeakLoad(instance->buffers);
-    const uint64_t allowed = peak + peak / 200;
-    EXPECT_EQ(ValidatePlacement(instance->buffers, answer->offsets, allowed).message(), "")
-        << "batch " << batch << ", " << answer->method;
+  for (const uint64_t batch : {uint64_t{32}, GetParam().large}) {
+    ExpectWithinHalfAPerCent(*read, batch, GetParam().effort);
   }
 }
 
-// gnmt at 32 is missed: two of its loads are as high as each other there, and the best found is
-// 1.7 % above them, whatever the effort (bench/place).
-INSTANTIATE_TEST_SUITE_P(Data, Traces,
-                         ::testing::Values(TraceCase{"resnet50", 344}, TraceCase{"resnet152", 165},
-                                           TraceCase{"inception_v3", 300},
-                                           TraceCase{"nasnetalarge", 28},
-                                           TraceCase{"bert-base", 175},
-                                           TraceCase{"tacotron2", 1521},
-                                           TraceCase{"resnet110", 3563},
-                                           TraceCase{"gnmt", 1028, 64}, TraceCase{"rhn", 2840}),
-                         [](const auto& chosen) {
-                           std::string name = chosen.param.model;
-                           std::erase(name, '-');
-                           return name;
-                         });
+// The fits suffice, but for gnmt at small batches.
+constexpr PlaceEffort kTwoEndsEffort = {60'000'000, 1'000'000};
+
+INSTANTIATE_TEST_SUITE_P(
+    Data, Traces,
+    ::testing::Values(TraceCase{"resnet50", 344}, TraceCase{"resnet152", 165},
+                      TraceCase{"inception_v3", 300}, TraceCase{"nasnetalarge", 28},
+                      TraceCase{"bert-base", 175}, TraceCase{"tacotron2", 1521},
+                      TraceCase{"resnet110", 3563}, TraceCase{"gnmt", 1028, kTwoEndsEffort},
+                      TraceCase{"rhn", 2840}),
+    [](const auto& chosen) {
+      std::string name = chosen.param.model;
+      std::erase(name, '-');
+      return name;
+    });
+
+// Where large buffers take turns at the peak, which depends on the batch.
+TEST(PlacementData, OtherBatchesAreNoWorse) {
+  for (const auto& [model, batches] :
+       {std::pair{"gnmt", std::vector{24u, 40u, 48u}}, std::pair{"tacotron2", std::vector{48u}}}) {
+    const auto read = trace::ParseTrace(trace::ReadTraceFile(model));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    for (const uint64_t batch : batches) ExpectWithinHalfAPerCent(*read, batch, kTwoEndsEffort);
+  }
+}
 
 }  // namespace
 }  // namespace sluice::scheduler

@@ -51,6 +51,36 @@ TEST(ExactTest, FindsAPlacementExactlyIfThereIsOne) {
   EXPECT_GT(impossible, 10) << "the proof is tried, too";
 }
 
+// What hangs from above is a buffer whose offset is given.
+TEST(ExactTest, BelowACeilingItFindsAPlacementExactlyIfThereIsOne) {
+  std::mt19937_64 random(7);
+  int impossible = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<Buffer> above;
+    for (uint64_t time = 0; time < 6; time += 2) above.push_back({time, time + 2, random() % 4});
+    std::erase_if(above, [](const Buffer& step) { return step.size == 0; });
+    std::vector<Buffer> all = above;
+    for (const Buffer& buffer : RandomBuffers(random, 4, 6, 4)) all.push_back(buffer);
+    const uint64_t capacity = PeakLoad(all);
+    FillUp(6, capacity, all);
+    const std::vector<Buffer> buffers(all.begin() + static_cast<ptrdiff_t>(above.size()),
+                                      all.end());
+    Offsets offsets;
+    for (const Buffer& step : above) offsets.push_back(capacity - step.size);
+    Offsets brute = offsets;
+    const bool possible = CanBePlaced(all, brute, capacity);
+    const ExactResult result = PlaceExactlyBelow(buffers, above, capacity, 1'000'000, Always);
+    ASSERT_EQ(result.outcome, possible ? Outcome::kPlaced : Outcome::kImpossible) << round;
+    EXPECT_EQ(PlaceExactlyBelow(buffers, above, capacity - 1, 1'000'000, Always).outcome,
+              Outcome::kImpossible);
+    impossible += possible ? 0 : 1;
+    if (!possible) continue;
+    offsets.insert(offsets.end(), result.offsets.begin(), result.offsets.end());
+    EXPECT_EQ(ValidatePlacement(all, offsets, capacity).message(), "") << round;
+  }
+  EXPECT_GT(impossible, 10) << "the proof is tried, too";
+}
+
 TEST(ExactTest, BelowThePeakNothingIsPossible) {
   const std::vector<Buffer> buffers = {{0, 2, 5}, {1, 3, 5}};
   EXPECT_EQ(PlaceExactly(buffers, 9, Always).outcome, Outcome::kImpossible);

@@ -60,19 +60,47 @@ TEST(FitTest, BetweenSizeAndAreaLifeCountsForLess) {
   EXPECT_EQ(InOrder(buffers, FitOrder::kWidth), (Sequence{2, 1, 0}));
 }
 
-TEST(FitTest, TimeIsAnOrderLikeAnyOther) {
+TEST(FitTest, TimeIsAnOrderLikeAnyOtherForwardsAndBackwards) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 50; ++round) {
     const auto buffers = RandomBuffers(random, 60, 40, 100);
-    for (const FitHole hole : kFitHoles) {
-      uint64_t looks = 0;
-      const Offsets slow =
-          PlaceInSequence(buffers, InOrder(buffers, FitOrder::kTime), hole, &looks);
-      EXPECT_EQ(PlaceByFit(buffers, FitOrder::kTime, hole), slow);
-      EXPECT_GT(looks, 0u);
-      EXPECT_LE(looks, 60u * 59 / 2);
+    for (const FitOrder order : {FitOrder::kTime, FitOrder::kEnd}) {
+      for (const FitHole hole : kFitHoles) {
+        uint64_t looks = 0;
+        const Offsets slow = PlaceInSequence(buffers, InOrder(buffers, order), hole, &looks);
+        EXPECT_EQ(PlaceByFit(buffers, order, hole), slow);
+        EXPECT_GT(looks, 0u);
+        EXPECT_LE(looks, 60u * 59 / 2);
+      }
     }
   }
+}
+
+TEST(FitTest, ByEndsIsByTimeBackwards) {
+  std::mt19937_64 random(6);
+  for (int round = 0; round < 50; ++round) {
+    const auto buffers = RandomBuffers(random, 60, 40, 100);
+    std::vector<Buffer> backwards;
+    for (const Buffer& buffer : buffers) {
+      backwards.push_back({40 - buffer.upper, 40 - buffer.lower, buffer.size});
+    }
+    for (const FitHole hole : kFitHoles) {
+      EXPECT_EQ(Footprint(buffers, PlaceByFit(buffers, FitOrder::kEnd, hole)),
+                Footprint(backwards, PlaceByFit(backwards, FitOrder::kTime, hole)));
+    }
+  }
+}
+
+TEST(FitTest, ByEndsWhatStaysLongestIsLowest) {
+  // Freed from the last to the first, as after a forward pass: nothing is left between them.
+  const std::vector<Buffer> buffers = {{0, 9, 3}, {1, 8, 5}, {2, 4, 2}, {5, 7, 1}};
+  EXPECT_EQ(InOrder(buffers, FitOrder::kEnd), (std::vector<uint32_t>{0, 1, 3, 2}));
+  EXPECT_EQ(PlaceByFit(buffers, FitOrder::kEnd, FitHole::kFirst), (Offsets{0, 3, 8, 8}));
+  // The last times there are.
+  const uint64_t last = ~uint64_t{0};
+  EXPECT_EQ(PlaceByFit(std::vector<Buffer>{{0, last, 3}, {last - 1, last, 5}}, FitOrder::kEnd,
+                       FitHole::kFirst),
+            (Offsets{0, 3}));
 }
 
 }  // namespace

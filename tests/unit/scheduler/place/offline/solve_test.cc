@@ -8,6 +8,7 @@
 #include "scheduler/place/offline/fit.h"
 #include "scheduler/place/offline/leased.h"
 #include "tests/unit/scheduler/place/offline/random_buffers.h"
+#include "tests/unit/scheduler/place/offline/turns.h"
 
 namespace sluice::scheduler {
 namespace {
@@ -125,6 +126,22 @@ TEST(SolveTest, WhatTheFitsMissIsRepaired) {
     EXPECT_LE(Solve(request).footprint, answer.footprint);
   }
   EXPECT_GT(repaired, 10);
+}
+
+TEST(SolveTest, WhereLargeBuffersTakeTurnsTwoEndsFindThePeak) {
+  std::mt19937_64 random(5);
+  const auto buffers = LargeTakeTurns(random, 2100, 12);
+  const uint64_t peak = PeakLoad(buffers);
+  for (const auto capacity : {std::optional<uint64_t>(), std::optional(peak + peak / 4096)}) {
+    PlaceRequest request{buffers, capacity, PlaceObjective::kFootprint, 16, {30'000'000, 0}};
+    EXPECT_GT(Solve(request).footprint, peak + peak / 4096) << "nothing else does";
+    request.effort.nodes = 200'000;
+    const PlaceAnswer answer = Solve(request);
+    Judge(request, answer);
+    EXPECT_TRUE(answer.method.starts_with("two ends, small ones by ")) << answer.method;
+    EXPECT_LE(answer.footprint, peak + peak / 4096);
+    EXPECT_EQ(answer.offsets, Solve(request).offsets);
+  }
 }
 
 TEST(SolveTest, NothingNeedsNoPlace) {
