@@ -303,7 +303,8 @@ void Replay::Grant(JobId id, ReplayJob* job, const Extents& extents) {
       two_holders_ = true;
       if (const auto other = jobs_.find(unit.holder); other != jobs_.end()) --other->second.held;
     }
-    if (unit.lender != kNoJob && unit.lender != id) ++lent_[unit.lender];
+    // What is kept beyond a budget borrows nothing.
+    if (unit.lender != kNoJob && unit.lender != id && id != kBeyondBudget) ++lent_[unit.lender];
     if (!own_spare) ++job->held;
     unit = ReplayUnit{Cell::kLeased, id, 0, kNoJob};
   });
@@ -375,6 +376,12 @@ Units Replay::free() const {
   return static_cast<Units>(std::count_if(units_.begin(), units_.end(), [](const ReplayUnit& unit) {
     return unit.cell == Cell::kFree;
   }));
+}
+
+Units Replay::Count(JobId job, Cell cell) const {
+  return static_cast<Units>(std::count_if(
+      units_.begin(), units_.end(),
+      [&](const ReplayUnit& unit) { return unit.holder == job && unit.cell == cell; }));
 }
 
 bool Replay::AdmissionHolds() const {

@@ -56,6 +56,7 @@ class Replay {
 
   const std::map<JobId, ReplayJob>& jobs() const { return jobs_; }
   Units free() const;
+  Units Count(JobId job, Cell cell) const;
   /// Units of this record that a lender gave up inside its iteration, by lender.
   const std::map<JobId, Units>& lent() const { return lent_; }
   bool two_holders() const { return two_holders_; }

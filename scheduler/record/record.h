@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "scheduler/ledger/types.h"
+#include "scheduler/record/reason.h"
 
 /// The schema of the event log (docs/design/runtime.md, section 5): one record per ledger
 /// transition. The ledger's user writes it, scheduler/audit replays it. Text (JSON) is the business
@@ -16,7 +17,8 @@ namespace sluice::scheduler {
 
 enum class EventKind : uint8_t {
   kPool,     // units, unit_bytes, policy, bytes (what the GPU has outside the pool); always first
-  kPolicy,   // policy, units (its lanes): another one decides from here on
+  kPolicy,   // policy, units (its lanes), limit (a soft budget, or none), text (why that went):
+             // what decides from here on
   kRestore,  // a job that another daemon knew, right behind the pool: name, request, limit, text
              // (its phase), claim, piece, returns, drained, settled, extents (all it holds), base,
              // last_trough. outside, release, fenced and death follow where they apply.
@@ -26,21 +28,22 @@ enum class EventKind : uint8_t {
            // first group, may be empty)
   kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), waives
            // (after it), reclaim
-  kRelease,    // extents, release
-  kFenced,     // release
-  kReclaim,    // extents: fenced units of the job that become free
-  kTrough,     // drained, iteration
-  kClaim,      // claim: raised or lowered outside of a grant
-  kBase,       // units: the base as measured (for people; replay derives it)
-  kMismatch,   // the job lost its profile: gives nothing back
-  kSettle,     // unprofiled, and not waited for any more
-  kQuiet,      // past its gate, and computes nothing: jobs with a profile go on beside it
-  kBusy,       // a quiet job computes again
-  kEvict,      // extents: leased units of a job that stands still, in host memory now and free
+  kRelease,   // extents, release
+  kFenced,    // release
+  kReclaim,   // extents: fenced units of the job that become free
+  kTrough,    // drained, iteration
+  kClaim,     // claim: raised or lowered outside of a grant
+  kBase,      // units: the base as measured (for people; replay derives it)
+  kMismatch,  // the job lost its profile: gives nothing back. text: how
+  kSettle,    // unprofiled, and not waited for any more
+  kQuiet,     // past its gate, and computes nothing: jobs with a profile go on beside it
+  kBusy,      // a quiet job computes again
+  kEvict,  // extents: leased units of a job that stands still, in host memory now and free; text:
+           // why
   kBringBack,  // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents
                // (all that was evicted)
-  kWait,       // units, contiguous, text: a request has begun to wait
-  kDeny,       // units, text
+  kWait,       // units, contiguous, reason, text: a request has begun to wait
+  kDeny,       // units, reason, text
   kOutside,  // bytes: all that it has outside the pool; units: how much of that counts against its
              // limit; text: why it changed
   kDeath,    // everything is quarantined
@@ -55,6 +58,7 @@ struct Record {
   std::string name;
   std::string policy;
   std::string text;
+  std::string reason;  // ReasonName of a WaitReason or RefusalReason
   uint64_t unit_bytes = 0;
   uint64_t bytes = 0;
   Units units = 0;

@@ -89,5 +89,79 @@ TEST(WhyWaiting, NamesTheHolders) {
             "'a' holds 12.0 MiB (limit 18.0 MiB)");
 }
 
+WaitReason ReasonOfFirst(const Desk& desk) {
+  return ReasonOf(desk.ledger, desk.waiting.front(), desk.config);
+}
+
+TEST(ReasonOf, ATurnIsNotMemory) {
+  Config config;
+  config.policy = "temporal";
+  Desk desk(40, config);
+  desk.Parked(1, "a", 2, 18, {0, 2});
+  desk.Parked(2, "b", 2, 18, {2, 2});
+  desk.Gate0(1, 16);
+  desk.Gate0(2, 16);
+  ASSERT_TRUE(desk.Waits(2));
+  EXPECT_EQ(ReasonOfFirst(desk), WaitReason::kTurn) << "there is room for both";
+}
+
+TEST(ReasonOf, MemoryThatIsNotThere) {
+  Desk desk(20);
+  desk.Parked(1, "a", 2, 18, {0, 2});
+  desk.Parked(2, "b", 2, 18, {2, 2});
+  desk.Gate0(1, 16);
+  desk.Lease(1, 10);
+  desk.Gate0(2, 16, 8);
+  ASSERT_TRUE(desk.Waits(2));
+  EXPECT_EQ(ReasonOfFirst(desk), WaitReason::kMemory);
+}
+
+TEST(ReasonOf, AnotherJobIsMeasured) {
+  Desk desk(20);
+  desk.Parked(2, "b", 2, 8, {0, 2});
+  desk.Admit(1, "a", 2, 10);
+  desk.Newcomer(1);
+  desk.Gate0(2, 6);
+  ASSERT_TRUE(desk.Waits(2));
+  EXPECT_EQ(ReasonOfFirst(desk), WaitReason::kMeasurement);
+}
+
+TEST(ReasonOf, ARunThatIsNotThereAndAJobThatNobodyKnows) {
+  Ledger ledger(20, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 20).ok());
+  ASSERT_TRUE(ledger.StartUnprofiled(1).ok());
+  ASSERT_TRUE(ledger.Grant(1, {{4, 2}, {10, 2}, {16, 2}}).ok());
+  Request request;
+  request.job = 1;
+  request.units = request.contiguous = 6;
+  EXPECT_EQ(ReasonOf(ledger, request, {}), WaitReason::kPlace) << "14 are free, 4 in a row";
+  request.contiguous = 4;
+  EXPECT_EQ(ReasonOf(ledger, request, {}), WaitReason::kMemory) << "there, and promised to others";
+  request.kind = RequestKind::kBringBack;
+  EXPECT_EQ(ReasonOf(ledger, request, {}), WaitReason::kHostMemory);
+  request.job = 7;
+  EXPECT_EQ(ReasonOf(ledger, request, {}), WaitReason::kAdmission);
+}
+
+TEST(RecordsOf, ARefusalSaysWhichInOneWord) {
+  Ledger ledger(20, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 20).ok());
+  ASSERT_TRUE(ledger.StartUnprofiled(1).ok());
+  Decision deny;
+  deny.kind = Decision::Kind::kDeny;
+  deny.job = 1;
+  const auto reason = [&](RequestKind kind, DenyCode code) {
+    Request request;
+    request.job = 1;
+    request.kind = kind;
+    deny.code = code;
+    return RecordsOf(deny, {request}, ledger).front().reason;
+  };
+  EXPECT_EQ(reason(RequestKind::kLease, DenyCode::kExhausted), "exhausted");
+  EXPECT_EQ(reason(RequestKind::kLease, DenyCode::kOverLimit), "over-limit");
+  EXPECT_EQ(reason(RequestKind::kNewcomer, DenyCode::kRefused), "refused");
+  EXPECT_EQ(reason(RequestKind::kGate, DenyCode::kExhausted), "gate") << "it goes on without";
+}
+
 }  // namespace
 }  // namespace sluice::scheduler
