@@ -3,9 +3,53 @@
 #include <algorithm>
 
 #include "scheduler/policy/operations.h"
+#include "scheduler/policy/policies.h"
 #include "scheduler/policy/policy.h"
 
 namespace sluice::scheduler {
+
+namespace {
+
+bool Begins(const Request& request) {
+  return request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
+}
+
+RefusalReason ReasonFor(DenyCode code) {
+  switch (code) {
+    case DenyCode::kOverLimit:
+      return RefusalReason::kOverLimit;
+    case DenyCode::kExhausted:
+      return RefusalReason::kExhausted;
+    case DenyCode::kRefused:
+      break;
+  }
+  return RefusalReason::kRefused;
+}
+
+/// Who keeps all others from beginning, whatever memory there is.
+const Job* HoldsUp(const Ledger& ledger, const Job& job, WaitReason* reason) {
+  for (const Job& other : ledger.jobs()) {
+    if (other.id == job.id) continue;
+    const bool measured = other.phase == Phase::kUnprofiled && !other.settled;
+    const bool stands = other.phase == Phase::kRunning && other.quiet;
+    if (!measured && !stands) continue;
+    *reason = measured ? WaitReason::kMeasurement : WaitReason::kStandstill;
+    return &other;
+  }
+  return nullptr;
+}
+
+/// Whether units in this number, with a run of that length, lie free.
+WaitReason Lacks(const Ledger& ledger, const Job& job, uint64_t units, Units run) {
+  if (uint64_t{ledger.free()} + job.spare < units) return WaitReason::kMemory;
+  const Extents& runs = ledger.map().FreeRuns();
+  const bool fits = std::any_of(runs.begin(), runs.end(),
+                                [run](const Extent& free) { return free.length >= run; });
+  // There and free, and others were promised it.
+  return fits ? WaitReason::kMemory : WaitReason::kPlace;
+}
+
+}  // namespace
 
 Status MakeOperations(const Decision& decision, const std::vector<Request>& requests,
                       Ledger* ledger) {
@@ -64,6 +108,19 @@ std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Reque
   return change;
 }
 
+uint64_t HeldAfter(const Job& job, const Request& request) {
+  return job.needs() - job.spare + request.units;
+}
+
+Units WaivedAfter(const Job& job, const Request& request) {
+  // Its profile went while it stood at its gate: nothing is known of what it will need.
+  if (job.phase != Phase::kRunning) return 0;
+  const Units waived = std::max(job.terms.waived, std::min(request.waives, job.terms.claim));
+  const uint64_t wanted = uint64_t{job.leased} + request.units;
+  if (wanted >= job.terms.claim) return 0;
+  return std::min(waived, job.terms.claim - static_cast<Units>(wanted));
+}
+
 Status Apply(const Decision& decision, const std::vector<Request>& requests, Ledger* ledger) {
   Ledger next = *ledger;
   Status status = MakeOperations(decision, requests, &next);
@@ -88,10 +145,13 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
   record.contiguous = request.contiguous;
   if (decision.kind == Decision::Kind::kDeny) {
     record.event = EventKind::kDeny;
+    // A gate opens all the same, and the job asks for what it needs piece by piece.
+    const bool at_gate =
+        request.kind == RequestKind::kGate && decision.code == DenyCode::kExhausted;
+    record.reason = ReasonName(at_gate ? RefusalReason::kGate : ReasonFor(decision.code));
     record.text = decision.reason;
   } else {
-    const bool opens =
-        request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
+    const bool opens = Begins(request);
     record.event = opens ? EventKind::kGate : EventKind::kGrant;
     record.claim = decision.terms.claim;
     record.waives = decision.terms.waived;
@@ -141,6 +201,23 @@ bool PressureOn(const Ledger& ledger, JobId job, bool eager) {
   });
 }
 
+WaitReason ReasonOf(const Ledger& ledger, const Request& request, const Config& config) {
+  const Job* job = ledger.Find(request.job);
+  if (job == nullptr) return WaitReason::kAdmission;
+  if (request.kind == RequestKind::kBringBack) return WaitReason::kHostMemory;
+  if (!Begins(request)) return Lacks(ledger, *job, request.units, request.contiguous);
+  WaitReason reason = WaitReason::kTurn;
+  if (HoldsUp(ledger, *job, &reason) != nullptr) return reason;
+  const uint32_t lanes = config.policy == "temporal" ? 1 : config.lanes;
+  if (Occupants(ledger, job->id) >= lanes) return WaitReason::kTurn;
+  const Units claim = request.kind == RequestKind::kGate0 ? request.claim : job->limit;
+  const Units held = job->held();
+  const Units wants = claim - std::min(claim, held);
+  const WaitReason lacks = Lacks(ledger, *job, wants, std::min(wants, request.piece));
+  const bool enough = uint64_t{ledger.free()} + job->spare >= wants;
+  return enough && lacks == WaitReason::kMemory ? WaitReason::kTurn : lacks;
+}
+
 std::string WhyWaiting(const Ledger& ledger, const Request& request, const Config& config) {
   const Job* job = ledger.Find(request.job);
   if (job == nullptr) return "the job is not registered";
@@ -161,19 +238,18 @@ std::string WhyWaiting(const Ledger& ledger, const Request& request, const Confi
       text += " for " + ledger.Bytes(request.units);
       break;
   }
-  for (const Job& other : ledger.jobs()) {
-    const bool opens =
-        request.kind == RequestKind::kNewcomer || request.kind == RequestKind::kGate0;
-    if (opens && other.id != job->id && other.phase == Phase::kUnprofiled && !other.settled) {
-      return text + " while " + other.Title() + " is measured: " + ledger.Holders(job->id);
-    }
-    if (opens && other.id != job->id && other.phase == Phase::kRunning && other.quiet) {
-      return text + " while " + other.Title() +
-             " computes nothing in the middle of its iteration: " + ledger.Holders(job->id);
-    }
+  WaitReason reason = WaitReason::kTurn;
+  if (const Job* other = Begins(request) ? HoldsUp(ledger, *job, &reason) : nullptr) {
+    return text + " while " + other->Title() +
+           (reason == WaitReason::kMeasurement
+                ? " is measured: "
+                : " computes nothing in the middle of its iteration: ") +
+           ledger.Holders(job->id);
   }
-  return text + " (policy " + config.policy + ", free " + ledger.Bytes(ledger.free()) + " of " +
-         ledger.Bytes(ledger.pool_units()) + "): " + ledger.Holders(job->id);
+  const std::string soft =
+      config.soft_budget == 0 ? "" : ", soft budget " + ledger.Bytes(config.soft_budget);
+  return text + " (policy " + config.policy + soft + ", free " + ledger.Bytes(ledger.free()) +
+         " of " + ledger.Bytes(ledger.pool_units()) + "): " + ledger.Holders(job->id);
 }
 
 }  // namespace sluice::scheduler

@@ -75,6 +75,7 @@ Course::Course(const CyclePlan& plan, const std::vector<double>& gate_ns, double
     const double from = std::max(0.0, gate_ns[k] - static_cast<double>(plan.credit_ns));
     const double until = k + 1 < count ? gate_ns[k + 1] : iteration_ns;
     launches_.push_back(plan.gates[k].launch);
+    parts_.push_back(iteration_ns > 0 ? gate_ns[k] / iteration_ns : 0);
     expected_.push_back({from, std::max(from, until), plan.gates[k].need_units});
   }
   measured_ = expected_;

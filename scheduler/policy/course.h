@@ -66,6 +66,10 @@ class Course {
   void End(double now_ns);
 
   bool open() const { return open_; }
+  double opened_ns() const { return opened_ns_; }
+  /// The part of the iteration, in GPU time alone, that lies before the gate that the GPU has come
+  /// to.
+  double done() const { return reached_ < parts_.size() ? parts_[reached_] : 0; }
   size_t passed() const { return passed_; }    // by the host
   size_t reached() const { return reached_; }  // by the GPU
   uint64_t iterations() const { return iterations_; }
@@ -77,6 +81,7 @@ class Course {
 
  private:
   std::vector<uint32_t> launches_;  // before each gate
+  std::vector<double> parts_;       // of the GPU time alone, before each gate
   std::vector<Lifespan> expected_;  // one per gate, since gate 0 opened
   std::vector<Lifespan> measured_;  // this iteration; negative: not yet
   UseOverTime fresh_;

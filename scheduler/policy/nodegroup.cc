@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "scheduler/policy/policies.h"
+#include "scheduler/policy/soft_budget.h"
 
 namespace sluice::scheduler {
 
@@ -78,7 +79,7 @@ bool Fits(const Asked& asked, const Group& group) {
   const Beside beside = Others(asked);
   if (!beside.known) return false;
   if (group.takes && 2 * beside.taking >= asked.config.lanes) return false;
-  return beside.high_water + group.high_water <= asked.ledger.pool_units();
+  return beside.high_water + group.high_water <= CountedOn(asked.ledger, asked.config);
 }
 
 }  // namespace

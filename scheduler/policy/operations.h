@@ -21,4 +21,11 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
 std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Request>& requests,
                                const Ledger& ledger);
 
+/// What the job would hold with the request granted and its own spare units used or freed.
+uint64_t HeldAfter(const Job& job, const Request& request);
+
+/// What it waives once the request is granted. Who asks for more than it said it would (it left its
+/// curve) takes back as much of what it waived: a promise anew, which I3 has to allow.
+Units WaivedAfter(const Job& job, const Request& request);
+
 }  // namespace sluice::scheduler

@@ -51,6 +51,9 @@ std::vector<std::string> NodePolicyNames();
 /// trough, and a quiet one may not for long: if they counted, `temporal` would open no other gate.
 uint32_t Occupants(const Ledger& ledger, JobId job);
 
+/// Whether the one that began last is as far as Config::phase wants it. phase.cc
+bool InPhase(const Asked& asked);
+
 // temporal.cc
 bool TemporalMayOpen(const Asked& asked);
 // flow.cc

@@ -9,6 +9,7 @@
 #include "scheduler/place/place.h"
 #include "scheduler/policy/operations.h"
 #include "scheduler/policy/policies.h"
+#include "scheduler/policy/soft_budget.h"
 #include "scheduler/safety/safety.h"
 
 namespace sluice::scheduler {
@@ -19,22 +20,6 @@ constexpr size_t kMaxPlacements = 16;  // tried per request; each costs a search
 
 bool AsksPastGate(const Request& request) {
   return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
-}
-
-/// What the job would hold with the request granted and its own spare units used or freed.
-uint64_t HeldAfter(const Job& job, const Request& request) {
-  return job.needs() - job.spare + request.units;
-}
-
-/// What it waives once the request is granted. Who asks for more than it said it would (it left its
-/// curve) takes back as much of what it waived: a promise anew, which I3 has to allow.
-Units WaivedAfter(const Job& job, const Request& request) {
-  // Its profile went while it stood at its gate: nothing is known of what it will need.
-  if (job.phase != Phase::kRunning) return 0;
-  const Units waived = std::max(job.terms.waived, std::min(request.waives, job.terms.claim));
-  const uint64_t wanted = uint64_t{job.leased} + request.units;
-  if (wanted >= job.terms.claim) return 0;
-  return std::min(waived, job.terms.claim - static_cast<Units>(wanted));
 }
 
 /// Of so much it has as much left as it asks for, in runs as it said.
@@ -122,7 +107,8 @@ class Round {
 
   bool MayPassGate(const Request& request) const {
     if (request.kind != RequestKind::kGate || policy_ == nullptr) return true;
-    return policy_->may_pass == nullptr || policy_->may_pass(About(request));
+    if (policy_->may_pass != nullptr && !policy_->may_pass(About(request))) return false;
+    return FitsSoftBudget(About(request));
   }
 
   // spare units
@@ -297,7 +283,12 @@ class Round {
 
   /// An evicted job stands in the middle of its iteration, of which policies predict nothing.
   bool MayOpen(const Request& request) const {
-    if (request.kind != RequestKind::kBringBack) return policy_->may_open(About(request));
+    if (request.kind != RequestKind::kBringBack) {
+      const Asked asked = About(request);
+      if (!InPhase(asked) && SomethingMoves(Rest::kForNow)) return false;
+      const bool counted = request.kind == RequestKind::kGate0;
+      return policy_->may_open(asked) && (!counted || FitsSoftBudget(asked));
+    }
     const bool one = policy_->may_open == &TemporalMayOpen;
     return Occupants(ledger_, request.job) < (one ? 1 : config_.lanes);
   }
@@ -514,8 +505,10 @@ class Round {
           other.phase == Phase::kParked || (other.past_gate() && other.terms.returns);
       stays += other.held() - (gives ? TotalUnits(other.loose) : 0);
     }
-    return requests_.size() > 1 && !job.loose.empty() &&
-           stays + HeldAfter(job, request) <= ledger_.pool_units();
+    // Spare units are not moved: they are the job's only where nobody else could use them.
+    const bool moves =
+        !Intersect(ledger_.map().Held(job.id, UnitState::kLeased), job.loose).empty();
+    return requests_.size() > 1 && moves && stays + HeldAfter(job, request) <= ledger_.pool_units();
   }
 
   // of Blame

@@ -63,9 +63,13 @@ struct Config {
   std::string policy = "flow";
   uint32_t lanes = 2;  // jobs past their gate at the same time; temporal: 1
   uint32_t max_overtakes = 4;
+  /// An iteration begins when the GPU has done so much, as a part of 1, of the one that began last
+  /// (phase.cc). 0: as soon as it may.
+  double phase = 0;
   Turns turns = Turns::kByTicket;
   uint32_t budget_steps = 4;      // timeshift: iterations until all of the pool is counted on
   uint32_t groups_per_peak = 10;  // nodegroup: a group takes or gives about this part of the peak
+  Units soft_budget = 0;          // gates open as if no more were lent (soft_budget.h); 0: the pool
 };
 
 enum class DenyCode : uint8_t { kOverLimit, kExhausted, kRefused };
@@ -136,6 +140,10 @@ bool InsideClaim(const Ledger& ledger, const Request& request);
 
 /// Whether `job` has to give back what it does not need and to drain at its trough (kPressure).
 bool PressureOn(const Ledger& ledger, JobId job, bool eager);
+
+/// Why a request waits, in one word. What it says of turns and memory is a reading of the state,
+/// not the decision's own path: several may hold at once, and the first of them stands here.
+WaitReason ReasonOf(const Ledger& ledger, const Request& request, const Config& config);
 
 /// Why a request waits: one line that names the holders.
 std::string WhyWaiting(const Ledger& ledger, const Request& request, const Config& config);

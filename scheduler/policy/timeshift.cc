@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "scheduler/policy/policies.h"
+#include "scheduler/policy/soft_budget.h"
 
 namespace sluice::scheduler {
 
@@ -68,7 +69,7 @@ double LeastDelay(const UseOverTime& mine, const UseOverTime& others, Units budg
 /// What may be used at first, and how it grows: the first iterations together are to show how long
 /// the jobs take beside each other, without much sharing (the informed phase of Zico 5.3).
 Units Budget(const Asked& asked, const Course& mine) {
-  const Units pool = asked.ledger.pool_units();
+  const Units pool = CountedOn(asked.ledger, asked.config);
   uint64_t iterations = mine.iterations();
   uint64_t bases = 0;
   Units transient = 0;

@@ -9,7 +9,6 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr uint64_t kMaxCreditNs = 5'000'000;
-constexpr uint64_t kCreditsPerIteration = 8;
 
 /// What happens between two places where a gate may stand: stretch j follows the issue of j
 /// launches.
@@ -51,12 +50,14 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
 
 }  // namespace
 
+uint64_t CreditFor(const Profile& profile, uint32_t parts) {
+  if (!profile.timed || profile.iteration_ns == 0) return kMaxCreditNs;
+  return std::min(kMaxCreditNs, profile.iteration_ns / std::max(parts, 1u));
+}
+
 CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptions& options) {
   CyclePlan plan;
-  plan.credit_ns = kMaxCreditNs;
-  if (profile.timed && profile.iteration_ns > 0) {
-    plan.credit_ns = std::min(kMaxCreditNs, profile.iteration_ns / kCreditsPerIteration);
-  }
+  plan.credit_ns = CreditFor(profile);
   if (profile.period == 0 || unit_bytes == 0 || options.max_gates == 0) return plan;
   const std::vector<Stretch> stretches = Stretches(profile);
 

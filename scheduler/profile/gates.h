@@ -37,6 +37,13 @@ struct GateOptions {
   uint32_t margin_part = 32;
 };
 
+/// The part of an iteration that a CPU may run ahead of its GPU, unless something else is tried.
+inline constexpr uint32_t kCreditParts = 8;
+
+/// A `parts`-th (0 is as 1) of the iteration's GPU time, at most 5 ms, which it is where the
+/// profile is not timed.
+uint64_t CreditFor(const Profile& profile, uint32_t parts = kCreditParts);
+
 /// Cuts the cycle into groups of about the same amount, growing or falling; coarser when there
 /// would be more than `max_gates`. `profile` is timed or not (then the credit is the largest). No
 /// gates when its period, `unit_bytes` or `max_gates` is 0.

@@ -62,7 +62,7 @@ bool Reserve(const Party& party, Extents* available) {
 
 }  // namespace
 
-Sums::Sums(const Ledger& ledger) : free_(ledger.free()) {
+Sums::Sums(const Ledger& ledger, Units withheld) : free_(int64_t{ledger.free()} - withheld) {
   lines_.reserve(ledger.jobs().size());
   for (const Job& job : ledger.jobs()) {
     // Comes back by itself, as in FindOrder.
@@ -84,24 +84,25 @@ Sums::Sums(const Ledger& ledger) : free_(ledger.free()) {
 bool Sums::SafeWith(JobId job, uint64_t held, uint64_t ahead, bool returns) const {
   for (const Line& line : lines_) {
     if (line.job != job) continue;
-    if (held > line.held + free_) return false;
+    const int64_t left = static_cast<int64_t>(line.held) + free_ - static_cast<int64_t>(held);
+    if (left < 0) return false;
     const Line changed{job, true, returns, held, ahead, line.base};
-    return Safe(&changed, line.held + free_ - held);
+    return Safe(&changed, left);
   }
   return false;
 }
 
 /// Greedy is exhaustive, see FindOrder; in numbers the least need first is one.
-bool Sums::Safe(const Line* changed, uint64_t free) const {
-  uint64_t kept = 0;
+bool Sums::Safe(const Line* changed, int64_t free) const {
+  int64_t kept = 0;
   const auto serve = [&](const Line& line) {
     if (!line.past_gate) return true;
     if (!line.returns) {
       kept += line.need();
       return true;
     }
-    if (line.need() > free) return false;
-    free += line.held - std::min(line.base, line.held);
+    if (line.need() > std::max<int64_t>(free, 0)) return false;
+    free += static_cast<int64_t>(line.held - std::min(line.base, line.held));
     return true;
   };
   bool served = changed == nullptr;
@@ -113,7 +114,7 @@ bool Sums::Safe(const Line* changed, uint64_t free) const {
     if (changed != nullptr && line.job == changed->job) continue;
     if (!serve(line)) return false;
   }
-  return (served || serve(*changed)) && kept <= free;
+  return (served || serve(*changed)) && kept <= std::max<int64_t>(free, 0);
 }
 
 bool Fits(const Extents& runs, Units need, Units piece) {

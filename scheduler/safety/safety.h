@@ -53,7 +53,8 @@ struct Prospect {
 /// it refuses no placement can save, so it is asked before one is looked for.
 class Sums {
  public:
-  explicit Sums(const Ledger& ledger);
+  /// `withheld`: so many of the free units count as taken, and as owed where fewer are free.
+  explicit Sums(const Ledger& ledger, Units withheld = 0);
 
   bool safe() const { return Safe(nullptr, free_); }
   /// The same after `job`, past its gate from now on at the latest, holds `held` units, counts on
@@ -68,13 +69,13 @@ class Sums {
     uint64_t held = 0;
     uint64_t ahead = 0;
     uint64_t base = 0;  // of what it holds: not given back
-    uint64_t need() const { return ahead - std::min(ahead, held); }
+    int64_t need() const { return static_cast<int64_t>(ahead - std::min(ahead, held)); }
   };
   /// With `changed` in the place of that job's line.
-  bool Safe(const Line* changed, uint64_t free) const;
+  bool Safe(const Line* changed, int64_t free) const;
 
   std::vector<Line> lines_;  // by need, those outside their iteration too
-  uint64_t free_ = 0;
+  int64_t free_ = 0;         // below 0: owed
 };
 
 /// True if from `runs` any sequence of requests of `need` units in total, each with a run of at

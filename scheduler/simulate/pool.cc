@@ -114,7 +114,9 @@ Status Pool::Begin() {
 }
 
 void Pool::Known(size_t job) {
-  if (policy_ == nullptr || (policy_->opens_in == nullptr && policy_->may_pass == nullptr)) return;
+  const bool predicts =
+      policy_ != nullptr && (policy_->opens_in != nullptr || policy_->may_pass != nullptr);
+  if (!predicts && options_.setting.policy.phase <= 0) return;
   jobs_[job].course =
       &courses_.insert_or_assign(Id(job), CourseOf(*jobs_[job].workload)).first->second;
 }

@@ -9,6 +9,10 @@
 
 namespace sluice::scheduler::simulate {
 
+double CreditOf(const Workload& job, const Options& options, const Setting& setting) {
+  return std::min(options.most_credit_ns, job.alone_ns / setting.credit_parts);
+}
+
 uint64_t LeastPool(const std::vector<JobRun>& runs) {
   uint64_t bases = 0;
   uint64_t transient = 0;

@@ -75,6 +75,9 @@ struct Options {
   bool record = false;      // Outcome::records
 };
 
+/// GPU time that the job's host may run ahead under `setting`.
+double CreditOf(const Workload& job, const Options& options, const Setting& setting);
+
 /// The smallest pool in which these jobs can take turns: the bases of all and the largest peak.
 uint64_t LeastPool(const std::vector<JobRun>& runs);
 

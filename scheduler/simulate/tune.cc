@@ -25,6 +25,7 @@ class Search {
          const std::function<bool()>& stopped)
       : runs_(runs), machine_(machine), options_(options), stopped_(stopped) {}
 
+  size_t size() const { return tried_.size(); }
   bool stopped() const { return stopped_ && stopped_(); }
 
   /// What the setting gets done; 0 where it cannot run. A search goes on without it.
@@ -62,12 +63,38 @@ class Search {
     return ranked;
   }
 
+  /// The best `count` of those that differ: under one policy and one kind of claims, settings that
+  /// got the same done to the last bit had the jobs do the same (a switch that did not matter), and
+  /// one of them says it all.
+  std::vector<Tried> Distinct(size_t count) const {
+    std::vector<Tried> distinct;
+    for (const Tried& tried : Ranked()) {
+      if (distinct.size() == count || tried.throughput <= 0) break;
+      const bool known =
+          std::any_of(distinct.begin(), distinct.end(), [&tried](const Tried& other) {
+            return other.throughput == tried.throughput &&
+                   other.setting.policy.policy == tried.setting.policy.policy &&
+                   other.setting.claims == tried.setting.claims;
+          });
+      if (!known) distinct.push_back(tried);
+    }
+    return distinct;
+  }
+
  private:
-  static bool Same(const Setting& a, const Setting& b) {
+  bool Same(const Setting& a, const Setting& b) const {
     return a.policy.policy == b.policy.policy && a.policy.lanes == b.policy.lanes &&
            a.claims == b.claims && a.steps == b.steps && a.budget == b.budget &&
-           a.drain == b.drain && a.credit_parts == b.credit_parts &&
-           a.policy.groups_per_peak == b.policy.groups_per_peak;
+           a.drain == b.drain && a.policy.phase == b.policy.phase &&
+           a.policy.soft_budget == b.policy.soft_budget &&
+           a.policy.groups_per_peak == b.policy.groups_per_peak && SameCredit(a, b);
+  }
+
+  /// Of a long iteration every part is more than the most credit.
+  bool SameCredit(const Setting& a, const Setting& b) const {
+    return std::all_of(runs_.begin(), runs_.end(), [&](const JobRun& run) {
+      return CreditOf(*run.workload, options_, a) == CreditOf(*run.workload, options_, b);
+    });
   }
 
   const std::vector<JobRun>& runs_;
@@ -97,6 +124,14 @@ std::vector<Units> Around(Units budget, Units pool, const std::vector<Units>& bu
     const int64_t value = int64_t{at} + int64_t{k} * step;
     if (value >= budgets.front() && value <= pool) around.push_back(static_cast<Units>(value));
   }
+  return around;
+}
+
+/// The same of a phase.
+std::vector<double> Around(double phase) {
+  if (phase <= 0) return {};
+  std::vector<double> around;
+  for (const double by : {-0.06, -0.03, 0.03, 0.06}) around.push_back(phase + by);
   return around;
 }
 
@@ -141,6 +176,35 @@ std::vector<Setting> FirstLook(size_t jobs, const TuneOptions& tuning) {
   return settings;
 }
 
+/// What is looked at closely.
+std::vector<Setting> Candidates(const std::vector<Tried>& ranked, const TuneOptions& tuning) {
+  std::vector<Setting> candidates;
+  for (const Tried& tried : ranked) {
+    if (candidates.size() >= tuning.candidates) break;
+    const Setting& setting = tried.setting;
+    const bool kin = std::any_of(candidates.begin(), candidates.end(), [&](const Setting& other) {
+      return other.policy.policy == setting.policy.policy && other.claims == setting.claims &&
+             other.policy.lanes == setting.policy.lanes;
+    });
+    if (!tuning.one_of_each || !kin) candidates.push_back(setting);
+  }
+  return candidates;
+}
+
+/// Of `ranked`, best first: the best under each policy, and then the next best. What a policy gets
+/// done with its switches where they stand by default tells little of what it can get done.
+std::vector<Tried> BestOfEach(const std::vector<Tried>& ranked, size_t count) {
+  std::vector<Tried> chosen;
+  std::vector<Tried> others;
+  std::set<std::string> policies;
+  for (const Tried& tried : ranked) {
+    (policies.insert(tried.setting.policy.policy).second ? chosen : others).push_back(tried);
+  }
+  chosen.insert(chosen.end(), others.begin(), others.end());
+  chosen.resize(std::min(chosen.size(), count));
+  return chosen;
+}
+
 }  // namespace
 
 Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, const Options& options,
@@ -159,26 +223,41 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   const CoarseRuns coarse(runs, tuning.kernels);
   Search search(coarse.runs(), machine, options, tuning.stopped);
   for (const Setting& setting : FirstLook(runs.size(), tuning)) search.Try(setting);
-  const auto with_budget = [](Setting* setting, Units budget) { setting->budget = budget; };
+  const auto with_budget = [&](Setting* setting, Units budget) {
+    (tuning.soft ? setting->policy.soft_budget : setting->budget) = budget;
+  };
   const auto with_drain = [](Setting* setting, Drain drain) { setting->drain = drain; };
   const auto with_credit = [](Setting* setting, double parts) { setting->credit_parts = parts; };
+  const auto with_phase = [](Setting* setting, double phase) { setting->policy.phase = phase; };
+  const auto with_groups = [](Setting* setting, uint32_t groups) {
+    setting->policy.groups_per_peak = groups;
+  };
   const std::vector<Units> budgets = Budgets(runs, options.pool_units, tuning.budgets);
-  std::vector<Tried> first = search.Ranked();
-  first.resize(std::min<size_t>(first.size(), tuning.refined));
-  for (const Tried& good : first) {
+  for (const Tried& good : BestOfEach(search.Distinct(search.size()), tuning.refined)) {
     Setting setting = search.Best(good.setting, budgets, with_budget);
+    if (setting.policy.policy == "nodegroup")
+      setting = search.Best(setting, tuning.groups, with_groups);
     setting = search.Best(setting, tuning.credits, with_credit);
-    setting =
-        search.Best(setting, Around(setting.budget, options.pool_units, budgets), with_budget);
+    const Units found = tuning.soft ? setting.policy.soft_budget : setting.budget;
+    setting = search.Best(setting, Around(found, options.pool_units, budgets), with_budget);
+    // With the budget that was found and without one: both keep jobs apart, and either may do.
+    for (const Units budget :
+         {tuning.soft ? setting.policy.soft_budget : setting.budget, Units{0}}) {
+      Setting apart = setting;
+      with_budget(&apart, budget);
+      apart = search.Best(apart, tuning.phases, with_phase);
+      apart = search.Best(apart, Around(apart.policy.phase), with_phase);
+      if (search.Try(apart) > search.Try(setting)) setting = apart;
+    }
     if (!tuning.drains) continue;
     search.Best(setting, std::vector<Drain>{Drain::kWhenOthersWait, Drain::kNever}, with_drain);
   }
   tuned.tried = search.Ranked();
   const double least = tuned.temporal * (1 + tuning.least_gain);
-  for (size_t i = 0; i < std::min<size_t>(tuned.tried.size(), tuning.candidates); ++i) {
+  for (const Setting& candidate : Candidates(search.Distinct(search.size()), tuning)) {
     if (search.stopped()) break;
     Options chosen = options;
-    chosen.setting = tuned.tried[i].setting;
+    chosen.setting = candidate;
     Result<Outcome> outcome = Simulate(runs, machine, chosen);
     if (!outcome.ok()) continue;
     const double throughput = outcome->Throughput();

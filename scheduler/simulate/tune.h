@@ -17,13 +17,21 @@ struct TuneOptions {
   Claims claims = Claims::kCurve;
   uint32_t budgets =
       16;                // soft budgets tried between the smallest that holds the jobs and the pool
+  bool soft = false;     // Config::soft_budget instead of Setting::budget
   uint32_t refined = 3;  // settings that are looked at more closely
   /// The search looks at jobs with about so many kernels (Coarse), its last candidates at all.
   size_t kernels = 1000;
   uint32_t candidates = 4;
+  /// Of each policy with the same lanes and claims only the best is a candidate: who measures them
+  /// has time for a few, and they are to differ.
+  bool one_of_each = false;
   /// Sharing has to gain so much over `temporal` to be worth it.
   double least_gain = 0.005;
   bool drains = true;  // with and without Drain::kWhenOthersWait, or only with
+  std::vector<uint32_t> groups = {8, 12, 16, 20, 24};  // Config::groups_per_peak of nodegroup
+  /// Config::phase beside the 0 of the default; below what a budget brings about by itself none is
+  /// of use, above it jobs hardly run beside each other.
+  std::vector<double> phases = {0.3, 0.4, 0.5, 0.6, 0.7};
   std::vector<double> credits = {4, 16, 32};  // Setting::credit_parts beside the 8 of the default
   /// Asked before each run of the model: true ends the search (kUnavailable).
   std::function<bool()> stopped;

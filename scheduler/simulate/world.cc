@@ -40,8 +40,7 @@ World::World(const std::vector<JobRun>& runs, const Machine& machine, const Opti
   for (size_t i = 0; i < runs.size(); ++i) {
     hosts_[i].ready_ns = runs[i].start_ns;
     if (options.managed && runs[i].newcomer) hosts_[i].next = Next::kBegin;
-    hosts_[i].credit_ns =
-        std::min(options.most_credit_ns, runs[i].workload->alone_ns / options.setting.credit_parts);
+    hosts_[i].credit_ns = CreditOf(*runs[i].workload, options, options.setting);
   }
   outcome_.jobs.resize(runs.size());
 }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "scheduler/audit/audit.h"
+#include "tests/model/loans_check.h"
 #include "tests/unit/scheduler/policy_desk.h"
 
 /// Larger pools than the exhaustive search can walk: random jobs with made-up iterations over the
@@ -115,6 +116,7 @@ class RandomRun {
 
 void Check(RandomRun& run, uint32_t seed, uint64_t* lent) {
   const AuditReport report = Audit(run.desk().records);
+  ExpectLoansOf(run.desk().records, report);
   for (const AuditViolation& violation : report.violations) {
     ADD_FAILURE() << "seed " << seed << ", record " << violation.record << ": " << violation.rule
                   << " " << violation.text;
@@ -189,6 +191,7 @@ TEST(RandomLogs, JobsThatAreMeasuredHarmNobodysInvariants) {
     run.Run(3000);
     ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
     const AuditReport report = Audit(run.desk().records);
+    ExpectLoansOf(run.desk().records, report);
     for (const AuditViolation& violation : report.violations) {
       ADD_FAILURE() << "seed " << seed << ", record " << violation.record << ": " << violation.rule
                     << " " << violation.text;

@@ -23,7 +23,9 @@ void Print(const ModelConfig& config, const SearchResult& result) {
   std::printf("%-28s %8zu states %9zu edges, lent %zu, denials %zu, evictions %zu, sums only %zu,",
               config.name.c_str(), result.states, result.edges, result.lent, result.denials,
               result.evictions, result.sums_only);
-  std::printf(" spare %zu\n", result.spare_kept);
+  std::printf(" spare %zu", result.spare_kept);
+  if (result.evictions > 0) std::printf(", begun while away %zu", result.begun_while_away);
+  std::printf("\n");
   for (const auto& [finding, count] : result.counts) {
     std::printf("  %s: %zu, first: %s\n", FindingName(finding), count,
                 result.first.at(finding).c_str());
@@ -142,6 +144,42 @@ TEST(SafetyModel, TwoGrowersAreEvicted) {
   config.clients[1] = Resident(1, 3, 5);
   for (ClientModel& client : config.clients) client.grows = client.insured = true;
   EXPECT_GT(ExpectSound(config), 0u);
+}
+
+/// Two jobs in a pool that holds one's limit beside the other's base.
+ModelConfig OneIsEvicted(const std::string& name) {
+  ModelConfig config;
+  config.name = name;
+  config.pool = 6;
+  config.clients = {Resident(0, 3, 5), Resident(1, 3, 5)};
+  config.clients[0].grows = config.clients[0].insured = true;
+  config.deaths = 0;
+  return config;
+}
+
+/// What brings a job back is that nobody keeps anything where it lay. A neighbour that leaves its
+/// profile and keeps another unit at each trough can: for as long as it does there is no bound.
+TEST(SafetyModel, WhoDriftsCanKeepAnEvictedJobAway) {
+  ModelConfig config = OneIsEvicted("one grows, one drifts");
+  config.clients[1].drifts = true;
+  const SearchResult result = Explore(config);
+  EXPECT_GT(result.evictions, 0u);
+  EXPECT_EQ(result.counts.count(Finding::kKeptAway), 1u);
+  EXPECT_EQ(result.counts.count(Finding::kInvariant), 0u);
+}
+
+/// Doing as if there were less memory is a policy's matter: every promise holds as without.
+TEST(SafetyModel, SoftBudget) {
+  for (const Units budget : {2u, 4u}) {
+    ModelConfig config = Three("soft budget of " + std::to_string(budget));
+    config.policy.soft_budget = budget;
+    config.policy.lanes = 3;
+    config.deaths = 0;
+    ExpectSound(config);
+    config = OneIsEvicted("the same, one is evicted");
+    config.policy.soft_budget = budget;
+    EXPECT_GT(ExpectSound(config), 0u);
+  }
 }
 
 TEST(SafetyModel, Newcomer) {

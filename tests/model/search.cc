@@ -2,11 +2,13 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "tests/model/search.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <unordered_map>
 
+#include "tests/model/returns.h"
 #include "tests/model/world.h"
 
 namespace sluice::scheduler::model {
@@ -27,6 +29,8 @@ const char* FindingName(Finding finding) {
       return "overtaken too often";
     case Finding::kNotAlone:
       return "measured in company";
+    case Finding::kKeptAway:
+      return "kept away";
     case Finding::kCopiesDiffer:
       return "copies of a state differ";
   }
@@ -40,6 +44,7 @@ struct Node {
   std::string label;
   std::vector<uint32_t> helpful_from;  // states with a step to this one that is no death
   uint32_t got_on = 0;                 // bit per client
+  uint32_t away = 0;                   // in host memory; bit per client
   size_t future = 0;                   // hash of its next steps (compare_copies)
 };
 
@@ -63,6 +68,7 @@ SearchResult Search(const ModelConfig& config) {
   std::unordered_map<std::string, uint32_t> index;
   std::deque<std::pair<uint32_t, World>> frontier;
   std::vector<std::pair<uint32_t, size_t>> copies;
+  std::vector<Passage> away;  // somebody is in host memory before and after
 
   auto path = [&nodes](uint32_t at) {
     std::vector<std::string> labels;
@@ -88,6 +94,9 @@ SearchResult Search(const ModelConfig& config) {
       if (GotOn(world, job)) node.got_on |= 1u << job;
     }
     for (const Job& job : world.ledger.jobs()) {
+      if (job.phase == Phase::kEvicted) node.away |= 1u << job.id;
+    }
+    for (const Job& job : world.ledger.jobs()) {
       if (job.spare > 0) {
         ++result.spare_kept;
         break;
@@ -111,7 +120,9 @@ SearchResult Search(const ModelConfig& config) {
       result.evictions += step.evictions;
       result.sums_only += step.sums_only;
       result.lent += step.lent;
+      const bool begins = step.begins;
       const uint32_t to = intern(std::move(step.world), at, step.label);
+      if ((nodes[at].away & nodes[to].away) != 0) away.push_back({at, to, begins});
       if (step.helps) nodes[to].helpful_from.push_back(at);
       for (const auto& [finding, text] : step.findings) find(finding, text, to);
     }
@@ -121,6 +132,20 @@ SearchResult Search(const ModelConfig& config) {
   for (const auto& [at, future] : copies) {
     if (future != nodes[at].future)
       find(Finding::kCopiesDiffer, "a copy of this state goes on differently", at);
+  }
+
+  for (JobId job = 1; job <= config.clients.size(); ++job) {
+    std::vector<Passage> of_job;
+    for (const Passage& passage : away) {
+      if ((nodes[passage.from].away & nodes[passage.to].away & 1u << job) != 0) {
+        of_job.push_back(passage);
+      }
+    }
+    const Bound bound = MostBegins(of_job);
+    if (!bound.bounded) {
+      find(Finding::kKeptAway, "job " + std::to_string(job) + " need not come back", bound.at);
+    }
+    result.begun_while_away = std::max<size_t>(result.begun_while_away, bound.begins);
   }
 
   // For each client: from which states can it get on? Backwards from those where it has.

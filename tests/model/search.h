@@ -68,6 +68,7 @@ enum class Finding {
   kNoWayOn,           // a client that can never reach its trough again
   kOvertaken,         // I6: passed by a later one more often than is allowed
   kNotAlone,          // I7: a gate opens while a job without a profile is measured
+  kKeptAway,          // I6: others begin iterations for ever while a job is in host memory
   kCopiesDiffer,      // two states that the search takes for one do not behave alike
 };
 
@@ -82,6 +83,7 @@ struct SearchResult {
   size_t sums_only = 0;                  // gates opened without a promise in extents
   size_t lent = 0;        // grants of units that another client released inside its own iteration
   size_t spare_kept = 0;  // states in which a fenced unit stays with its job
+  size_t begun_while_away = 0;  // iterations of others, at most, while one job is in host memory
 };
 
 const char* FindingName(Finding finding);

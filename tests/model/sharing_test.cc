@@ -10,6 +10,7 @@
 
 #include "scheduler/audit/audit.h"
 #include "scheduler/policy/policies.h"
+#include "tests/model/loans_check.h"
 #include "tests/unit/scheduler/simulate/models.h"
 
 /// Random jobs under every policy and every kind of claims, with all that goes differently than
@@ -141,6 +142,7 @@ TEST_P(Sharing, KeepsEveryPromiseWhateverHappens) {
     const Result<Outcome> outcome = sharing.Play();
     ASSERT_TRUE(outcome.ok()) << outcome.status().message() << sharing.Describe();
     const AuditReport report = Audit(outcome->records);
+    ExpectLoansOf(outcome->records, report);
     ASSERT_TRUE(report.ok()) << Why(report);
     EXPECT_EQ(report.unchecked_orders, 0u);
     EXPECT_EQ(report.broken_promises, 0u);

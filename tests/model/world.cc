@@ -226,7 +226,7 @@ class Actions {
   // the parts of an action
 
   Step Begin(size_t i, const std::string& what) {
-    return Step{world_, std::string(1, static_cast<char>('a' + i)) + " " + what, true, {}, 0, 0, 0};
+    return Step{world_, std::string(1, static_cast<char>('a' + i)) + " " + what, true, {}};
   }
 
   void Ask(World* world, size_t i, RequestKind kind, Units units, Units contiguous) {
@@ -389,6 +389,7 @@ class Actions {
     if (decision.kind != Decision::Kind::kGrant) return;
     const Request& opened = world.waiting[decision.request];
     if (opened.kind == RequestKind::kGate || opened.kind == RequestKind::kLease) return;
+    if (opened.kind != RequestKind::kBringBack) step->begins = true;
     for (const Job& other : world.ledger.jobs()) {
       // Nothing is measured while it computes nothing.
       const bool passes =

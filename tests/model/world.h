@@ -50,6 +50,7 @@ struct Step {
   size_t evictions = 0;
   size_t sums_only = 0;
   size_t lent = 0;
+  bool begins = false;  // an iteration: a gate 0 opens, or a newcomer begins
 };
 
 /// Every next state: each action of each client, followed by all that the policy decides.

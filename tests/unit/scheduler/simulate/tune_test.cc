@@ -2,6 +2,10 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "scheduler/simulate/tune.h"
 
+#include <set>
+#include <string>
+#include <tuple>
+
 #include "tests/unit/scheduler/simulate/models.h"
 
 namespace sluice::scheduler::simulate {
@@ -54,14 +58,105 @@ TEST(Tune, LeavesAloneWhatCannotBeChanged) {
   live.budgets = 0;
   live.drains = false;
   live.credits.clear();
+  live.phases.clear();
+  live.groups.clear();
   const Result<Tuned> tuned = Tune({{&job}, {&job}}, PlainMachine(), InPool(50), live);
   ASSERT_TRUE(tuned.ok());
   EXPECT_GT(tuned->tried.size(), 4u);
   for (const Tried& tried : tuned->tried) {
     EXPECT_EQ(tried.setting.budget, 0u);
     EXPECT_EQ(tried.setting.credit_parts, Setting().credit_parts);
+    EXPECT_EQ(tried.setting.policy.phase, 0);
+    EXPECT_EQ(tried.setting.policy.groups_per_peak, Config().groups_per_peak);
     EXPECT_EQ(tried.setting.drain, Drain::kWhenOthersWait);
   }
+}
+
+/// What a running node can put in force beside a policy.
+TEST(Tune, TriesSoftBudgetsInsteadOfHardOnes) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  TuneOptions live;
+  live.soft = live.one_of_each = true;
+  live.candidates = 40;
+  const Result<Tuned> tuned = Tune({{&job}, {&job}}, PlainMachine(), InPool(50), live);
+  ASSERT_TRUE(tuned.ok());
+  size_t soft = 0;
+  for (const Tried& tried : tuned->tried) {
+    EXPECT_EQ(tried.setting.budget, 0u);
+    soft += tried.setting.policy.soft_budget != 0;
+  }
+  EXPECT_GT(soft, 5u);
+  for (size_t i = 1; i < tuned->finalists.size(); ++i) {
+    const Setting& one = tuned->finalists[i].setting;
+    const Setting& other = tuned->finalists[i - 1].setting;
+    EXPECT_FALSE(one.policy.policy == other.policy.policy && one.claims == other.claims &&
+                 one.policy.lanes == other.policy.lanes)
+        << "one of each kind is enough to be measured";
+  }
+}
+
+/// For jobs that do as they were seen to do, less memory and doing as if there were less are one.
+TEST(Tune, ASoftBudgetIsWorthAsMuchAsAHardOne) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  const std::vector<JobRun> runs{{&job}, {&job, 700}};
+  for (const char* policy : {"flow", "nodegroup", "timeshift"}) {
+    for (const Units less : {Units{45}, Units{55}, Units{65}}) {
+      Options hard = InPool(80);
+      hard.setting.policy.policy = policy;
+      hard.setting.claims = Claims::kCurve;
+      Options soft = hard;
+      hard.setting.budget = less;
+      soft.setting.policy.soft_budget = less;
+      const Result<Outcome> a = Simulate(runs, PlainMachine(), hard);
+      const Result<Outcome> b = Simulate(runs, PlainMachine(), soft);
+      ASSERT_TRUE(a.ok() && b.ok());
+      EXPECT_NEAR(a->Throughput(), b->Throughput(), 0.02 * a->Throughput())
+          << policy << " in " << less;
+      EXPECT_LE(b->most_held, less) << policy;
+    }
+  }
+}
+
+/// Two names for one way of sharing would leave no place for another one.
+TEST(Tune, ItsFinalistsDiffer) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  const Result<Tuned> tuned = Tune({{&job}, {&job}}, PlainMachine(), InPool(50));
+  ASSERT_TRUE(tuned.ok());
+  ASSERT_GT(tuned->finalists.size(), 1u);
+  std::set<std::tuple<double, std::string, Claims>> seen;
+  for (const Tried& tried : tuned->finalists) {
+    const Setting& setting = tried.setting;
+    EXPECT_TRUE(seen.emplace(tried.throughput, setting.policy.policy, setting.claims).second);
+  }
+}
+
+/// The coarse look knows each policy by its best, also with its switches elsewhere.
+TEST(Tune, LooksCloserAtEachPolicy) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  const Result<Tuned> tuned = Tune({{&job}, {&job}}, PlainMachine(), InPool(60));
+  ASSERT_TRUE(tuned.ok());
+  std::set<std::string> apart;
+  for (const Tried& tried : tuned->tried) {
+    if (tried.setting.policy.phase > 0) apart.insert(tried.setting.policy.policy);
+  }
+  EXPECT_EQ(apart, (std::set<std::string>{"flow", "nodegroup", "timeshift"}));
+}
+
+/// Jobs that fit beside each other all the time stay in step, short kernels beside short ones and
+/// those that fill the GPU beside their like: apart they gain.
+TEST(Tune, KeepsJobsApartWhereMemoryDoesNot) {
+  Layers layers{std::vector<uint64_t>(40, 32), std::vector<uint64_t>(40, 20), 8};
+  layers.flops.back() = 1600;
+  const Workload job = WorkloadOf("a", layers);
+  const std::vector<JobRun> runs{{&job}, {&job}};
+  TuneOptions options;
+  options.budgets = 0;
+  const Result<Tuned> apart = Tune(runs, PlainMachine(), InPool(400), options);
+  options.phases.clear();
+  const Result<Tuned> in_step = Tune(runs, PlainMachine(), InPool(400), options);
+  ASSERT_TRUE(apart.ok() && in_step.ok());
+  EXPECT_GT(apart->setting.policy.phase, 0);
+  EXPECT_GT(apart->outcome.Throughput(), 1.02 * in_step->outcome.Throughput());
 }
 
 TEST(Tune, StopsWhenAsked) {
