@@ -30,12 +30,14 @@ set(SLUICE_LAYERS
 # the declarations of the driver's entry points stay with those who may call the driver.
 set(SLUICE_HEADER_HOMES
   "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config noderuntime/supervisor noderuntime/gateway deviceplugin/daemon simgpu/ctl examples tests bench"
+  "curses.h : noderuntime/cli/look"
   "spdlog/ : noderuntime deviceplugin tests"
   "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
   "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
-  "prometheus/ : noderuntime/gateway tests"
+  "prometheus/ : common/metrics bench tests"
   "curl/ : deviceplugin/cluster"
   "yaml-cpp : deviceplugin/daemon"
+  "httplib.h : noderuntime/page"
   "nlohmann/ : deviceplugin/cluster noderuntime simgpu/ctl tools bench tests"
   "gtest/ : tests"
   "gmock/ : tests"

@@ -48,6 +48,7 @@ struct Nvml::Api {
   // Null: a library without it.
   int (*driver_version)(char*, unsigned) = nullptr;
   int (*parent_of_mig)(nvmlDevice_t, nvmlDevice_t*) = nullptr;
+  int (*mig_mode)(nvmlDevice_t, unsigned*, unsigned*) = nullptr;
 
   int (*make_events)(nvmlEventSet_t*) = nullptr;
   int (*free_events)(nvmlEventSet_t) = nullptr;
@@ -90,6 +91,7 @@ Result<std::unique_ptr<Nvml>> Nvml::Load() {
                        find(api->memory, "nvmlDeviceGetMemoryInfo");
   static_cast<void>(find(api->driver_version, "nvmlSystemGetDriverVersion"));
   static_cast<void>(find(api->parent_of_mig, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"));
+  static_cast<void>(find(api->mig_mode, "nvmlDeviceGetMigMode"));
   api->tells_errors = find(api->make_events, "nvmlEventSetCreate") &&
                       find(api->free_events, "nvmlEventSetFree") &&
                       find(api->register_events, "nvmlDeviceRegisterEvents") &&
@@ -115,6 +117,17 @@ Result<std::vector<pid_t>> Nvml::ComputeProcesses(const Uuid& device) {
   if (api_->mps_processes == nullptr) return pids;
   if (Status s = Api::Append(api_->mps_processes, handle, true, &pids); !s.ok()) return s;
   return pids;
+}
+
+Result<uint64_t> Nvml::UsedBytes(const Uuid& device) {
+  nvmlDevice_t handle = nullptr;
+  nvmlMemory_t memory = {};
+  const std::string name = DeviceUuidText(device);
+  int result = api_->device_by_uuid(name.c_str(), &handle);
+  if (result == NVML_SUCCESS && api_->memory == nullptr) result = NVML_ERROR_NOT_SUPPORTED;
+  if (result == NVML_SUCCESS) result = api_->memory(handle, &memory);
+  if (result != NVML_SUCCESS) return Failed(name, result);
+  return memory.used;
 }
 
 Status Nvml::Api::Append(List list, nvmlDevice_t device, bool may_lack, std::vector<pid_t>* pids) {
@@ -179,6 +192,18 @@ Result<std::string> Nvml::ParentOfMig(const std::string& uuid) {
                      api_->uuid(whole, name, sizeof name) == NVML_SUCCESS;
   if (!known) return Status(StatusCode::kNotFound, "NVML: " + uuid + ": no MIG device");
   return std::string(name);
+}
+
+Result<bool> Nvml::InMigMode(const std::string& uuid) {
+  if (api_->mig_mode == nullptr) return false;
+  nvmlDevice_t handle = nullptr;
+  unsigned current = 0;
+  unsigned pending = 0;
+  int result = api_->device_by_uuid(uuid.c_str(), &handle);
+  if (result == NVML_SUCCESS) result = api_->mig_mode(handle, &current, &pending);
+  if (result == NVML_ERROR_NOT_SUPPORTED) return false;
+  if (result != NVML_SUCCESS) return Failed("MIG mode of " + uuid, result);
+  return current == NVML_DEVICE_MIG_ENABLE;
 }
 
 Status Nvml::Probe(const std::string& uuid) {

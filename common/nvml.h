@@ -50,9 +50,17 @@ class Nvml {
   /// "580.65.06"; kUnavailable: NVML's own error, or a library that does not say.
   Result<std::string> DriverVersion();
 
+  /// Bytes of the device that are in use, whoever has them. kUnavailable: NVML's own error.
+  Result<uint64_t> UsedBytes(const Uuid& device);
+
   /// UUID of the GPU of which this is a MIG device, by its UUID. kNotFound: it is none, or the
   /// library does not know.
   Result<std::string> ParentOfMig(const std::string& uuid);
+
+  /// Whether the GPU is in MIG mode now: its memory is then that of its parts, and what asks for
+  /// the whole GPU gets none of it. A GPU that has no such mode, or a library that does not know
+  /// it: no. kUnavailable: NVML's own error.
+  Result<bool> InMigMode(const std::string& uuid);
 
   /// Whether the device answers at all; kUnavailable: NVML's own error. An answer is no proof of
   /// health.

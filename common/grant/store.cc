@@ -75,7 +75,8 @@ Result<GrantStore> GrantStore::Open(const std::string& root) {
        {std::pair(root, mode_t{0755}), std::pair(root + "/g", mode_t{0700}),
         std::pair(root + "/a", mode_t{0711}), std::pair(root + "/t", mode_t{0700}),
         std::pair(root + "/l", mode_t{0700}), std::pair(root + "/b", mode_t{0700}),
-        std::pair(root + "/d", mode_t{0700}), std::pair(root + "/r", mode_t{0700})}) {
+        std::pair(root + "/d", mode_t{0700}), std::pair(root + "/e", mode_t{0700}),
+        std::pair(root + "/r", mode_t{0700})}) {
     if (Status s = MakeFolder(path, mode); !s.ok()) return s;
   }
   return GrantStore(root);
@@ -105,6 +106,7 @@ Status GrantStore::Remove(const std::string& id) const {
   ::unlink(TermsFileOf(id).c_str());
   ::unlink(LimitFileOf(id).c_str());
   ::unlink(BypassFileOf(id).c_str());
+  ::unlink(HappeningFileOf(id).c_str());
   ::unlink(ReportFileOf(id).c_str());
   std::error_code error;
   fs::remove_all(FolderOf(id), error);
@@ -137,6 +139,17 @@ Status GrantStore::SetBypass(const std::string& id, const std::string& text) con
 
 std::string GrantStore::BypassOf(const std::string& id) const {
   return ReadWhole(BypassFileOf(id));
+}
+
+Status GrantStore::SetHappening(const std::string& id, const Happening& happening) const {
+  return WriteIfOther(HappeningFileOf(id), happening.word + "\n" + happening.text);
+}
+
+std::optional<Happening> GrantStore::HappeningOf(const std::string& id) const {
+  const std::string text = ReadWhole(HappeningFileOf(id));
+  const size_t end = text.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  return Happening{text.substr(0, end), text.substr(end + 1)};
 }
 
 Status GrantStore::SetDrained(const std::string& gpu, bool drained) const {

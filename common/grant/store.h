@@ -20,6 +20,13 @@ inline constexpr std::string_view kGrantSocket = "sluice.sock";
 /// Characters of the folder of all grants: a socket's path, "/a/ID/sluice.sock" below it, has 107.
 inline constexpr size_t kMaxGrantRoot = 107 - 3 - 32 - 1 - kGrantSocket.size();
 
+/// Something that happened to a grant's job and that its people should know of.
+struct Happening {
+  std::string word;  // waited, refused, deviated, evicted
+  std::string text;  // one line
+  friend bool operator==(const Happening&, const Happening&) = default;
+};
+
 /// The grants of a node on its disk (or tmpfs), which survive every restart of everybody:
 ///
 ///   ROOT/g/ID   the record, mode 0600: only the node's daemon reads it
@@ -28,6 +35,7 @@ inline constexpr size_t kMaxGrantRoot = 107 - 3 - 32 - 1 - kGrantSocket.size();
 ///   ROOT/l/ID   an operator's limit, where there is one
 ///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
 ///   ROOT/d/UUID this GPU is being drained: nobody new is to be given memory of it
+///   ROOT/e/ID   what happened to its job last, for people: a word, and a sentence below it
 ///   ROOT/r/ID   what the daemon has to say about it: why it refused somebody or something
 ///
 /// What is there is whole, and a record's folder was there before it. For several threads: each
@@ -61,6 +69,11 @@ class GrantStore {
   /// Empty: it was not seen to.
   std::string BypassOf(const std::string& id) const;
 
+  /// The latest takes the place of the one before; it ends with the grant.
+  Status SetHappening(const std::string& id, const Happening& happening) const;
+  /// Nothing: nothing happened yet.
+  std::optional<Happening> HappeningOf(const std::string& id) const;
+
   /// `gpu`: a UUID as NVML writes it.
   Status SetDrained(const std::string& gpu, bool drained) const;
   std::set<std::string> DrainedGpus() const;
@@ -79,6 +92,7 @@ class GrantStore {
   std::string limit_folder() const { return root_ + "/l"; }
   std::string bypass_folder() const { return root_ + "/b"; }
   std::string drain_folder() const { return root_ + "/d"; }
+  std::string happening_folder() const { return root_ + "/e"; }
   std::string report_folder() const { return root_ + "/r"; }
 
  private:
@@ -87,6 +101,7 @@ class GrantStore {
   std::string TermsFileOf(const std::string& id) const { return terms_folder() + "/" + id; }
   std::string LimitFileOf(const std::string& id) const { return limit_folder() + "/" + id; }
   std::string BypassFileOf(const std::string& id) const { return bypass_folder() + "/" + id; }
+  std::string HappeningFileOf(const std::string& id) const { return happening_folder() + "/" + id; }
   std::string ReportFileOf(const std::string& id) const { return report_folder() + "/" + id; }
 
   std::string root_;

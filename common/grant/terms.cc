@@ -41,7 +41,14 @@ std::string Set(GrantTerms* terms, std::string_view key, std::string_view value)
     terms->refusal += value;
     return "";
   }
-  return "allowed keys: job, pod, limit_bytes, priority, group, refusal";
+  if (key == "host_memory_bytes") {
+    return ParseFieldNumber(value, &terms->host_memory_bytes.emplace()) ? "" : "allowed: a number";
+  }
+  if (key == "inject") {
+    terms->inject = value == "on";
+    return terms->inject || value == "off" ? "" : "allowed: on, off";
+  }
+  return "allowed keys: job, pod, limit_bytes, priority, group, refusal, host_memory_bytes, inject";
 }
 
 }  // namespace
@@ -53,6 +60,10 @@ std::string TermsText(const GrantTerms& terms) {
   AppendField("limit_bytes", std::to_string(terms.limit_bytes), &text);
   AppendField("priority", std::to_string(terms.priority), &text);
   AppendField("group", terms.group, &text);
+  if (terms.host_memory_bytes.has_value()) {
+    AppendField("host_memory_bytes", std::to_string(*terms.host_memory_bytes), &text);
+  }
+  if (!terms.inject) AppendField("inject", "off", &text);
   std::string_view rest = terms.refusal;
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));

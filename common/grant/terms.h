@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,10 +22,17 @@ struct GrantTerms {
   std::string group;         // only jobs of one group share memory; empty: any
   /// Why nobody may use the grant, for people, possibly in several lines; empty: its container may.
   std::string refusal;
+  /// Most of its memory that may be moved to host memory; nothing: as much as there is for all.
+  std::optional<uint64_t> host_memory_bytes = std::nullopt;
+  /// False: its programs are to have the GPU as it is, without the library. What is beside it then
+  /// is the daemon's to say.
+  bool inject = true;
   friend bool operator==(const GrantTerms&, const GrantTerms&) = default;
 };
 
 /// Lines `key = value` behind the line "sluice-terms 1"; `refusal` is a line for each of its own.
+/// What a pod did not ask for has no line: a daemon of an earlier version refuses only terms that
+/// it could not keep.
 std::string TermsText(const GrantTerms& terms);
 
 /// kInvalidArgument: as ParseGrant.

@@ -164,6 +164,17 @@ TEST_F(GrantStoreTest, ABypassStaysWithItsGrant) {
   EXPECT_TRUE(fs::is_empty(root_ + "/b"));
 }
 
+TEST_F(GrantStoreTest, WhatHappenedLastStaysWithItsGrant) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_FALSE(store.HappeningOf(grant->id).has_value());
+  ASSERT_TRUE(store.SetHappening(grant->id, {"waited", "for 4 MiB"}).ok());
+  ASSERT_TRUE(store.SetHappening(grant->id, {"evicted", "so that others go on"}).ok());
+  EXPECT_EQ(Open().HappeningOf(grant->id), (Happening{"evicted", "so that others go on"}));
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_TRUE(fs::is_empty(root_ + "/e"));
+}
+
 TEST_F(GrantStoreTest, AGpuIsDrainedUntilItIsNot) {
   const GrantStore store = Open();
   EXPECT_TRUE(store.DrainedGpus().empty());

@@ -21,6 +21,18 @@ TEST(GrantTermsText, WhatIsWrittenIsRead) {
   }
 }
 
+/// A daemon of an earlier version does not know the words for it.
+TEST(GrantTermsText, WhatNobodyAskedForIsNotThere) {
+  GrantTerms terms = Example();
+  EXPECT_EQ(TermsText(terms).find("inject"), std::string::npos);
+  EXPECT_EQ(TermsText(terms).find("host_memory"), std::string::npos);
+  terms.inject = false;
+  terms.host_memory_bytes = 0;
+  const Result<GrantTerms> read = ParseTerms(TermsText(terms));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, terms);
+}
+
 TEST(GrantTermsText, ATextThatWasCutOffIsNone) {
   const std::string text = TermsText(Example());
   for (size_t size = 0; size < text.size(); ++size) {
@@ -42,7 +54,7 @@ TEST(GrantTermsText, WhatIsWrongIsNamedWithItsLine) {
             "terms of a grant, line 4: 'limit_bytes' '-1': allowed: a number");
   EXPECT_EQ(error("group = team/a", "groups = team/a"),
             "terms of a grant, line 6: 'groups' 'team/a': allowed keys: job, pod, limit_bytes, "
-            "priority, group, refusal");
+            "priority, group, refusal, host_memory_bytes, inject");
   EXPECT_EQ(error("priority = -3\n", ""), "terms of a grant: priority is missing");
   EXPECT_EQ(error("priority = -3", "pod = x"), "terms of a grant, line 5: pod comes twice");
 }
