@@ -21,6 +21,7 @@ void RemoveFiles(const std::string& dir) {
   unlink((dir + "/machine").c_str());
   unlink((dir + "/events").c_str());
   unlink((dir + "/lives").c_str());
+  unlink((dir + "/mig").c_str());
   rmdir((dir + "/gpu0").c_str());
 }
 

@@ -23,6 +23,7 @@
 #include "simgpu/ctl/lifecycle.h"
 #include "simgpu/ctl/stats.h"
 #include "simgpu/sharing/gpu_folders.h"
+#include "simgpu/sharing/mig_mode.h"
 
 namespace {
 
@@ -38,6 +39,7 @@ constexpr char kUsage[] =
     "  simgpu-ctl machine FILE                            what a machine file says, and why\n"
     "  simgpu-ctl stats DIR [--gpu I] [--json]            clock, kernels, memory, processes\n"
     "  simgpu-ctl xid DIR CODE [--gpu I]                  report an error to who watches the GPU\n"
+    "  simgpu-ctl mig DIR on|off [--gpu I]                what NVML says of its MIG mode\n"
     "  simgpu-ctl inject DIR RULES [--gpu I]              delay calls of the driver or let them "
     "fail;\n"
     "                                                     RULES: "
@@ -51,7 +53,8 @@ constexpr char kUsage[] =
     "FILE is a path or the name of a GPU (h200, p100-16, v100-32); without --memory it has the "
     "GPU's "
     "size.\n"
-    "Without --gpu, stats tells of all GPUs (JSON: one line each), xid and inject mean GPU 0.\n";
+    "Without --gpu, stats tells of all GPUs (JSON: one line each), xid, mig and inject mean GPU "
+    "0.\n";
 
 constexpr int kUsageError = 2;
 
@@ -63,6 +66,7 @@ struct Options {
   std::string participants;
   bool virtual_time = false;
   std::string xid;
+  std::string mig;
   std::string rules;
   uint32_t gpus = 1;
   std::optional<uint32_t> gpu;
@@ -106,12 +110,13 @@ std::string Parse(int argc, char** argv, Options* options) {
   options->command = argv[1];
   const bool has_memory = options->command == "up" || options->command == "run";
   if (!has_memory && options->command != "stats" && options->command != "down" &&
-      options->command != "xid" && options->command != "inject" && options->command != "machine") {
+      options->command != "xid" && options->command != "mig" && options->command != "inject" &&
+      options->command != "machine") {
     return "unknown command '" + options->command +
-           "': allowed are up, stats, xid, inject, machine, down, run";
+           "': allowed are up, stats, xid, mig, inject, machine, down, run";
   }
-  const bool has_gpu =
-      options->command == "stats" || options->command == "xid" || options->command == "inject";
+  const bool has_gpu = options->command == "stats" || options->command == "xid" ||
+                       options->command == "mig" || options->command == "inject";
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--" && options->command == "run") {
@@ -134,6 +139,8 @@ std::string Parse(int argc, char** argv, Options* options) {
       options->json = true;
     } else if (options->command == "xid" && !options->dir.empty() && options->xid.empty()) {
       options->xid = argument;
+    } else if (options->command == "mig" && !options->dir.empty() && options->mig.empty()) {
+      options->mig = argument;
     } else if (options->command == "inject" && !options->dir.empty() && !options->has_rules) {
       options->rules = argument;
       options->has_rules = true;
@@ -161,6 +168,9 @@ std::string Parse(int argc, char** argv, Options* options) {
       (options->xid.empty() || options->xid.size() > 4 ||
        options->xid.find_first_not_of("0123456789") != std::string::npos)) {
     return "CODE is a number from 0 to 9999, for example 79";
+  }
+  if (options->command == "mig" && options->mig != "on" && options->mig != "off") {
+    return "the mode '" + options->mig + "': allowed are on, off";
   }
   if (options->command == "inject" && !options->has_rules) {
     return "RULES are missing, for example 'cuMemCreate@3=CUDA_ERROR_OUT_OF_MEMORY' ('' for none)";
@@ -301,6 +311,10 @@ int Use(const Options& options) {
   if (options.command == "xid") {
     gpu->ReportXid(strtoull(options.xid.c_str(), nullptr, 10));
     return 0;
+  }
+  if (options.command == "mig") {
+    const Status set = sluice::simgpu::SetMigMode(gpu->dir(), options.mig == "on");
+    return set.ok() ? 0 : Fail(set.message());
   }
   const auto rules = sluice::simgpu::ParseInjections(options.rules);
   if (!rules.ok()) return Fail(rules.status().message(), kUsageError);

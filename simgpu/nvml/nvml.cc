@@ -15,6 +15,7 @@
 #include "simgpu/sharing/futex.h"
 #include "simgpu/sharing/gpu_folders.h"
 #include "simgpu/sharing/memory_limits.h"
+#include "simgpu/sharing/mig_mode.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): few names, C interface
 
@@ -287,6 +288,16 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
   if (memory->version != kNvmlMemoryV2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   const GpuState::Memory now = call.gpu->MemoryNow();
   *memory = {kNvmlMemoryV2, now.total, 0, now.free, now.total - now.free};
+  return NVML_SUCCESS;
+}
+
+// As simgpu-ctl mig has set it. Nothing else of MIG is simulated: such a GPU has no parts.
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned* current, unsigned* pending) {
+  const Call call(device);
+  if (call.result != NVML_SUCCESS) return call.result;
+  if (current == nullptr || pending == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *current = *pending =
+      InMigMode(call.gpu->dir()) ? NVML_DEVICE_MIG_ENABLE : NVML_DEVICE_MIG_DISABLE;
   return NVML_SUCCESS;
 }
 

@@ -67,6 +67,22 @@ TEST_F(NvmlEvents, AnInjectedErrorWakesTheWaiter) {
   EXPECT_EQ(NVML(nvmlEventSetWait)(set_, &old, 0), NVML_ERROR_TIMEOUT);
 }
 
+TEST_F(NvmlEvents, AGpuIsInOnePieceUntilItsMigModeIsOn) {
+  unsigned now = 7;
+  unsigned later = 7;
+  ASSERT_EQ(NVML(nvmlDeviceGetMigMode)(device_, &now, &later), NVML_SUCCESS);
+  EXPECT_EQ(now, unsigned{NVML_DEVICE_MIG_DISABLE});
+  EXPECT_EQ(later, unsigned{NVML_DEVICE_MIG_DISABLE});
+  EXPECT_EQ(NVML(nvmlDeviceGetMigMode)(device_, nullptr, &later), NVML_ERROR_INVALID_ARGUMENT);
+  OnlySimulated("it sets the mode with simgpu-ctl");
+  const std::string set = std::string(SLUICE_SIMGPU_CTL) + " mig " + getenv("SLUICE_SIMGPU") + " ";
+  EXPECT_NE(system((set + "half 2>/dev/null").c_str()), 0);
+  ASSERT_EQ(system((set + "on").c_str()), 0);
+  ASSERT_EQ(NVML(nvmlDeviceGetMigMode)(device_, &now, &later), NVML_SUCCESS);
+  EXPECT_EQ(now, unsigned{NVML_DEVICE_MIG_ENABLE});
+  ASSERT_EQ(system((set + "off").c_str()), 0);
+}
+
 TEST_F(NvmlEvents, BadInputIsRefused) {
   EXPECT_NE(Report("seventy"), 0);
   EXPECT_EQ(NVML(nvmlDeviceRegisterEvents)(device_, 1, set_), NVML_ERROR_NOT_SUPPORTED);
