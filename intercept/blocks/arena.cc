@@ -12,7 +12,7 @@ bool Arena::Init(uint32_t units, uint32_t unit_granules) {
   unit_shift_ = static_cast<uint32_t>(__builtin_ctz(unit_granules));
   const uint32_t words = (units + 63) / 64;
   if (!first_in_unit_.Reserve(units) || !live_in_unit_.Reserve(units) ||
-      !free_bits_.Reserve(words)) {
+      !last_free_.Reserve(units) || !free_bits_.Reserve(words)) {
     return false;
   }
   for (uint32_t word = 0; word < words; ++word) free_bits_[word] = 0;
@@ -30,6 +30,7 @@ void Arena::FreeMemory() {
   blocks_.Free();
   first_in_unit_.Free();
   live_in_unit_.Free();
+  last_free_.Free();
   free_bits_.Free();
   entered_.FreeMemory();
   index_.FreeMemory();
@@ -154,6 +155,7 @@ void Arena::AddUnits(const protocol::Extent& extent) {
   }
   for (uint32_t unit = extent.offset; unit < behind; ++unit) {
     live_in_unit_[unit] = 0;
+    last_free_[unit] = {0, kNoFree};
     MarkFree(unit, true);
   }
   CoverUnits(id, block.start, block.end());
@@ -287,7 +289,17 @@ void Arena::FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark) {
   live_granules_ -= block.size;
   Leave(block);
   SetFreed(block, BlockKind::kUnsynced, slot, mark);
+  NoteFree(block);
   InsertFree(id);
+}
+
+void Arena::NoteFree(const Block& block) {
+  const uint32_t last = (block.end() - 1) >> unit_shift_;
+  for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
+    UnitFree& free = last_free_[unit];
+    const bool other = free.slot != kNoFree && free.slot != block.slot;
+    free = {block.mark, other ? kSeveral : block.slot};
+  }
 }
 
 void Arena::FreeForReuse(uint32_t id, uint32_t slot, uint64_t mark) {
@@ -333,6 +345,7 @@ void Arena::Merge(RecentBlocks::Stack& stack) {
         block.mark = newest.mark;
       }
     }
+    NoteFree(block);
     InsertFree(id);
   }
 }

@@ -81,8 +81,13 @@ class Arena {
   /// Gives up to `max_units` wholly free units back, the farthest from the job's end first, as far
   /// as their frees are reached or covered by a mark that was issued (`queued[slot]`), in one frame
   /// and one fence of at most `max_terms` terms (0: only what is reached).
+  /// `spared`: the units of a place that a block will be put into soon; they are not given back.
   uint32_t TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint64_t* queued,
-                         const protocol::MarkPage& marks, UnitRelease* out);
+                         const protocol::MarkPage& marks, UnitRelease* out,
+                         const protocol::Extent& spared = {0, 0});
+  /// The units that a block of this size would touch if it were allocated for this stream now, with
+  /// no other's frees: where a release should leave them alone. Length 0: it has no place.
+  protocol::Extent PlaceFor(uint32_t granules, uint32_t slot);
   /// The context is gone: all blocks, live ones too, become synced free space.
   void Abandon();
 
@@ -142,6 +147,14 @@ class Arena {
     uint32_t oldest;
     uint32_t newest;
   };
+  /// The latest free of a block that touches a unit. A free block that was merged carries the mark
+  /// of its newest part, which may lie units away.
+  struct UnitFree {
+    uint64_t mark;
+    uint32_t slot;  // kNoFree: there was none; kSeveral: on more than one slot
+  };
+  static constexpr uint32_t kNoFree = kNoSlot + 1;
+  static constexpr uint32_t kSeveral = kNoSlot + 2;
 
   bool Listed(uint32_t slot) const { return list_[slot].oldest != kNoBlock; }
   void MergeRecent() {
@@ -152,6 +165,7 @@ class Arena {
   void Merge(RecentBlocks::Stack& stack);
   void Leave(Block& block);
   void SetFreed(Block& block, BlockKind kind, uint32_t slot, uint64_t mark);
+  void NoteFree(const Block& block);
 
   bool Leased(uint32_t unit) const { return live_in_unit_[unit] != kNotLeased; }
   // Room for one operation, so that it cannot fail half-way: at most two descriptors and four
@@ -198,6 +212,11 @@ class Arena {
   uint32_t StartIn(uint32_t from, uint32_t to, uint32_t granules) const;
   uint32_t TakeLarge(FreeTree& tree, FreePath& path, uint32_t granules);
   uint32_t MakeLive(uint32_t id);
+  struct Pieces {  // adjacent free blocks, the last one included
+    uint32_t first = kNoBlock;
+    uint32_t last = kNoBlock;
+  };
+  Pieces FindPieces(uint32_t granules, uint32_t slot) const;
   uint32_t Combine(uint32_t granules, uint32_t slot);
   bool UnitIsSynced(uint32_t unit) const;
   void AddUnits(const protocol::Extent& extent);
@@ -223,6 +242,7 @@ class Arena {
 
   PagedArray<uint32_t> first_in_unit_;  // the block that contains the unit's first granule
   PagedArray<uint32_t> live_in_unit_;   // live and recent blocks that touch the unit, or kNotLeased
+  PagedArray<UnitFree> last_free_;      // of each leased unit
   PagedArray<uint64_t> free_bits_;      // of each unit: it is leased, and no live block touches it
   AddressMap entered_;                  // live blocks and recent ones
   RecentBlocks recent_;

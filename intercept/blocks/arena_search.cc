@@ -128,16 +128,14 @@ uint32_t Arena::MakeLive(uint32_t id) {
   return id;
 }
 
-// Space for a large block may be there in adjacent pieces of different kinds, each of which this
-// stream may use. Linear in the number of blocks, but only where the alternative is a round trip to
-// the daemon or out-of-memory.
-uint32_t Arena::Combine(uint32_t granules, uint32_t slot) {
-  uint32_t first = kNoBlock;
-  uint32_t last = kNoBlock;
+// The first run of adjacent pieces of different kinds, each of which this stream may use, with room
+// for a block. Linear in the number of blocks.
+Arena::Pieces Arena::FindPieces(uint32_t granules, uint32_t slot) const {
+  Pieces found;
   uint64_t total = 0;
   uint32_t run = kNoBlock;
   ForEach([&](uint32_t id, const Block& block) {
-    if (last != kNoBlock) return;
+    if (found.last != kNoBlock) return;
     const bool usable =
         block.kind == BlockKind::kSynced || block.kind == BlockKind::kUnused ||
         (block.kind == BlockKind::kUnsynced && block.slot == slot && slot < kNoSlot);
@@ -151,11 +149,39 @@ uint32_t Arena::Combine(uint32_t granules, uint32_t slot) {
       total = 0;
     }
     total += block.size;
-    if (total >= granules) {
-      first = run;
-      last = id;
-    }
+    if (total >= granules) found = {run, id};
   });
+  return found;
+}
+
+protocol::Extent Arena::PlaceFor(uint32_t granules, uint32_t slot) {
+  MergeRecent();
+  if (granules == 0 || granules >= FreeIndex::kLimit) return {0, 0};
+  uint32_t from = 0;
+  uint32_t to = 0;
+  const uint32_t trees[] = {slot < kNoSlot ? slot : kSyncedTree, kSyncedTree, kUnusedTree};
+  for (const uint32_t tree : trees) {
+    FreePath path;
+    if (to != 0 || !index_.FindEdge(tree_[tree], granules, high_end_, &path)) continue;
+    const Block& block = blocks_[index_.ValueAt(tree_[tree], path)];
+    from = block.start;
+    to = block.end();
+  }
+  if (to == 0) {
+    const Pieces pieces = FindPieces(granules, slot);
+    if (pieces.last == kNoBlock) return {0, 0};
+    from = blocks_[pieces.first].start;
+    to = blocks_[pieces.last].end();
+  }
+  const uint32_t start = StartIn(from, to, granules);
+  const uint32_t first = start >> unit_shift_;
+  return {first, ((start + granules - 1) >> unit_shift_) + 1 - first};
+}
+
+// Space for a large block may be there in adjacent pieces of different kinds. Looked for only where
+// the alternative is a round trip to the daemon or out-of-memory.
+uint32_t Arena::Combine(uint32_t granules, uint32_t slot) {
+  auto [first, last] = FindPieces(granules, slot);
   if (last == kNoBlock) return kNoBlock;
   const uint32_t start = StartIn(blocks_[first].start, blocks_[last].end(), granules);
   while (blocks_[first].end() <= start) first = blocks_[first].next;

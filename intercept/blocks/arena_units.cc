@@ -73,24 +73,29 @@ bool Arena::FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
   protocol::FenceTerm fence[protocol::kMaxFenceTerms];
   uint32_t terms = out->terms;
   for (uint32_t i = 0; i < terms; ++i) fence[i] = out->fence[i];
+  // False: not covered, or one term too many.
+  const auto wait_for = [&](uint32_t slot, uint64_t mark) {
+    if (slot >= kNoSlot) return false;
+    if (protocol::MarkReached(marks.mark[slot].load(std::memory_order_acquire), mark)) return true;
+    if (!protocol::MarkReached(queued[slot], mark)) return false;
+    uint32_t i = 0;
+    while (i < terms && fence[i].slot != slot) ++i;
+    if (i == terms) {
+      if (terms >= max_terms) return false;
+      fence[terms++] = {slot, 0, mark};
+    } else if (protocol::MarkReached(mark, fence[i].value)) {
+      fence[i].value = mark;
+    }
+    return true;
+  };
+  const UnitFree& last = last_free_[unit];
   const uint32_t end = (unit + 1) << unit_shift_;
   for (uint32_t id = first_in_unit_[unit]; id != kNoBlock && blocks_[id].start < end;
        id = blocks_[id].next) {
     const Block& block = blocks_[id];
     if (block.kind != BlockKind::kUnsynced) continue;
-    if (block.slot >= kNoSlot) return false;
-    if (protocol::MarkReached(marks.mark[block.slot].load(std::memory_order_acquire), block.mark)) {
-      continue;
-    }
-    if (!protocol::MarkReached(queued[block.slot], block.mark)) return false;
-    uint32_t i = 0;
-    while (i < terms && fence[i].slot != block.slot) ++i;
-    if (i == terms) {
-      if (terms >= max_terms) return false;
-      fence[terms++] = {block.slot, 0, block.mark};
-    } else if (protocol::MarkReached(block.mark, fence[i].value)) {
-      fence[i].value = block.mark;
-    }
+    const bool own = last.slot == block.slot && block.slot < kNoSlot;
+    if (!wait_for(block.slot, own ? last.mark : block.mark)) return false;
   }
   for (uint32_t i = 0; i < terms; ++i) out->fence[i] = fence[i];
   out->terms = terms;
@@ -98,11 +103,13 @@ bool Arena::FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
 }
 
 uint32_t Arena::TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint64_t* queued,
-                              const protocol::MarkPage& marks, UnitRelease* out) {
+                              const protocol::MarkPage& marks, UnitRelease* out,
+                              const protocol::Extent& spared) {
   MergeRecent();
   out->units = out->terms = out->extents = 0;
   for (uint32_t unit = NextFreeUnit(kNoBlock, high_end_);
        unit != kNoBlock && out->units < max_units; unit = NextFreeUnit(unit, high_end_)) {
+    if (unit - spared.offset < spared.length) continue;  // wraps below it
     const protocol::Extent* last = out->extents > 0 ? &out->extent[out->extents - 1] : nullptr;
     const bool adjacent = last != nullptr && (high_end_ ? last->offset + last->length == unit
                                                         : last->offset == unit + 1);

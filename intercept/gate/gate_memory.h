@@ -15,6 +15,8 @@ struct GateMemory {
   protocol::ProfileImage profile;
   protocol::ProfileImage scratch;
   uint64_t history[protocol::kMaxPeriodLaunches];
+  // The largest block that was asked for behind each gate of the profile, in granules.
+  uint32_t largest[protocol::kMaxGates];
   FunctionIds functions;
   LaunchTimer timer;
 };

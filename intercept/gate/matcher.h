@@ -37,6 +37,7 @@ class Matcher {
   bool TakePendingTrough();
   /// The most units that the current group needs; only when synchronised.
   uint32_t need_units() const { return profile_->gates[gate_].need_units; }
+  uint32_t gate() const { return gate_; }  // the last one passed
 
  private:
   void Push(uint64_t function_id);

@@ -33,6 +33,7 @@ void SetUpClient() {
   if (g_client_ready.load(std::memory_order_relaxed)) return;
   const char* path = getenv("SLUICE_SOCKET");
   const char* poison = getenv("SLUICE_DEBUG_POISON");
+  const char* early = getenv("SLUICE_DEBUG_EARLY_RELEASE");
   const char* physical = getenv("SLUICE_PHYSICAL");
   // Without a socket nobody has granted anything: the client fails the first allocation. To pass
   // calls through instead would give a program that drops a variable the whole GPU.
@@ -40,6 +41,7 @@ void SetUpClient() {
   static_cast<void>(pthread_atfork(nullptr, nullptr, AfterForkInChild));
   Client::Settings settings;
   settings.poison = poison != nullptr && strcmp(poison, "1") == 0;
+  settings.early_release = early != nullptr && strcmp(early, "1") == 0;
   settings.lease_exportable = physical != nullptr && strcmp(physical, "lease") == 0;
   g_client.Configure(&g_driver, g_socket_path, settings);
   g_client_ready.store(true, std::memory_order_release);

@@ -61,6 +61,7 @@ bool AskAbout(nvmlDevice_t device, protocol::Told* told) {
   const auto get_uuid = reinterpret_cast<GetUuid>(RealNvml("nvmlDeviceGetUUID"));
   char text[96];  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
   return get_uuid != nullptr && ReportOfJob().Ask(JobSocket(), told) &&
+         (told->flags & protocol::kLeaveAlone) == 0 &&
          get_uuid(device, text, sizeof text) == NVML_SUCCESS && SameDevice(text, told->device_uuid);
 }
 

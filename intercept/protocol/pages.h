@@ -60,6 +60,7 @@ struct ClientPage {
   std::atomic<uint64_t> held_bytes;
   std::atomic<uint64_t> credit_wait_ns;
   std::atomic<uint64_t> gate_wait_ns;
+  std::atomic<uint64_t> run_ahead_ns;  // GPU time issued behind the last mark that was reached
   alignas(64) OpRecord ring[kRingRecords];
 };
 

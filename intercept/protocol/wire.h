@@ -20,18 +20,20 @@
 /// Versions: a different major is refused. The minor counts additions: a side uses a frame only
 /// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count,
 /// Resume, Resumed. 2: Ask, Told. 3: an account that outlives its session (Bye), Uncharge without
-/// one, counts of what passes unseen. 4: Quiesce, Quiet.
+/// one, counts of what passes unseen. 4: Quiesce, Quiet. 5: Told::flags, and a Notice before Told.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
-inline constexpr uint16_t kMinor = 4;  // larger on one side: that side leaves the newer parts alone
+inline constexpr uint16_t kMinor = 5;  // larger on one side: that side leaves the newer parts alone
 /// The first minor version that resumes a session with a daemon that was started anew.
 inline constexpr uint16_t kResumeMinor = 1;
 /// The first one in which what a session leaves on its account stays there for the next.
 inline constexpr uint16_t kRestMinor = 3;
 /// The first one in which a client can be asked to stand still, so that its memory can be moved.
 inline constexpr uint16_t kQuietMinor = 4;
+/// The first one that understands kLeaveAlone.
+inline constexpr uint16_t kLeaveAloneMinor = 5;
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
 inline constexpr size_t kMaxFenceTerms = 8;
@@ -80,6 +82,8 @@ enum class FrameType : uint16_t {
   kLimitSet = 75,
   kDrain = 76,
   kDrained = 77,
+  kLive = 78,
+  kLiveReply = 79,
 };
 
 enum FrameFlags : uint16_t {
@@ -250,7 +254,8 @@ struct Charged {
 };
 
 /// The only frame on a connection of its own, from any process of the job, whether it uses the GPU
-/// or not: what may it be told about the GPU's memory? Answered with Told or Close.
+/// or not: what may it be told about the GPU's memory? Answered with Told or Close; before that
+/// with a Notice where the daemon has to find out first, or ends and another one will know.
 struct Ask {
   Header header;
   uint16_t major;
@@ -264,7 +269,12 @@ struct Told {
   uint64_t total_bytes;  // the most the job may hold, as cuMemGetInfo says it
   uint64_t used_bytes;   // of that
   uint32_t pid;          // of the process that has the session, as the daemon sees it; 0: none
-  uint32_t reserved;
+  uint32_t flags;        // ToldFlags; others are ignored
+};
+
+enum ToldFlags : uint32_t {
+  /// The GPU is this job's alone and has no pool: the library is to do nothing in its processes.
+  kLeaveAlone = 1,
 };
 
 /// What a Resume frame lists.
@@ -467,6 +477,18 @@ struct Drained {
   char text[kMaxTextBytes];
 };
 
+/// What moves, for who looks ten times a second: steps from `since` on of what each job held (0:
+/// all that is kept). Answered with LiveReply and a descriptor of a file with JSON, as Status is. A
+/// daemon that does not know the question closes the connection.
+struct Live {
+  Header header;
+  uint64_t since;
+};
+struct LiveReply {
+  Header header;
+  uint64_t json_bytes;
+};
+
 /// On the connection that registered a job with kObserve: what was recorded of it, while it runs or
 /// afterwards? A daemon that does not know the question closes the connection.
 struct Recording {
@@ -483,6 +505,7 @@ struct RecordingReply {
   char text[kMaxTextBytes];
 };
 
+static_assert(sizeof(Live) == 24 && sizeof(LiveReply) == 24);
 static_assert(sizeof(RecordingReply) == 32 + kMaxTextBytes);
 static_assert(sizeof(SetBudget) == 24 && sizeof(BudgetSet) == 40 + kMaxTextBytes);
 static_assert(sizeof(Drain) == 24 && sizeof(Drained) == 32 + kMaxTextBytes);

@@ -17,6 +17,9 @@ namespace {
 // For a request of another thread that is answered at once.
 constexpr uint64_t kEndPatienceNs = 100'000'000;
 
+// A lease that the daemon can give is there long before.
+constexpr uint64_t kSoonMs = 2;
+
 // As long as a request waits for a daemon that died; then others look again now and then.
 constexpr uint64_t kPartingMs = 30'000;
 constexpr uint64_t kLookAgainNs = 10'000'000'000;
@@ -324,6 +327,9 @@ Answer::Kind Client::Request(protocol::Header* header, Answer* answer) {
     if (session_.Send(header) != nullptr)
       session_.Abandon();  // a last word may still be in the queue
     send_lock_.Release();
+    // It waits for others, who may wait for what is free here.
+    const bool lease = header->type == static_cast<uint16_t>(FrameType::kLease);
+    if (lease && Pressure() && !session_.Hears(kSoonMs)) ReleaseExcess(true);
     session_.Await(header->seq, answer);
     while (answer->kind == Answer::kQuiesce) {
       StandStill(header->seq);
@@ -360,8 +366,9 @@ void Client::SendMismatch(uint32_t profile) {
   if (const char* error = session_.Send(&frame.header)) MarkLost(error);
 }
 
-// One frame's worth of wholly free units whose frees are reached or marked. Returns how many.
-uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms) {
+// One frame's worth of wholly free units whose frees are reached or marked, but for the place that
+// a block of `spared_granules` of the pacing stream would be put in. Returns how many.
+uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms, uint32_t spared_granules) {
   const State state = state_.load(std::memory_order_acquire);
   if (state != State::kReady || max_units == 0) return 0;
   const LockGuard guard(send_lock_);
@@ -371,7 +378,11 @@ uint32_t Client::ReleaseUnits(uint32_t max_units, uint32_t max_terms) {
   {
     const LockGuard inner(state_lock_);
     if (!open_releases_.HasRoom(session_.marks())) return 0;
-    arena_.TakeFreeUnits(max_units, max_terms, streams_.queued(), session_.marks(), &release_);
+    protocol::Extent spared{0, 0};
+    if (spared_granules > 0 && matcher_.following())
+      spared = arena_.PlaceFor(spared_granules, matcher_.profile()->pacing_slot);
+    arena_.TakeFreeUnits(max_units, max_terms, streams_.queued(), session_.marks(), &release_,
+                         spared);
     open_releases_.Add(release_);
     PublishHeld();
   }

@@ -16,6 +16,7 @@
 #include "intercept/gate/standstill.h"
 #include "intercept/lookup/driver_table.h"
 #include "intercept/outside/holdings.h"
+#include "intercept/session/client_settings.h"
 #include "intercept/session/job_report.h"
 #include "intercept/session/open_releases.h"
 #include "intercept/session/session.h"
@@ -48,20 +49,14 @@ class Client {
  public:
   constexpr Client() = default;
 
-  struct Settings {
-    /// What is freed is overwritten.
-    bool poison = false;
-    /// Physical memory that the program may export comes from the pool, too. It cannot be exported
-    /// then: nothing would tell when the last importer is done with it.
-    bool lease_exportable = false;
-  };
+  using Settings = ClientSettings;
   /// `socket_path` outlives the client. Empty: nobody granted this process anything, so it gets no
   /// memory.
   void Configure(const DriverTable* driver, const char* socket_path, const Settings& settings);
   /// False: every hook passes its call to the driver and does nothing else.
   bool engaged() const {
     const State state = state_.load(std::memory_order_acquire);
-    return state != State::kOff && state != State::kForked;
+    return state != State::kOff && state != State::kForked && state != State::kAside;
   }
   bool has_session() const {
     const State state = state_.load(std::memory_order_acquire);
@@ -274,6 +269,7 @@ class Client {
     kLost,    // the daemon is gone: what is held stays, nothing is added, gates are open
     kFailed,  // could not be had: allocations fail
     kForked,  // a child of the process that has the session
+    kAside,   // the GPU is the job's alone, as it is: as kOff
   };
   /// What an allocation asks of the arena.
   struct Want {
@@ -307,7 +303,8 @@ class Client {
   /// Sends a request that was prepared under `send_lock_`, waits, applies. request_lock_ is held.
   Answer::Kind Request(protocol::Header* header, Answer* answer);
   void SendMismatch(uint32_t profile);
-  uint32_t ReleaseUnits(uint32_t max_units, uint32_t max_terms = protocol::kMaxFenceTerms);
+  uint32_t ReleaseUnits(uint32_t max_units, uint32_t max_terms = protocol::kMaxFenceTerms,
+                        uint32_t spared_granules = 0);
 
   // client_resume.cc: the daemon died, and another one takes its place
   bool Present();
@@ -491,7 +488,7 @@ class Client {
   void PassGate(uint32_t gate, uint32_t profile);
   void AskGate(uint32_t gate, uint32_t profile, bool drained);
   void MarkFrees();
-  void ReleaseExcess();
+  void ReleaseExcess(bool waits);
   void AwaitSynchronised();
   template <class Issue>
   CUresult Unmarked(CUstream stream, Issue issue);

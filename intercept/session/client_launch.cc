@@ -33,6 +33,7 @@ void Client::RefreshProfile() {
   now = fresh;
   if (same) return;
   credit_.Reset();
+  for (uint32_t& largest : gate_->largest) largest = 0;
   if (!matcher_.Follow(fresh.profile_id == 0 ? nullptr : &now, gate_->history)) {
     rejected_profile_ = fresh.profile_id;
   }
@@ -147,7 +148,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
   if (step.gate != 0) {
     PassGate(step.gate, profile);
   } else if (look && !step.at_trough && Pressure()) {
-    ReleaseExcess();
+    ReleaseExcess(false);
   }
   if (ahead && !step.mismatch) WaitForCredit();
 }
@@ -177,15 +178,18 @@ void Client::MarkFrees() {
   }
 }
 
-// Gives back wholly free units that the current group does not need, fenced by marks: a stream that
-// cannot be marked now keeps its units. Without a profile the next allocation may want the same
-// space again, and only its own stream can reuse it before the GPU is there; so only what the GPU
-// has passed goes back then (giving all back made such a job lease afresh while its old units
-// waited for their fences, and grow beyond its peak).
-void Client::ReleaseExcess() {
+// Gives back wholly free units that the current group does not need, where the GPU has passed them.
+// What it has not passed yet would count as held either way, and meanwhile only this job's own
+// streams can use it: given back at once, it made the job lease afresh while it waited for its
+// fence, and hold more than it needs. `waits`: the job waits for others, who may wait for these
+// very units: they go now, fenced by marks, but for those of a stream that cannot be marked. Not
+// without a profile: the next allocation may want the same space again (such a job grew beyond its
+// peak). Of what it keeps of free units, enough lies together for the largest block that this group
+// was seen to ask for.
+void Client::ReleaseExcess(bool waits) {
   uint32_t excess = 0;
-  uint32_t max_terms = protocol::kMaxFenceTerms;
-  bool fenced = false;
+  uint32_t max_terms = 0;
+  uint32_t spared = 0;
   {
     const LockGuard guard(state_lock_);
     const uint32_t held = arena_.held_units();
@@ -196,14 +200,19 @@ void Client::ReleaseExcess() {
     if (excess == 0) return;
     // Far ahead of the GPU the next iteration takes these units long before their fences are
     // reached.
-    fenced = known && !Unbounded();
-    if (!fenced) max_terms = 0;
+    const bool early = waits || settings_.early_release;
+    if (early && known && !Unbounded()) max_terms = protocol::kMaxFenceTerms;
+    if (known) spared = gate_->largest[matcher_.gate()];
+    // Any wholly free unit has room for less.
+    if (spared <= arena_.unit_granules()) spared = 0;
   }
-  if (fenced) MarkFrees();
+  if (max_terms > 0) MarkFrees();
   while (excess > 0) {
-    const uint32_t released = ReleaseUnits(excess, max_terms);
-    if (released == 0) break;
+    const uint32_t released = ReleaseUnits(excess, max_terms, spared);
     excess -= released;
+    if (released > 0) continue;
+    if (spared == 0) break;
+    spared = 0;
   }
 }
 
@@ -232,7 +241,7 @@ void Client::PassTrough() {
 }
 
 void Client::PassGate(uint32_t gate, uint32_t profile) {
-  if (Pressure()) ReleaseExcess();
+  if (Pressure()) ReleaseExcess(false);
   {
     const LockGuard guard(state_lock_);
     if (!matcher_.following() || arena_.held_units() >= matcher_.need_units()) return;
@@ -272,7 +281,9 @@ void Client::AskGate(uint32_t gate, uint32_t profile, bool drained) {
 bool Client::AheadOfCredit(uint32_t slot, uint64_t* wait_for) {
   if (!matcher_.following() || !matcher_.synchronised()) return false;
   const uint64_t reached = session_.marks().mark[slot].load(std::memory_order_acquire);
-  return credit_.ShouldWait(reached, matcher_.profile()->credit_ns, wait_for);
+  const bool ahead = credit_.ShouldWait(reached, matcher_.profile()->credit_ns, wait_for);
+  session_.client_page().run_ahead_ns.store(credit_.lead_ns(), std::memory_order_relaxed);
+  return ahead;
 }
 
 // Keeps the CPU within `credit_ns` of GPU time ahead of the GPU, so that memory which the GPU has

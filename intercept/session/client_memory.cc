@@ -79,6 +79,10 @@ CUresult Client::AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags) {
 bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   const LockGuard guard(state_lock_);
   const uint32_t slot = streams_.Still(want.slot, want.stream);
+  if (matcher_.following() && matcher_.synchronised()) {
+    uint32_t& largest = gate_->largest[matcher_.gate()];
+    if (want.granules > largest) largest = want.granules;
+  }
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(session_.marks())
                                       : arena_.Allocate(want.granules, slot, session_.marks());
   if (id == kNoBlock) return false;

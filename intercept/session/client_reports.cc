@@ -23,12 +23,17 @@ bool Client::ToldOf(CUdevice device, protocol::Told* told) {
 }
 
 // From now on the GPU's list of processes has this one, and the daemon tells by who said nothing
-// who uses the GPU past it. No lock is held: the daemon may be away for a second.
+// who uses the GPU past it. No lock is held: the daemon may be away for seconds.
 void Client::ShowPresence() {
   if (has_session() || present_.load()) return;
   protocol::Told told;
   // Where nobody answers, the next context says so again.
-  if (report_.Ask(socket_path_, &told)) present_.store(true);
+  if (!report_.AskFirst(socket_path_, &told)) return;
+  present_.store(true);
+  State idle = State::kIdle;
+  if ((told.flags & protocol::kLeaveAlone) != 0) {
+    state_.compare_exchange_strong(idle, State::kAside, std::memory_order_acq_rel);
+  }
 }
 
 CUresult Client::MemGetInfo(size_t* free_bytes, size_t* total_bytes) {

@@ -51,6 +51,7 @@ void FrameFds::CloseAll() {
 }
 
 const char FrameSocket::kFull[] = "the daemon does not answer";
+const char FrameSocket::kNobody[] = "nobody listens there";
 
 const char* FrameSocket::Open(const char* path, bool wait, int* opened) {
   sockaddr_un address{};
@@ -76,7 +77,7 @@ const char* FrameSocket::Open(const char* path, bool wait, int* opened) {
     const int error = errno;
     CloseFd(fd);
     if (error == ENOENT) return "there is no such socket";
-    if (error == ECONNREFUSED) return "nobody listens there";
+    if (error == ECONNREFUSED) return kNobody;
     if (error == EACCES || error == EPERM) return "permission denied";
     return error == EAGAIN ? kFull : "the connection failed";
   }
@@ -129,9 +130,8 @@ bool FrameSocket::TrySend(const protocol::Header* header) {
   return sent == static_cast<int64_t>(header->bytes);
 }
 
-const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms) {
-  const ErrnoKeeper keeper;
-  fds->count = 0;
+// What ppoll said last: above 0 there is something, 0 the time is over.
+int64_t FrameSocket::Poll(uint64_t timeout_ms) {
   const uint64_t deadline = timeout_ms == kForever ? 0 : NowNs() + timeout_ms * 1'000'000;
   while (true) {
     timespec left{};
@@ -143,10 +143,21 @@ const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_m
     pollfd wait{fd_, POLLIN, 0};
     const int64_t ready =
         syscall(SYS_ppoll, &wait, 1, deadline == 0 ? nullptr : &left, nullptr, size_t{8});
-    if (ready == 0) return "it does not answer";
-    if (ready < 0 && errno != EINTR) return "waiting for it failed";
-    if (ready > 0) break;
+    if (ready >= 0 || errno != EINTR) return ready;
   }
+}
+
+bool FrameSocket::Hears(uint64_t timeout_ms) {
+  const ErrnoKeeper keeper;
+  return Poll(timeout_ms) != 0;
+}
+
+const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms) {
+  const ErrnoKeeper keeper;
+  fds->count = 0;
+  const int64_t ready = Poll(timeout_ms);
+  if (ready == 0) return "it does not answer";
+  if (ready < 0) return "waiting for it failed";
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * protocol::kMaxFdsPerFrame)];
   iovec part{frame, sizeof(Frame)};
   msghdr message{};

@@ -30,6 +30,8 @@ class FrameSocket {
   static constexpr uint64_t kForever = ~uint64_t{0};
   /// The error of a listener that is there, and whose queue is full.
   static const char kFull[];
+  /// The error of a socket that is there, and of whose listener nothing is left.
+  static const char kNobody[];
 
   constexpr FrameSocket() = default;
 
@@ -48,6 +50,8 @@ class FrameSocket {
   bool TrySend(const protocol::Header* header);
   /// Waits at most `timeout_ms`. On success the frame has passed CheckFrame.
   const char* Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms);
+  /// Whether Receive would return at once, or does so within this time.
+  bool Hears(uint64_t timeout_ms);
   /// Ends the conversation, but keeps the descriptor: another thread may be about to use it.
   void Shutdown();
   void Close();
@@ -58,6 +62,7 @@ class FrameSocket {
 
  private:
   static const char* Open(const char* path, bool wait, int* fd);
+  int64_t Poll(uint64_t timeout_ms);
 
   std::atomic<bool> hung_up_{false};
   int fd_ = 0;  // 0: none (never a socket of ours: it is duplicated away from the standard files)

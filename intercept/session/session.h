@@ -55,6 +55,8 @@ class Session {
   /// answered with Quiet, and then waited for again. On kGranted the extents are
   /// in the pending set until TakePending.
   void Await(uint32_t seq, Answer* answer);
+  /// Whether Await has something to read, now or within this time.
+  bool Hears(uint64_t timeout_ms) { return socket_.Hears(timeout_ms); }
   /// f(extent) for each run of granted units; false when f was false for one.
   template <class F>
   bool TakePending(F f) {

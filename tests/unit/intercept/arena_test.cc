@@ -421,5 +421,65 @@ TEST_P(LargeBlocks, AreCutFromWhatTheStreamFreedToo) {
 
 INSTANTIATE_TEST_SUITE_P(FromBothEnds, LargeBlocks, ::testing::Bool());
 
+// A free block that was merged waits for its newest part; the units of its older parts do not.
+TEST_F(ArenaTest, AUnitWaitsForWhatWasFreedInIt) {
+  const uint32_t first = Alloc(2 * kUnit, 1);
+  const uint32_t second = Alloc(2 * kUnit, 1);
+  arena_.FreeOnStream(first, 1, 1);
+  arena_.FreeOnStream(second, 1, 2);
+  marks_.mark[1] = 1;
+  UnitRelease release;
+  EXPECT_EQ(arena_.TakeFreeUnits(4, 0, queued_, marks_, &release), 2u);
+  ASSERT_EQ(release.extents, 1u);
+  EXPECT_EQ(release.extent[0].offset, 2u);
+  queued_[1] = 2;
+  const UnitRelease fenced = Take(4);
+  EXPECT_EQ(fenced.units, 2u);
+  ASSERT_EQ(fenced.terms, 1u);
+  EXPECT_EQ(fenced.fence[0].value, 2u);
+}
+
+// Two streams freed in one unit: it waits for both, whichever was the last.
+TEST_F(ArenaTest, AUnitOfTwoStreamsWaitsForBoth) {
+  const uint32_t first = Alloc(kUnit / 2, 1);
+  const uint32_t second = Alloc(kUnit / 2, 2);
+  arena_.FreeOnStream(first, 1, 7);
+  arena_.FreeOnStream(second, 2, 1);
+  marks_.mark[2] = 1;
+  queued_[1] = queued_[2] = 7;
+  UnitRelease release;
+  EXPECT_EQ(arena_.TakeFreeUnits(4, 0, queued_, marks_, &release), 3u);
+  const UnitRelease fenced = Take(1);
+  ASSERT_EQ(fenced.terms, 1u);
+  EXPECT_EQ(fenced.fence[0].slot, 1u);
+  EXPECT_EQ(fenced.fence[0].value, 7u);
+}
+
+TEST_F(ArenaTest, ThePlaceOfTheNextLargeBlockIsNotGivenBack) {
+  const uint32_t low = Alloc(2 * kUnit, 1);
+  const uint32_t between = Alloc(kUnit / 2, 1);
+  arena_.FreeOnStream(low, 1, 1);
+  marks_.mark[1] = 1;
+  ASSERT_NE(between, kNoBlock);
+  const protocol::Extent place = arena_.PlaceFor(2 * kUnit, 1);
+  EXPECT_EQ(place.offset, 2u);
+  EXPECT_EQ(place.length, 2u);
+  UnitRelease release;
+  arena_.TakeFreeUnits(4, 0, queued_, marks_, &release, place);
+  EXPECT_EQ(release.units, 1u) << "the one behind the live block";
+  EXPECT_EQ(At(Alloc(2 * kUnit, 1)), kBase);
+  EXPECT_EQ(arena_.PlaceFor(2 * kUnit, 1).length, 0u) << "there is none any more";
+}
+
+// A stream's own frees beside what was never used: together they have room.
+TEST_F(ArenaTest, APlaceMaySpanSeveralKinds) {
+  const uint32_t low = Alloc(kUnit, 1);
+  arena_.FreeOnStream(low, 1, 1);
+  const protocol::Extent place = arena_.PlaceFor(7 * kUnit / 2, 1);
+  EXPECT_EQ(place.offset, 2u);
+  EXPECT_EQ(place.length, 4u);
+  EXPECT_EQ(arena_.PlaceFor(7 * kUnit / 2, 2).length, 0u) << "another stream has to wait";
+}
+
 }  // namespace
 }  // namespace sluice

@@ -224,8 +224,8 @@ TEST_F(ClientLaunch, AGateAsksOnlyForWhatIsNotHeld) {
 
 class ClientFence : public ClientLaunch {
  protected:
-  /// The release of four units in the middle of an iteration, with the GPU far behind.
-  protocol::Release ReleaseBehindTheGpu() {
+  /// Behind gate 1, of two units, with four that are free and that the GPU has not passed.
+  void FreeBehindTheGpu() {
     const CUdeviceptr a = AllocAsync(4 * kUnit);
     AllocAsync(kUnit);
     Publish(TroughPlace::kAfterLast, 5, {{3, 2}});
@@ -235,6 +235,22 @@ class ClientFence : public ClientLaunch {
     Launches(0, 2);
     EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
     Launches(2, 3);
+  }
+  /// The release of units in the middle of an iteration, with the GPU far behind: by a job that
+  /// waits for more, which it is granted when it has given these back.
+  protocol::Release ReleaseBehindTheGpu() {
+    FreeBehindTheGpu();
+    daemon->on_request = [this](const protocol::Header& request) {
+      if (request.type != static_cast<uint16_t>(FrameType::kLease)) {
+        return daemon->AnswerAsUsual(request);
+      }
+      std::memcpy(&lease_, &request, sizeof lease_);
+    };
+    daemon->on_release = [this](const protocol::Release&) {
+      if (lease_.units > 0) daemon->AnswerAsUsual(lease_.header);
+      lease_.units = 0;
+    };
+    AllocAsync(6 * kUnit);
     const FakeDaemon::Bytes frame = daemon->Wait(FrameType::kRelease, 1).front();
     protocol::Release release{};
     std::memcpy(&release, frame.data(), frame.size());
@@ -246,13 +262,36 @@ class ClientFence : public ClientLaunch {
   bool Reached(const protocol::Release& release) const {
     return protocol::MarkReached(daemon->marks->mark[1].load(), release.fence[0].value);
   }
+  static uint32_t Units(const protocol::Release& release) {
+    uint32_t units = 0;
+    for (uint32_t i = 0; i < release.extents; ++i) units += release.extent[i].length;
+    return units;
+  }
+
+ private:
+  protocol::Lease lease_{};
 };
 
-TEST_F(ClientFence, ExcessGoesBackWithAFenceWhileTheGpuIsBehind) {
+// What the GPU has not passed is nobody else's yet: given back, it would have to be leased anew.
+TEST_F(ClientFence, ExcessStaysUntilTheGpuHasPassedIt) {
+  FreeBehindTheGpu();
+  EXPECT_EQ(daemon->Count(FrameType::kRelease), 0u);
+  const size_t leases = daemon->Count(FrameType::kLease);
+  const CUdeviceptr again = AllocAsync(4 * kUnit);
+  EXPECT_EQ(daemon->Count(FrameType::kLease), leases) << "its own stream may use it at once";
+  EXPECT_EQ(client->FreeAsync(again, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  driver.immediate = true;
+  driver.RunAll();
+  Launches(3, kPeriod);  // the trough is behind the last of them
+  const std::vector<FakeDaemon::Bytes> frames = daemon->Wait(FrameType::kRelease, 1);
+  protocol::Release release{};
+  std::memcpy(&release, frames.front().data(), frames.front().size());
+  EXPECT_EQ(release.terms, 0u) << "there is nothing left to wait for";
+}
+
+TEST_F(ClientFence, WhoeverWaitsGivesExcessBackWithAFence) {
   const protocol::Release release = ReleaseBehindTheGpu();
-  uint32_t units = 0;
-  for (uint32_t i = 0; i < release.extents; ++i) units += release.extent[i].length;
-  EXPECT_EQ(units, 3u) << "two of five units are needed until the next gate";
+  EXPECT_EQ(Units(release), 3u) << "two of five units are needed until the next gate";
   driver.RunAll();
   EXPECT_TRUE(Reached(release));
 }
@@ -264,6 +303,31 @@ TEST_F(ClientFence, TheEndOfTheContextReachesEveryFence) {
   daemon->Wait(FrameType::kBye, 1);
   EXPECT_TRUE(Reached(release));
   EXPECT_EQ(daemon->held_units(), 0u);
+}
+
+// Which units a job keeps: the group behind gate 1 was seen to ask for two units in one run.
+TEST_F(ClientLaunch, ARunForTheLargestBlockOfTheGroupIsKept) {
+  driver.immediate = true;
+  const CUdeviceptr alone = AllocAsync(kUnit);
+  AllocAsync(kUnit);  // between them
+  EXPECT_EQ(client->FreeAsync(AllocAsync(2 * kUnit), FakeDriver::Stream(1)), CUDA_SUCCESS);
+  Publish(TroughPlace::kAfterLast, 4, {{3, 3}});
+  Iteration();
+  Gates(1);
+  Launches(0, 3);
+  const CUdeviceptr large = AllocAsync(2 * kUnit);
+  Launches(3, kPeriod);
+  Gates(2);
+  Launches(0, 2);
+  EXPECT_EQ(client->FreeAsync(alone, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeAsync(large, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  daemon->daemon->flags = protocol::kPressure;
+  Launches(2, 3);
+  daemon->Wait(FrameType::kRelease, 1);
+  EXPECT_EQ(daemon->held_units(), 3u);
+  const size_t leases = daemon->Count(FrameType::kLease);
+  EXPECT_EQ(AllocAsync(2 * kUnit), large) << "the unit that lay alone went";
+  EXPECT_EQ(daemon->Count(FrameType::kLease), leases);
 }
 
 TEST_F(ClientLaunch, WithoutPressureNothingGoesBack) {

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -65,6 +66,26 @@ class JobReportTest : public ::testing::Test {
     daemon.join();
     return answered;
   }
+  /// The daemon for one question: a Notice or none, and then what the job may be told, or its end.
+  void Serve(bool notice, std::optional<uint32_t> flags) {
+    const int peer = accept(listener_, nullptr, nullptr);
+    protocol::Ask ask{};
+    EXPECT_EQ(recv(peer, &ask, sizeof ask, 0), static_cast<ssize_t>(sizeof ask));
+    if (notice) {
+      protocol::Notice frame{};
+      frame.header = {protocol::kMagic, static_cast<uint16_t>(protocol::FrameType::kNotice), 0,
+                      sizeof frame, 0};
+      EXPECT_EQ(send(peer, &frame, sizeof frame, 0), static_cast<ssize_t>(sizeof frame));
+    }
+    if (flags.has_value()) {
+      protocol::Told answer{};
+      answer.header = {protocol::kMagic, static_cast<uint16_t>(protocol::FrameType::kTold), 0,
+                       sizeof answer, 0};
+      answer.flags = *flags;
+      EXPECT_EQ(send(peer, &answer, sizeof answer, 0), static_cast<ssize_t>(sizeof answer));
+    }
+    close(peer);
+  }
   /// How many connections nobody has taken yet; takes them.
   int Waiting() {
     fcntl(listener_, F_SETFL, O_NONBLOCK);
@@ -115,6 +136,41 @@ TEST_F(JobReportTest, WhoWasNeverToldKnowsNothing) {
   EXPECT_FALSE(report_.Ask(path_.c_str(), &told));
   EXPECT_FALSE(report_.Ask("", &told));
   EXPECT_FALSE(report_.Ask(nullptr, &told));
+}
+
+TEST_F(JobReportTest, TheFirstQuestionWaitsForADaemonThatFindsOut) {
+  std::thread daemon([this] { Serve(true, protocol::kLeaveAlone); });
+  protocol::Told told{};
+  EXPECT_TRUE(report_.AskFirst(path_.c_str(), &told));
+  EXPECT_EQ(told.flags, protocol::kLeaveAlone);
+  daemon.join();
+}
+
+TEST_F(JobReportTest, TheFirstQuestionWaitsForTheNextDaemon) {
+  std::thread daemon([this] {
+    Serve(true, std::nullopt);
+    // Nobody is behind the socket for a while, and then there is none.
+    close(listener_);
+    SleepNs(50'000'000);
+    unlink(path_.c_str());
+    SleepNs(50'000'000);
+    listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const sockaddr_un address = Address();
+    ASSERT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(listen(listener_, 4), 0);
+    Serve(false, protocol::kLeaveAlone);
+  });
+  protocol::Told told{};
+  EXPECT_TRUE(report_.AskFirst(path_.c_str(), &told));
+  EXPECT_EQ(told.flags, protocol::kLeaveAlone);
+  daemon.join();
+}
+
+TEST_F(JobReportTest, TheFirstQuestionDoesNotWaitWhereThereNeverWasADaemon) {
+  const uint64_t start = NowNs();
+  protocol::Told told{};
+  EXPECT_FALSE(report_.AskFirst((folder_ + "/nobody.sock").c_str(), &told));
+  EXPECT_LT(NowNs() - start, 1'000'000'000u);
 }
 
 TEST_F(JobReportTest, AFullQueueMakesNobodyWait) {
