@@ -41,7 +41,7 @@ ProcessWatch::~ProcessWatch() {
   thread_.join();
 }
 
-std::optional<std::vector<pid_t>> ProcessWatch::Take() {
+std::optional<ProcessWatch::Seen> ProcessWatch::Take() {
   uint64_t count = 0;
   (void)!::read(news_.get(), &count, sizeof count);
   const std::lock_guard lock(mutex_);
@@ -53,9 +53,13 @@ void ProcessWatch::Work() {
   while (!ends_) {
     lock.unlock();
     Result<std::vector<pid_t>> pids = nvml_->ComputeProcesses(gpu_);
-    lock.lock();
+    const Result<uint64_t> used = nvml_->UsedBytes(gpu_);
+    Seen seen;
     // A driver that does not answer says nothing about anybody.
-    seen_ = pids.ok() ? std::optional(std::move(*pids)) : std::nullopt;
+    if (pids.ok()) seen.pids = std::move(*pids);
+    if (used.ok()) seen.used_bytes = *used;
+    lock.lock();
+    seen_ = std::move(seen);
     const uint64_t one = 1;
     (void)!::write(news_.get(), &one, sizeof one);
     ends_changed_.wait_for(lock, std::chrono::milliseconds(kEveryMs), [this] { return ends_; });

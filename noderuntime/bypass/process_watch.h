@@ -17,8 +17,8 @@
 
 namespace sluice::bypass {
 
-/// Looks at a GPU's list of processes from time to time, in a thread of its own: the driver's
-/// answer may take long, and nobody waits for it. Its methods are for one thread.
+/// Looks at a GPU's list of processes and its memory from time to time, in a thread of its own: the
+/// driver's answer may take long, and nobody waits for it. Its methods are for one thread.
 class ProcessWatch {
  public:
   /// Between two looks. Two of them and the time to tell stay below the two seconds in which
@@ -33,8 +33,12 @@ class ProcessWatch {
 
   /// Readable when there was another look.
   int fd() const { return news_.get(); }
-  /// What it saw. Nothing: there was none since the last call, or the driver did not answer.
-  std::optional<std::vector<pid_t>> Take();
+  struct Seen {
+    std::optional<std::vector<pid_t>> pids;  // nothing: the driver did not answer
+    std::optional<uint64_t> used_bytes;      // of the GPU's memory, whoever has it; likewise
+  };
+  /// What it saw. Nothing: there was no other look since the last call.
+  std::optional<Seen> Take();
 
  private:
   ProcessWatch(const Nvml::Uuid& gpu, std::unique_ptr<Nvml> nvml, UniqueFd news);
@@ -45,8 +49,8 @@ class ProcessWatch {
   const UniqueFd news_;
   std::mutex mutex_;
   std::condition_variable ends_changed_;
-  std::optional<std::vector<pid_t>> seen_;  // guarded by mutex_
-  bool ends_ = false;                       // guarded by mutex_
+  std::optional<Seen> seen_;  // guarded by mutex_
+  bool ends_ = false;         // guarded by mutex_
   std::thread thread_;
 };
 

@@ -49,17 +49,6 @@ void RaiseFileLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-Result<gpu::Pool> MakePool(const config::Options& options, gpu::Device* device,
-                           std::optional<Takeover>* found) {
-  if (found->has_value()) {
-    return gpu::Pool::Adopt(device, std::move((*found)->pool), options.handle_bytes);
-  }
-  const Result<config::PoolPlan> plan =
-      config::PlanPool(options, device->info().total_bytes, device->info().granularity);
-  if (!plan.ok()) return plan.status();
-  return gpu::Pool::Create(device, plan->handles, options.handle_bytes);
-}
-
 /// What this machine has, in bytes.
 uint64_t MachineMemory() {
   return static_cast<uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L)) *
@@ -69,13 +58,15 @@ uint64_t MachineMemory() {
 }  // namespace
 
 Daemon::Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
-               gpu::Pool pool, uint64_t host_memory_bytes)
+               gpu::Pool pool, uint64_t whole_pool_bytes, uint64_t host_memory_bytes)
     : options_(options),
       device_(device),
       dir_(std::move(dir)),
       loop_(std::move(loop)),
       pool_(std::move(pool)),
-      host_tier_(device, options_.unit_bytes, host_memory_bytes) {
+      whole_pool_bytes_(whole_pool_bytes),
+      host_tier_(device, options_.unit_bytes, host_memory_bytes),
+      figures_(static_cast<scheduler::Units>(pool_.bytes() / options_.unit_bytes)) {
   access_.unit_bytes = options_.unit_bytes;
   access_.handle_bytes = options_.handle_bytes;
   access_.handles = pool_.fds();
@@ -100,15 +91,21 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
     keeper.emplace(std::move((*predecessor)->keeper));
     found.emplace(std::move((*predecessor)->found));
   }
-  Result<gpu::Pool> pool = MakePool(actual, device, &found);
+  const Result<config::PoolPlan> plan =
+      config::PlanPool(options, device->info().total_bytes, device->info().granularity);
+  if (!plan.ok() && !found.has_value()) return plan.status();
+  Result<gpu::Pool> pool =
+      found.has_value() ? gpu::Pool::Adopt(device, std::move(found->pool), actual.handle_bytes)
+                        : MakePool(actual, device, *plan);
   if (!pool.ok()) return pool.status();
+  const uint64_t whole = plan.ok() ? plan->bytes : pool->bytes();
   const Result<uint64_t> host_memory =
       config::PlanHostMemory(actual, pool->bytes(), MachineMemory());
   if (!host_memory.ok()) return host_memory.status();
   Result<EventLoop> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
   std::unique_ptr<Daemon> daemon(new Daemon(actual, device, std::move(*dir), std::move(*loop),
-                                            std::move(*pool), *host_memory));
+                                            std::move(*pool), whole, *host_memory));
   daemon->keeper_ = std::move(keeper);
   daemon->adopted_ = found.has_value();
   if (Status s = daemon->Init(faults, std::move(found)); !s.ok()) return s;
@@ -227,7 +224,9 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
     timeout = timeout < 0 ? longest_wait_ns : std::min(timeout, longest_wait_ns);
   if (Status s = loop_.RunOnce(timeout); !s.ok()) return s;
   const uint64_t now = NowNs();
+  const uint64_t decisions = flow_->decisions();
   flow_->PollFences(now);
+  CountDecisions(decisions, now);
   PollMoves(now);
   if (now >= next_tick_ns_) Tick(now);
   Recover(now);
@@ -236,6 +235,7 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
     doomed_.pop_back();
     CloseClient(id, reason);
   }
+  NoteHoldings(now);
   if (event_log_.has_value()) {
     if (Status s = event_log_->Flush(); !s.ok()) spdlog::error("{}", s.message());
   }

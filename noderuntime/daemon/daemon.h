@@ -23,6 +23,8 @@
 #include "noderuntime/daemon/status_json.h"
 #include "noderuntime/daemon/takeover.h"
 #include "noderuntime/eventlog/event_log.h"
+#include "noderuntime/figures/figures.h"
+#include "noderuntime/figures/held_history.h"
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
 #include "noderuntime/gpu/pool.h"
@@ -46,6 +48,7 @@ struct Client {
   bool waits_for_predecessor = false;
   /// Its Hello is good, but the terms of the job's grant are not known yet.
   bool waits_for_terms = false;
+  bool asks = false;    // and it only wants to know what the job may be told
   bool parted = false;  // it said goodbye
   uint64_t waits_since_ns = 0;
 };
@@ -89,10 +92,14 @@ struct JobEntry {
   std::string pod;      // that the grant is, by its UID; empty: nobody of a pod came yet
   std::string refusal;  // why nobody can use the grant; empty: anybody can
   std::optional<GrantTerms> terms;  // of the grant, since they are known
+  uint64_t granule_bytes = 0;       // of the grant: what one of its ids is worth
+  uint64_t terms_awaited_ns = 0;    // since when its programs wait for them; 0: nobody did
+  bool left_alone = false;          // the GPU is this job's, without a pool (daemon_alone.cc)
   /// Of its latest session that is over, if it was observed.
   Result<std::string> recording =
       Status(StatusCode::kFailedPrecondition, "the job has not used the GPU under Sluice");
   LineBudget lines{40, 1, NowNs()};
+  uint64_t pod_told_ns = 0;  // when its pod was last told of something that happened
   /// What its connections may send that is logged, one after the other or side by side.
   session::TokenBucket logged{session::Session::kLoggedBurst, session::Session::kLoggedPerSecond,
                               NowNs()};
@@ -122,7 +129,7 @@ class Daemon : private flow::FlowSink {
 
  private:
   Daemon(const config::Options& options, gpu::Device* device, RuntimeDir dir, EventLoop loop,
-         gpu::Pool pool, uint64_t host_memory_bytes);
+         gpu::Pool pool, uint64_t whole_pool_bytes, uint64_t host_memory_bytes);
   Status Init(const flow::FaultPlan& faults, std::optional<Takeover> found);
   Status OpenLogs(bool takes_over);
   Status Listen();
@@ -171,8 +178,17 @@ class Daemon : private flow::FlowSink {
   Result<flow::JobSpec> CheckTerms(const session::RegisterFrame& wanted) const;
   Result<uint32_t> AddControl(UniqueFd socket, flow::JobId job);
   Status AnswerRegistration(uint32_t control, flow::JobId job, uint32_t seq);
-  Status SendStatus(ControlClient* client);
   Status SendRecording(ControlClient* client);
+
+  // daemon_figures.cc: what is counted and shown
+  Status SendStatus(ControlClient* client);
+  Status SendLive(ControlClient* client, const protocol::Live& wanted);
+  std::map<flow::JobId, JobFacts> Facts();
+  NodeFacts NodeFactsNow() const;
+  void TellPod(flow::JobId job, const std::string& word, const std::string& text);
+  void RefuseClient(uint32_t id, const std::string& reason, scheduler::RefusalReason code);
+  void CountDecisions(uint64_t before, uint64_t since_ns);
+  void NoteHoldings(uint64_t now_ns);
 
   // daemon_policy.cc: which policy, and `auto`
   Status SetPolicy(ControlClient* client, const session::SetPolicyFrame& wanted);
@@ -212,8 +228,20 @@ class Daemon : private flow::FlowSink {
   Status MayUseGrant(JobEntry* job, const session::Peer& peer);
   Status EnterGroup(flow::JobId id, const JobEntry& job);
   const JobEntry* SomebodyOfTheGroup(flow::JobId but) const;
-  void RenewPool();
+  void RenewPool(const std::string& why);
+  void RenewPoolOfGroup();
   std::map<flow::JobId, JobEntry>::iterator FindGrant(const std::string& grant);
+
+  // daemon_alone.cc: a container that has a whole GPU to itself, without Sluice
+  static Result<gpu::Pool> MakePool(const config::Options& options, gpu::Device* device,
+                                    const config::PoolPlan& plan);
+  bool HasNoPool() const { return pool_.bytes() < whole_pool_bytes_ && pool_.handles() == 1; }
+  Status LeaveAlone(flow::JobId id, JobEntry* job, const GrantTerms& terms);
+  Status MayBeginHere(const JobEntry& job) const;
+  void EndLeavingAlone();
+  void Answer(uint32_t id, Client* client, const protocol::Ask& ask);
+  void AnswerAsked(uint32_t id, Client* client);
+  static void AwaitTerms(JobEntry* job, Client* client);
 
   // daemon_bypass.cc: who uses the GPU past this daemon
   Status WatchProcesses();
@@ -268,9 +296,15 @@ class Daemon : private flow::FlowSink {
   RuntimeDir dir_;
   EventLoop loop_;
   gpu::Pool pool_;
+  uint64_t whole_pool_bytes_;  // what it is unless somebody has the GPU to himself
   hosttier::HostTier host_tier_;
   bool has_moved_ = false;  // it has a context of its own since then
   session::PoolAccess access_;
+  figures::Figures figures_;
+  figures::HeldHistory history_;
+  uint64_t noted_changes_ = 0;
+  std::optional<uint64_t> used_bytes_;  // of the GPU, as NVML said last
+  const uint64_t started_ns_ = NowNs();
   std::optional<eventlog::EventLog> event_log_;
   std::optional<oracle::OracleWriter> oracle_;
   std::unique_ptr<flow::Flow> flow_;

@@ -29,10 +29,10 @@ std::optional<identity::ContainerOf> ContainerOf(pid_t pid) {
 }  // namespace
 
 Status Daemon::WatchProcesses() {
-  if (options_.grants.empty()) return {};
   auto watch = bypass::ProcessWatch::Start(device_->info().uuid);
   if (!watch.ok()) {
     // Not what the daemon is for: everybody else is served without it.
+    if (options_.grants.empty()) return {};
     spdlog::warn("who uses the GPU past this daemon is not looked for: {}",
                  watch.status().message());
     return {};
@@ -45,9 +45,12 @@ Status Daemon::WatchProcesses() {
 }
 
 void Daemon::LookAtProcesses() {
-  const std::optional<std::vector<pid_t>> seen = processes_->Take();
+  const std::optional<bypass::ProcessWatch::Seen> seen = processes_->Take();
   if (!seen.has_value()) return;
-  for (const pid_t pid : bypass_.Look(*seen, KnownPids())) FoundBypassing(pid);
+  used_bytes_ = seen->used_bytes;
+  // At a workstation programs may use the GPU as they like.
+  if (options_.grants.empty() || !seen->pids.has_value()) return;
+  for (const pid_t pid : bypass_.Look(*seen->pids, KnownPids())) FoundBypassing(pid);
 }
 
 std::set<pid_t> Daemon::KnownPids() {
@@ -65,12 +68,14 @@ void Daemon::FoundBypassing(pid_t pid) {
   // The daemon before this one, or NVIDIA's own server beside it.
   static const auto own = ContainerOf(::getpid());
   if (container.has_value() && container == own) return bypass_.Forgive(pid);
-  ++(container.has_value() ? bypassed_.pods : bypassed_.others);
-  std::string text = "process " + std::to_string(pid) + " uses the GPU past Sluice";
   const auto job = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
     return container.has_value() && !entry.second.grant.empty() &&
            entry.second.pod == container->pod;
   });
+  // As it was asked for.
+  if (job != jobs_.end() && job->second.left_alone) return bypass_.Forgive(pid);
+  ++(container.has_value() ? bypassed_.pods : bypassed_.others);
+  std::string text = "process " + std::to_string(pid) + " uses the GPU past Sluice";
   if (job == jobs_.end()) {
     text += container.has_value() ? " and is of pod " + container->pod + ", which has no grant here"
                                   : " and is in no pod";

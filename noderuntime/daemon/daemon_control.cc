@@ -3,7 +3,6 @@
 // The daemon's own socket: launchers register jobs, the command line asks for the state.
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "noderuntime/daemon/daemon.h"
+#include "noderuntime/daemon/text_file.h"
 
 namespace sluice::noded {
 namespace {
@@ -21,15 +21,6 @@ constexpr size_t kMaxControlClients = 4096;
 constexpr int kFramesPerWakeup = 16;
 
 Status Invalid(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
-
-/// A text of any length on its way to a client.
-Result<UniqueFd> FileOf(const std::string& text) {
-  UniqueFd file(::memfd_create("sluice-answer", MFD_CLOEXEC));
-  const bool written = file.valid() && ::write(file.get(), text.data(), text.size()) ==
-                                           static_cast<ssize_t>(text.size());
-  if (!written) return Status::FromErrno(errno, "memfd");
-  return file;
-}
 
 }  // namespace
 
@@ -104,6 +95,8 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
         status = Drain(&client, *drain);
       } else if (std::holds_alternative<protocol::Status>(*frame)) {
         status = SendStatus(&client);
+      } else if (const auto* live = std::get_if<protocol::Live>(&*frame)) {
+        status = SendLive(&client, *live);
       } else if (std::holds_alternative<protocol::Recording>(*frame)) {
         status = SendRecording(&client);
       } else {
@@ -194,41 +187,6 @@ Status Daemon::AnswerRegistration(uint32_t control, flow::JobId job, uint32_t se
   return controls_.at(control).connection.SendFrame(answer);
 }
 
-/// Whether the program that the launcher became is on the GPU although it never asked for a
-/// session: the library is not in it, or not in front of its driver.
-bool Daemon::UsesGpuUnseen(const JobEntry& job) const {
-  const auto launcher = controls_.find(job.launcher);
-  if (job.session_number != 0 || launcher == controls_.end()) return false;
-  const Result<session::Peer> peer = session::PeerOf(launcher->second.connection.fd());
-  const bool known = peer.ok() && std::any_of(job.processes.begin(), job.processes.end(),
-                                              [&](const KnownProcess& process) {
-                                                return process.pid == peer->pid;
-                                              });
-  return peer.ok() && !known && device_->IsUsedBy(peer->pid);
-}
-
-Status Daemon::SendStatus(ControlClient* client) {
-  std::map<flow::JobId, JobFacts> facts;
-  for (auto& [id, job] : jobs_) {
-    ForgetEnded(&job);
-    std::vector<pid_t> processes;
-    for (const KnownProcess& process : job.processes) processes.push_back(process.pid);
-    facts[id] = {job.spec.name,     job.pid,           job.session != 0,
-                 job.limit_bytes,   job.request_bytes, std::move(processes),
-                 UsesGpuUnseen(job)};
-  }
-  const std::string text = StatusJson(*flow_, facts, device_->info(),
-                                      {options_.gpu, options_.handle_bytes, draining_, bypassed_},
-                                      host_tier_, service_, tuner_.get(), NowNs());
-  const Result<UniqueFd> file = FileOf(text);
-  if (!file.ok()) return file.status().Annotate("status");
-  protocol::StatusReply reply = {};
-  reply.header = session::MakeHeader(protocol::FrameType::kStatusReply, sizeof reply);
-  reply.json_bytes = text.size();
-  const int fds[] = {file->get()};
-  return client->connection.SendNow(std::as_bytes(std::span(&reply, 1)), fds);
-}
-
 Status Daemon::SendRecording(ControlClient* client) {
   const auto found = jobs_.find(client->job);
   if (found == jobs_.end()) return Invalid("Recording of a job that was not registered here");
@@ -251,7 +209,7 @@ Status Daemon::SendRecording(ControlClient* client) {
     session::CopyText(recorded.status().message(), reply.text);
     return client->connection.SendFrame(reply);
   }
-  const Result<UniqueFd> file = FileOf(*recorded);
+  const Result<UniqueFd> file = TextFile(*recorded);
   if (!file.ok()) return file.status().Annotate("recording");
   reply.trace_bytes = recorded->size();
   const int fds[] = {file->get()};

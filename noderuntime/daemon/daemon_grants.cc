@@ -44,10 +44,14 @@ Status Daemon::WatchGrants() {
     if (!job.grant.empty() && !there) over.push_back(job.grant);
   }
   for (const std::string& id : over) EndGrant(id);
+  EndLeavingAlone();
   return {};
 }
 
-void Daemon::ReadGrants() { TakeGrants(grants_->Read()); }
+void Daemon::ReadGrants() {
+  TakeGrants(grants_->Read());
+  EndLeavingAlone();
+}
 
 void Daemon::TakeGrants(const grants::GrantWatch::Changes& changes) {
   for (const std::string& error : changes.errors) spdlog::error("{}", error);
@@ -68,13 +72,14 @@ Status Daemon::AddGrant(const GrantRecord& grant) {
   // perhaps a neighbour that is just ending, perhaps the job itself, is asked when a program
   // begins.
   const Result<flow::JobSpec> spec = CheckAmounts(wanted);
-  if (!spec.ok()) spdlog::error("grant {}: {}", grant.id, spec.status().message());
+  if (!spec.ok() && !HasNoPool()) spdlog::error("grant {}: {}", grant.id, spec.status().message());
   const auto known = FindGrant(grant.id);
   const bool is_new = known == jobs_.end();
   const flow::JobId id = is_new ? next_job_++ : known->first;
   JobEntry& job = jobs_[id];
   // Said to who comes: a container has no other place to read it.
   job.refusal = spec.status().message();
+  job.granule_bytes = grant.bytes / grant.devices.size();
   // From the daemon before this one, with its listener.
   if (job.listener.valid()) return {};
   if (is_new) {
@@ -136,12 +141,13 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
   JobEntry& job = found->second;
   job.terms = terms;
   grants_->DropOverruled(grant, terms.limit_bytes);
-  const Status applied = ApplyTerms(id, &job, terms);
+  const Status applied = terms.inject ? ApplyTerms(id, &job, terms) : LeaveAlone(id, &job, terms);
   const bool runs = job.started || job.absent.has_value();
   if (runs && !pool_group_.has_value()) pool_group_ = terms.group;
-  const bool other_group = pool_group_.has_value() && *pool_group_ != terms.group;
-  // Before its program begins.
-  if (!runs && other_group && SomebodyOfTheGroup(id) == nullptr) RenewPool();
+  const bool other_group =
+      !job.left_alone && pool_group_.has_value() && *pool_group_ != terms.group;
+  // Before its program begins. Where there is no pool, there is nobody's to renew.
+  if (!runs && other_group && !HasNoPool() && SomebodyOfTheGroup(id) == nullptr) RenewPoolOfGroup();
   job.refusal = applied.ok() || runs ? terms.refusal : applied.message();
   Report(job, terms.refusal.empty() ? applied.message() : terms.refusal);
   SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant + " is " +
@@ -154,7 +160,8 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
   for (const uint32_t client_id : waiting) {
     const auto client = clients_.find(client_id);
     client->second.waits_for_terms = false;
-    Open(client_id, &client->second);
+    client->second.asks ? AnswerAsked(client_id, &client->second)
+                        : Open(client_id, &client->second);
   }
 }
 
@@ -162,6 +169,16 @@ Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms
   job->spec.name = terms.job;
   if (!terms.pod.empty()) job->pod = terms.pod;
   if (!terms.refusal.empty()) return {};
+  if (job->left_alone) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "sluice.dev/inject: allowed: what it was when the container began ('false')");
+  }
+  if (terms.host_memory_bytes > host_tier_.capacity_bytes()) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "sluice.dev/host-memory " + FormatBytes(*terms.host_memory_bytes) +
+                      ": allowed: up to " + FormatBytes(host_tier_.capacity_bytes()) +
+                      ", which all jobs of this GPU have together");
+  }
   return ApplyLimit(id, job,
                     std::max(grants_->LimitOf(job->grant, terms.limit_bytes), job->request_bytes),
                     terms.priority);
@@ -185,7 +202,7 @@ Status Daemon::EnterGroup(flow::JobId id, const JobEntry& job) {
                       other->spec.name + "'), and this one is of group '" + group +
                       "'; it can begin when they have ended");
   }
-  RenewPool();
+  RenewPoolOfGroup();
   return Status(StatusCode::kUnavailable,
                 "this GPU's memory was that of group '" + *pool_group_ +
                     "' until now and is being made anew; it is there in a moment");
@@ -199,11 +216,14 @@ const JobEntry* Daemon::SomebodyOfTheGroup(flow::JobId but) const {
   return nullptr;
 }
 
+void Daemon::RenewPoolOfGroup() {
+  RenewPool("the pool was group '" + pool_group_.value_or("") + "'s");
+}
+
 /// By a new daemon: nothing of this one, whatever it has mapped, is left then. It gets no pool
 /// before the GPU has the old one's memory back, which is the proof that nobody holds it any more.
-void Daemon::RenewPool() {
-  spdlog::info("the pool was group '{}'s: ending, so that the next daemon makes a new one",
-               pool_group_.value_or(""));
+void Daemon::RenewPool(const std::string& why) {
+  spdlog::info("{}: ending, so that the next daemon makes another pool", why);
   renews_pool_ = true;
   stopping_ = true;
 }

@@ -6,11 +6,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "noderuntime/daemon/daemon.h"
-#include "noderuntime/daemon/job_figures.h"
 
 namespace sluice::noded {
 namespace {
@@ -67,6 +65,7 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   if (const uint64_t count = job.lines.left_out(); count > 0)
     last += "; " + std::to_string(count) + " more lines of it were left out";
   loop_.Remove(job.listener_token);
+  figures_.End(id, job.spec.name, NowNs());
   jobs_.erase(found);
   dir_.RemoveJobDir(id);
   registry_changed_ = true;
@@ -128,7 +127,11 @@ void Daemon::OnClient(uint32_t id, uint32_t events) {
     std::optional<session::SessionEvent> event = session.Next(woken);
     if (!event.has_value()) break;
     // False: the client is gone, and `session` with it.
-    if (!HandleEvent(id, std::move(*event), NowNs())) return;
+    const uint64_t read = NowNs();
+    const uint64_t decisions = flow_->decisions();
+    const bool goes_on = HandleEvent(id, std::move(*event), read);
+    CountDecisions(decisions, read);
+    if (!goes_on) return;
   }
   UpdateInterest(&found->second);
 }
@@ -151,14 +154,9 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     ResumeSession(id, &client, *declared);
     return clients_.contains(id);
   }
-  if (std::holds_alternative<protocol::Ask>(event)) {
-    protocol::Told told =
-        FiguresOf(*flow_, job_id, job.limit_bytes, job.session != 0 ? job.pid : 0);
-    std::memcpy(told.device_uuid, access_.device_uuid.data(), sizeof told.device_uuid);
-    (void)client.session->Tell(told).ok();
-    // A monitor asks every second.
-    DropClient(id, "it was told about the job's memory", spdlog::level::debug);
-    return false;
+  if (const auto* ask = std::get_if<protocol::Ask>(&event)) {
+    Answer(id, &client, *ask);
+    return clients_.contains(id);
   }
   if (std::holds_alternative<protocol::Ready>(event)) {
     job.started = true;
@@ -167,7 +165,11 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
     job.holder.reset();  // of an account that goes on
   } else if (const auto* lease = std::get_if<protocol::Lease>(&event)) {
     status = flow_->OnLease(job_id, *lease, now_ns);
-    if (!client.session->request_outstanding()) service_.Add(NowNs() - now_ns);
+    if (!client.session->request_outstanding()) {
+      const uint64_t took = NowNs() - now_ns;
+      service_.Add(took);
+      figures_.Served(took);
+    }
   } else if (const auto* gate = std::get_if<protocol::Gate>(&event)) {
     status = flow_->OnGate(job_id, *gate, now_ns);
   } else if (const auto* charge = std::get_if<protocol::Charge>(&event)) {
@@ -214,27 +216,31 @@ bool Daemon::TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t 
 void Daemon::Open(uint32_t id, Client* client) {
   JobEntry& job = jobs_.at(client->job);
   if (options_.terms == "wait" && !job.grant.empty() && !job.terms.has_value()) {
-    client->waits_for_terms = true;
-    client->waits_since_ns = NowNs();
-    return;
+    return AwaitTerms(&job, client);
+  }
+  if (const Status may = MayBeginHere(job); !may.ok()) {
+    Report(job, may.message());
+    return RefuseClient(id, may.message(), scheduler::RefusalReason::kRefused);
   }
   if (const Status may = MayUseGrant(&job, client->session->peer()); !may.ok()) {
     Report(job, may.message());
-    return CloseClient(id, may.message());
+    return RefuseClient(id, may.message(), scheduler::RefusalReason::kRefused);
   }
   if (const Status may = EnterGroup(client->job, job); !may.ok()) {
     Report(job, may.message());
-    return CloseClient(id, may.message());
+    return RefuseClient(id, may.message(), scheduler::RefusalReason::kRefused);
   }
   if (job.session != 0) {
-    CloseClient(id, "one process of a job at a time: process " + std::to_string(job.pid) +
-                        " of this job has the GPU's memory");
-    return;
+    return RefuseClient(id,
+                        "one process of a job at a time: process " + std::to_string(job.pid) +
+                            " of this job has the GPU's memory",
+                        scheduler::RefusalReason::kSecondProcess);
   }
   if (job.absent.has_value() && flow_->Find(client->job) != nullptr) {
-    CloseClient(id, "process " + std::to_string(job.pid) +
-                        " of this job has the GPU's memory, from before the daemon's restart");
-    return;
+    return RefuseClient(id,
+                        "process " + std::to_string(job.pid) +
+                            " of this job has the GPU's memory, from before the daemon's restart",
+                        scheduler::RefusalReason::kSecondProcess);
   }
   // It had not begun when its daemon died, and starts over.
   if (job.absent.has_value()) {
@@ -248,10 +254,11 @@ void Daemon::Open(uint32_t id, Client* client) {
   // A process that has executed another program, or has left a context in a hurry, has a new one by
   // now, and nothing tells whether the driver is done with the old one.
   if (same) {
-    CloseClient(id, "process " + std::to_string(job.pid) +
-                        " left GPU memory behind, in an earlier program or context; that is free "
-                        "when the process has ended");
-    return;
+    return RefuseClient(id,
+                        "process " + std::to_string(job.pid) +
+                            " left GPU memory behind, in an earlier program or context; that is "
+                            "free when the process has ended",
+                        scheduler::RefusalReason::kSecondProcess);
   }
   // The job's last process is still going away.
   client->waits_for_predecessor = true;
@@ -371,10 +378,15 @@ void Daemon::ForgetOrphans(uint64_t now_ns) {
 }
 
 void Daemon::CloseOverdue(uint64_t now_ns) {
+  std::vector<uint32_t> asked;
   for (const auto& [id, client] : clients_) {
     if (client.waits_for_predecessor && now_ns - client.waits_since_ns > kPredecessorTimeoutNs) {
       doomed_.emplace_back(id, "the memory of this job's last process is still in use");
     } else if (client.waits_for_terms && now_ns - client.waits_since_ns > kTermsTimeoutNs) {
+      if (client.asks) {
+        asked.push_back(id);
+        continue;
+      }
       const std::string text =
           "this pod's terms (its annotations) are not known on the node after 10 s: "
           "sluice-device-plugin did not find it, and its log says why";
@@ -384,6 +396,7 @@ void Daemon::CloseOverdue(uint64_t now_ns) {
       doomed_.emplace_back(id, *reason);
     }
   }
+  for (const uint32_t id : asked) AnswerAsked(id, &clients_.at(id));
 }
 
 }  // namespace sluice::noded

@@ -3,6 +3,8 @@
 // What a job has that left its claim, to host memory and back.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "common/bytes.h"
 #include "noderuntime/daemon/daemon.h"
 
@@ -10,6 +12,15 @@ namespace sluice::noded {
 
 bool Daemon::CanMove(flow::JobId job, flow::Units units) {
   const Client* client = SessionOf(job);
+  const auto entry = jobs_.find(job);
+  if (entry != jobs_.end() && entry->second.terms.has_value() &&
+      entry->second.terms->host_memory_bytes.has_value()) {
+    // Its own part of what all of them may have to make room for.
+    const uint64_t limit = entry->second.limit_bytes;
+    const uint64_t own =
+        std::min(uint64_t{units} * options_.unit_bytes, limit == 0 ? pool_.bytes() : limit);
+    if (own > *entry->second.terms->host_memory_bytes) return false;
+  }
   return !stopping_ && client != nullptr &&
          client->session->client_minor() >= protocol::kQuietMinor &&
          host_tier_.HasRoom(uint64_t{units} * options_.unit_bytes) &&

@@ -93,6 +93,8 @@ void Daemon::Quiesce(flow::JobId job, uint32_t seq) {
 
 void Daemon::Notice(flow::JobId job, uint32_t seq, const std::string& text) {
   SayOfJob(job, spdlog::level::info, text);
+  if (figures_.Of(job).waits_since_ns != 0) TellPod(job, "waited", text);
+  figures_.Told(job, NowNs(), text);
   protocol::Notice frame = {};
   frame.header = MakeHeader(protocol::FrameType::kNotice, sizeof frame, seq);
   session::CopyText(text, frame.text);
@@ -102,6 +104,15 @@ void Daemon::Notice(flow::JobId job, uint32_t seq, const std::string& text) {
 void Daemon::Say(const std::string& text) { spdlog::info("{}", text); }
 
 void Daemon::Log(const scheduler::Record& record) {
+  figures_.Apply(record);
+  if (record.event == scheduler::EventKind::kDeny) {
+    const bool goes_on = record.reason == ReasonName(scheduler::RefusalReason::kGate);
+    if (!goes_on) TellPod(record.job, "refused", record.text);
+  } else if (record.event == scheduler::EventKind::kMismatch) {
+    TellPod(record.job, "deviated", record.text);
+  } else if (record.event == scheduler::EventKind::kEvict) {
+    TellPod(record.job, "evicted", record.text);
+  }
   if (event_log_.has_value()) event_log_->Write(record);
 }
 

@@ -2,10 +2,12 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/daemon/status_json.h"
 
+#include <algorithm>
 #include <bit>
 #include <nlohmann/json.hpp>
 
 #include "common/nvml.h"
+#include "noderuntime/figures/figures_json.h"
 
 namespace sluice::noded {
 namespace {
@@ -39,6 +41,7 @@ Json Waiting(const flow::Flow& flow, const flow::FlowJob& job, uint64_t now_ns) 
   }
   json["since_ms"] = (now_ns - job.waits_since_ns) / 1'000'000;
   json["reason"] = flow.WhyWaiting(job.spec.id);
+  json["code"] = ReasonName(flow.WaitsBecause(job.spec.id));
   return json;
 }
 
@@ -76,7 +79,7 @@ uint64_t Counted(const flow::FlowJob* job, protocol::Family family) {
   return found == job->counted.end() ? 0 : found->second;
 }
 
-Json Tuning(const tuner::Tuner& tuner) {
+Json Tuning(const tuner::Tuner& tuner, uint64_t unit) {
   Json json;
   json["state"] = tuner::StateName(tuner.state());
   json["candidates"] = Json::array();
@@ -85,6 +88,9 @@ Json Tuning(const tuner::Tuner& tuner) {
     entry["policy"] = candidate.way.policy;
     entry["lanes"] = candidate.way.lanes;
     entry["claims"] = scheduler::ClaimsName(candidate.way.claims);
+    const flow::Units soft = candidate.way.soft_budget;
+    entry["soft_budget_bytes"] = soft != 0 ? Json(soft * unit) : Json(nullptr);
+    entry["credit_parts"] = candidate.way.credit_parts;
     entry["simulated_over_temporal"] = candidate.predicted;
     entry["measured_gpu_share"] = candidate.measured;
     json["candidates"].push_back(std::move(entry));
@@ -114,14 +120,113 @@ uint64_t ServiceTimes::median_ns() const {
   return 0;
 }
 
+std::string PhaseOf(const flow::Flow& flow, flow::JobId id, bool connected) {
+  if (const scheduler::Job* known = flow.ledger().Find(id)) return PhaseName(known->phase);
+  if (flow.Find(id) != nullptr) return "waiting";
+  if (flow.Rests(id)) return "resting";
+  return connected ? "connecting" : "registered";
+}
+
+namespace {
+
+Json JobJson(const flow::Flow& flow, flow::JobId id, const JobFacts& facts,
+             const figures::Figures& figures, const figures::Scale& scale, uint64_t now_ns) {
+  const uint64_t unit = flow.options().unit_bytes;
+  Json entry;
+  entry["id"] = id;
+  entry["name"] = facts.name;
+  entry["pid"] = facts.pid;
+  entry["processes"] = facts.processes;
+  const scheduler::Job* known = flow.ledger().Find(id);
+  const flow::FlowJob* job = flow.Find(id);
+  entry["phase"] = PhaseOf(flow, id, facts.connected);
+  const scheduler::Job none;
+  const scheduler::Job& state = known != nullptr ? *known : none;
+  entry["request_bytes"] = known != nullptr ? state.request * unit : facts.request_bytes;
+  entry["limit_bytes"] = known != nullptr ? state.limit * unit : facts.limit_bytes;
+  entry["claim_bytes"] = (state.past_gate() ? state.terms.claim : 0) * unit;
+  entry["base_bytes"] = TotalUnits(state.base) * unit;
+  entry["held_bytes"] = state.held() * unit;
+  entry["away_bytes"] = TotalUnits(state.away) * unit;
+  entry["evictions"] = job != nullptr ? job->evictions : 0;
+  entry["unfenced_bytes"] = state.unfenced * unit;
+  entry["spare_bytes"] = state.spare * unit;
+  entry["peak_held_bytes"] = state.peak * unit;
+  entry["live_bytes"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
+  entry["run_ahead_ns"] = job != nullptr ? job->pages.client->run_ahead_ns.load() : 0;
+  entry["outside_bytes"] = flow.outside().charged(id);
+  entry["outside"] = Outside(flow, id, job);
+  entry["launches"] = job != nullptr ? job->launches : 0;
+  entry["functions"] = job != nullptr ? job->ring.functions() : 0;
+  entry["copies"] = job != nullptr ? job->copies : 0;
+  entry["unseen_functions"] = Counted(job, protocol::Family::kUnseenNames);
+  entry["unseen_lookups"] = Counted(job, protocol::Family::kUnseenLookups);
+  entry["leases"] = job != nullptr ? job->leases : 0;
+  entry["pressure"] = job != nullptr && job->pressure;
+  entry["profile"] = job != nullptr ? ProfileOf(*job) : Json(nullptr);
+  entry["waiting"] = job != nullptr ? Waiting(flow, *job, now_ns) : Json(nullptr);
+  entry["unseen"] = facts.unseen;
+  if (job != nullptr && !job->refusal.empty()) entry["refused"] = job->refusal;
+  entry["figures"] = ToJson(id, figures.Of(id), figures.loans(), scale);
+  return entry;
+}
+
+Json Jobs(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
+          const figures::Figures& figures, const figures::Scale& scale, uint64_t now_ns) {
+  Json json = Json::array();
+  for (const auto& [id, facts] : jobs) {
+    json.push_back(JobJson(flow, id, facts, figures, scale, now_ns));
+  }
+  // Of a daemon before this one: nobody speaks for it, and its last holder still has its memory.
+  for (const scheduler::Job& job : flow.ledger().jobs()) {
+    if (jobs.contains(job.id) || job.id == scheduler::kBeyondBudget) continue;
+    JobFacts facts;
+    facts.name = job.name;
+    json.push_back(JobJson(flow, job.id, facts, figures, scale, now_ns));
+  }
+  return json;
+}
+
+Json Ended(const figures::Figures& figures, const figures::Scale& scale) {
+  Json json = Json::array();
+  for (const figures::EndedJob& job : figures.ended()) {
+    Json entry;
+    entry["id"] = job.id;
+    entry["name"] = job.name;
+    entry["phase"] = "ended";
+    entry["ended_unix_ms"] = scale.UnixMs(job.t_ns);
+    entry["figures"] = ToJson(job.id, job.figures, figures.loans(), scale);
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+/// What NVML says is used, and that less all that Sluice knows of.
+Json Nvml(const flow::Flow& flow, const NodeFacts& node) {
+  if (!node.used_bytes.has_value()) return nullptr;
+  Json json;
+  json["used_bytes"] = *node.used_bytes;
+  const uint64_t known = node.made_bytes + flow.outside().charged() + node.context_bytes;
+  json["drift_bytes"] = static_cast<int64_t>(*node.used_bytes) - static_cast<int64_t>(known);
+  return json;
+}
+
+}  // namespace
+
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, const NodeFacts& node,
-                       const hosttier::HostTier& host_tier, const ServiceTimes& service,
-                       const tuner::Tuner* tuner, uint64_t now_ns) {
+                       const hosttier::HostTier& host_tier, const figures::Figures& figures,
+                       const ServiceTimes& service, const tuner::Tuner* tuner, uint64_t now_ns) {
   const uint64_t unit = flow.options().unit_bytes;
   const scheduler::Ledger& ledger = flow.ledger();
+  const figures::Scale scale = {unit, node.unix_offset_ns};
+  scheduler::Units largest_run = 0;
+  for (const scheduler::Extent& run : ledger.map().FreeRuns()) {
+    largest_run = std::max(largest_run, run.length);
+  }
   Json json;
   json["version"] = SLUICE_VERSION;
+  json["started_unix_ms"] = scale.UnixMs(node.started_ns);
   json["gpu"] = node.gpu;
   json["gpu_name"] = device.name;
   json["gpu_uuid"] = DeviceUuidText(device.uuid);
@@ -130,62 +235,31 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["budget_bytes"] = flow.budget() * unit;
   json["wanted_budget_bytes"] = flow.wanted_budget() * unit;
   json["budget_refusal"] = flow.budget_refusal().empty() ? Json() : Json(flow.budget_refusal());
+  json["reserve_bytes"] = ledger.held(scheduler::kBeyondBudget) * unit;
   json["unit_bytes"] = unit;
   json["handle_bytes"] = node.handle_bytes;
   json["policy"] = flow.policy_name();
   json["lanes"] = flow.options().policy.lanes;
   json["claims"] = scheduler::ClaimsName(flow.options().claims);
-  json["auto"] = tuner != nullptr ? Tuning(*tuner) : Json(nullptr);
+  json["auto"] = tuner != nullptr ? Tuning(*tuner, unit) : Json(nullptr);
+  const flow::Units soft = flow.options().policy.soft_budget;
+  json["soft_budget_bytes"] = soft != 0 ? Json(soft * unit) : Json(nullptr);
+  json["credit_parts"] = flow.options().credit_parts;
   json["free_bytes"] = ledger.free() * unit;
+  json["largest_free_bytes"] = largest_run * unit;
   json["outside_reserve_bytes"] = flow.outside().reserve();
   json["outside_bytes"] = flow.outside().charged();
+  json["nvml"] = Nvml(flow, node);
   json["host_tier"]["capacity_bytes"] = host_tier.capacity_bytes();
   json["host_tier"]["used_bytes"] = host_tier.used_bytes();
   json["draining"] = node.draining;
   json["bypassed"]["pods"] = node.bypassed.pods;
   json["bypassed"]["others"] = node.bypassed.others;
-  json["jobs"] = Json::array();
-  for (const auto& [id, facts] : jobs) {
-    Json entry;
-    entry["id"] = id;
-    entry["name"] = facts.name;
-    entry["pid"] = facts.pid;
-    entry["processes"] = facts.processes;
-    const scheduler::Job* known = ledger.Find(id);
-    const flow::FlowJob* job = flow.Find(id);
-    entry["phase"] = known != nullptr  ? scheduler::PhaseName(known->phase)
-                     : job != nullptr  ? "waiting"
-                     : flow.Rests(id)  ? "resting"
-                     : facts.connected ? "connecting"
-                                       : "registered";
-    const scheduler::Job none;
-    const scheduler::Job& state = known != nullptr ? *known : none;
-    entry["request_bytes"] = known != nullptr ? state.request * unit : facts.request_bytes;
-    entry["limit_bytes"] = known != nullptr ? state.limit * unit : facts.limit_bytes;
-    entry["claim_bytes"] = (state.past_gate() ? state.terms.claim : 0) * unit;
-    entry["base_bytes"] = TotalUnits(state.base) * unit;
-    entry["held_bytes"] = state.held() * unit;
-    entry["away_bytes"] = TotalUnits(state.away) * unit;
-    entry["evictions"] = job != nullptr ? job->evictions : 0;
-    entry["unfenced_bytes"] = state.unfenced * unit;
-    entry["spare_bytes"] = state.spare * unit;
-    entry["peak_held_bytes"] = state.peak * unit;
-    entry["live_bytes"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
-    entry["outside_bytes"] = flow.outside().charged(id);
-    entry["outside"] = Outside(flow, id, job);
-    entry["launches"] = job != nullptr ? job->launches : 0;
-    entry["functions"] = job != nullptr ? job->ring.functions() : 0;
-    entry["copies"] = job != nullptr ? job->copies : 0;
-    entry["unseen_functions"] = Counted(job, protocol::Family::kUnseenNames);
-    entry["unseen_lookups"] = Counted(job, protocol::Family::kUnseenLookups);
-    entry["leases"] = job != nullptr ? job->leases : 0;
-    entry["pressure"] = job != nullptr && job->pressure;
-    entry["profile"] = job != nullptr ? ProfileOf(*job) : Json(nullptr);
-    entry["waiting"] = job != nullptr ? Waiting(flow, *job, now_ns) : Json(nullptr);
-    entry["unseen"] = facts.unseen;
-    if (job != nullptr && !job->refusal.empty()) entry["refused"] = job->refusal;
-    json["jobs"].push_back(std::move(entry));
-  }
+  json["sessions"] = node.sessions;
+  json["figures"] = ToJson(figures, flow.decisions(), scale);
+  json["figures"]["adopted"] = node.adopted ? 1 : 0;
+  json["jobs"] = Jobs(flow, jobs, figures, scale, now_ns);
+  json["ended"] = Ended(figures, scale);
   json["daemon"]["decisions"] = flow.decisions();
   json["daemon"]["leases_answered_at_once"] = service.count();
   json["daemon"]["lease_service_ns_mean"] = service.mean_ns();

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "noderuntime/figures/figures.h"
 #include "noderuntime/flow/flow.h"
 #include "noderuntime/gpu/device.h"
 #include "noderuntime/hosttier/host_tier.h"
@@ -58,12 +60,23 @@ struct NodeFacts {
   uint64_t handle_bytes = 0;
   bool draining = false;
   BypassCounts bypassed;
+  uint64_t made_bytes = 0;     // the pool, as the driver gave it
+  uint64_t context_bytes = 0;  // of contexts that nobody is charged for: the daemon's own
+  std::optional<uint64_t> used_bytes = {};        // of the GPU, as NVML says
+  std::map<std::string, uint64_t> sessions = {};  // by version of the protocol
+  bool adopted = false;                           // it took over from a daemon that died
+  int64_t unix_offset_ns = 0;                     // from its clock to the time since 1970
+  uint64_t started_ns = 0;
 };
 
 /// The answer to Status: one JSON object, amounts in bytes. `tuner`: nullptr unless under `auto`.
+/// Of all jobs: what they hold, what is free and what is kept beyond the budget is the pool.
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, const NodeFacts& node,
-                       const hosttier::HostTier& host_tier, const ServiceTimes& service,
-                       const tuner::Tuner* tuner, uint64_t now_ns);
+                       const hosttier::HostTier& host_tier, const figures::Figures& figures,
+                       const ServiceTimes& service, const tuner::Tuner* tuner, uint64_t now_ns);
+
+/// "unprofiled", "waiting", "resting", ...: where a job stands, for people and programs.
+std::string PhaseOf(const flow::Flow& flow, flow::JobId job, bool connected);
 
 }  // namespace sluice::noded

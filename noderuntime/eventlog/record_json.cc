@@ -114,6 +114,7 @@ Status TakeField(const std::string& key, const json& value, Record& record) {
   if (key == "name") return TakeText(key, value, record.name);
   if (key == "policy") return TakeText(key, value, record.policy);
   if (key == "text") return TakeText(key, value, record.text);
+  if (key == "reason") return TakeText(key, value, record.reason);
   if (key == "unit_bytes") return TakeNumber(key, value, record.unit_bytes);
   if (key == "bytes") return TakeNumber(key, value, record.bytes);
   if (key == "units") return TakeNumber(key, value, record.units);
@@ -167,6 +168,7 @@ std::string ToJson(const Record& record) {
   AppendFlag(line, "settled", record.settled);
   AppendExtents(line, "base", record.base);
   AppendExtents(line, "last_trough", record.last_trough);
+  AppendText(line, "reason", record.reason);
   AppendText(line, "text", record.text);
   return line + '}';
 }

@@ -25,6 +25,18 @@ constexpr uint64_t kMaxStrayFrames = 64;
 
 Status Breach(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
 
+const char* HowItLeft(uint32_t reason) {
+  switch (static_cast<protocol::MismatchReason>(reason)) {
+    case protocol::MismatchReason::kOrder:
+      return "its threads launch in another order";
+    case protocol::MismatchReason::kOverflow:
+      return "it launches on more streams than can be followed";
+    case protocol::MismatchReason::kSequence:
+      break;
+  }
+  return "its launches are not those of its cycle";
+}
+
 }  // namespace
 
 static_assert(scheduler::Patience{}.launches == uint64_t{3} * protocol::kMaxPeriodLaunches);
@@ -130,6 +142,7 @@ void Flow::Must(const Status& status) {
 
 void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
   now_ns_ = now_ns;
+  GiveUpSoftBudget("job " + std::to_string(spec.id) + " begins");
   FlowJob& job = jobs_.try_emplace(spec.id, spec, pages, ClientHash()).first->second;
   job.waits_since_ns = now_ns;
   job.last_sign_ns = job.last_work_ns = now_ns;
@@ -143,6 +156,7 @@ void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
       !charged.ok()) {
     job.refusal = charged.message();
     job.waits_since_ns = 0;
+    LogRefusal(spec.id, scheduler::RefusalReason::kOutside, 0, job.refusal);
     return;
   }
   TryAdmit(spec.id);
@@ -170,7 +184,11 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
     Decide();
     return {};
   }
-  if (uint64_t{known->leased} + lease.units > known->limit) GrowLimit(id, lease.units);
+  const uint64_t wanted = uint64_t{known->leased} + lease.units;
+  const bool outgrows = wanted > known->terms.claim;
+  // Another limit is another ledger, and `known` is of the one before.
+  if (wanted > known->limit) GrowLimit(id, lease.units);
+  if (outgrows) Outgrow(id);
   Request request;
   request.job = id;
   request.kind = RequestKind::kLease;
@@ -270,7 +288,7 @@ Status Flow::OnMismatch(JobId id, const protocol::Mismatch& mismatch, uint64_t n
   }
   ConsumeRing(id, job, kRecordsPerTick);
   job->profiler.Restart();
-  Withdraw(id, job);
+  Withdraw(id, job, HowItLeft(mismatch.reason));
   Decide();
   return {};
 }
@@ -279,6 +297,7 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr) return false;
+  GiveUpSoftBudget("job " + std::to_string(id) + " has ended");
   DropRequest(id);
   if (job->moving != Moving::kNot) sink_->DropMoved(id);
   CollectFences(id, job);

@@ -91,8 +91,20 @@ class Flow {
   /// Decides by another policy from here on, with other claims. What was granted and promised stays
   /// so, and what was waived stays waived up to the trough.
   /// `spatial`: kFailedPrecondition where a job has no limit or the limits do not fit together.
+  Status SetWay(const Way& way, uint64_t now_ns);
+  /// The same without a soft budget, and with the credit as it is by the profile.
   Status SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
-                   uint64_t now_ns);
+                   uint64_t now_ns) {
+    return SetWay({policy, lanes, claims}, now_ns);
+  }
+  /// In force. A soft budget is given up as soon as a job comes or goes, a profile is lost, a job
+  /// needs more than fits, or the budget changes. It is no daemon's but this one's.
+  Way way() const;
+  /// The least soft budget in which each job with a profile can claim what it claims now, beside
+  /// what the others keep.
+  Units LeastSoftBudget() const;
+  /// How often one was given up because what a job claims did not fit.
+  uint64_t soft_budgets_outgrown() const { return soft_budgets_outgrown_; }
   std::string policy_name() const;
   /// Lends no more than `units` of the pool: at once where that is more than now; else as soon as
   /// those who are inside their iterations have come to their troughs, and nobody begins another
@@ -128,6 +140,8 @@ class Flow {
   uint64_t decisions() const { return decisions_; }
   /// For people: why the job waits; empty when it does not.
   std::string WhyWaiting(JobId job) const;
+  /// The same in one word. Of a job that waits.
+  scheduler::WaitReason WaitsBecause(JobId job) const;
 
  private:
   using Request = scheduler::Request;
@@ -169,6 +183,8 @@ class Flow {
   void Refuse(JobId id, const std::string& reason);
   void UpdateTerms();
   void LogWaits();
+  void LogWait(JobId id, FlowJob* job, const Request* request);
+  void LogRefusal(JobId id, scheduler::RefusalReason reason, Units units, const std::string& text);
 
   // flow_evict.cc: a job that left its claim, to host memory and back.
   void BeginEviction(JobId id);
@@ -196,8 +212,8 @@ class Flow {
   void ConsumeRings(size_t max_records);
   bool ConsumeRing(JobId id, FlowJob* job, size_t max_records);
   void PublishIfReady(JobId id, FlowJob* job);
-  void Withdraw(JobId id, FlowJob* job);
-  void LoseProfile(JobId id);
+  void Withdraw(JobId id, FlowJob* job, const std::string& how);
+  void LoseProfile(JobId id, const std::string& how);
   void ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained);
   Request GateZero(JobId id, const FlowJob& job) const;
   static bool Careful(const FlowJob& job);
@@ -237,7 +253,12 @@ class Flow {
   Units Reserved(const JobSpec& spec) const;
   void WithdrawAll();
   void ReserveOrTakeTurns();
-  void LogPolicy();
+  void LogPolicy(const std::string& why = "");
+  uint64_t CreditOf(const scheduler::Profile& profile) const;
+  void SetCredit(uint32_t parts);
+  void GiveUpSoftBudget(const std::string& why);
+  void Outgrow(JobId id);
+  void FollowSoftBudget();
 
   // flow_budget.cc
   Units Lendable() const;
@@ -276,6 +297,7 @@ class Flow {
   Units beyond_ = 0;  // of the pool, beyond the budget that was asked for
   uint64_t budget_since_ns_ = 0;
   std::string budget_refusal_;
+  uint64_t soft_budgets_outgrown_ = 0;
   size_t fences_pending_ = 0;
   uint64_t decisions_ = 0;
   uint64_t changes_ = 0;

@@ -42,6 +42,7 @@ Status Flow::SetBudget(Units units, uint64_t now_ns) {
   if (beyond > ledger_.held(kBeyondBudget)) {
     if (Status fits = BudgetFits(units); !fits.ok()) return fits;
   }
+  GiveUpSoftBudget("another budget was asked for");
   ++changes_;
   beyond_ = beyond;
   budget_since_ns_ = now_ns;

@@ -19,6 +19,9 @@ using scheduler::RequestKind;
 
 namespace {
 
+/// Of a wait without a request.
+constexpr uint64_t kNoTicket = ~uint64_t{0};
+
 protocol::DenyCode ToWire(scheduler::DenyCode code) {
   switch (code) {
     case scheduler::DenyCode::kOverLimit:
@@ -118,7 +121,10 @@ void Flow::AdmitWaiting() {
     TryAdmit(id);
     const FlowJob& job = *Get(id);
     if (job.admitted || !EverythingMeasured()) continue;
-    if (Status why = WhyNotAdmitted(job.spec); !why.ok()) Refuse(id, why.message());
+    if (Status why = WhyNotAdmitted(job.spec); !why.ok()) {
+      LogRefusal(id, scheduler::RefusalReason::kRefused, job.spec.request, why.message());
+      Refuse(id, why.message());
+    }
   }
 }
 
@@ -136,6 +142,7 @@ void Flow::Refuse(JobId id, const std::string& reason) {
 void Flow::Decide() {
   if (frozen_) return;
   FollowBudget();
+  FollowSoftBudget();
   HoldBack();
   UpdateTerms();
   // Each decision answers a request or frees units, so the loop is bounded by both.
@@ -153,13 +160,14 @@ bool Flow::ApplyDecision(const Decision& decision) {
   const JobId id = decision.job;
   const scheduler::Job* asker = ledger_.Find(id);
   const Units peak = asker == nullptr ? 0 : asker->peak;
-  std::vector<Record> records;
-  if (sink_->wants_log()) records = scheduler::RecordsOf(decision, requests_, ledger_);
+  std::vector<Record> records = scheduler::RecordsOf(decision, requests_, ledger_);
   if (Status s = scheduler::Apply(decision, requests_, &ledger_); !s.ok()) {
     // Cannot happen: the decision was made on this very ledger. Answered, so that nobody hangs on
     // it.
     if (decision.kind == Decision::Kind::kReclaim) return false;
-    AnswerDeny(id, protocol::DenyCode::kExhausted, "internal error: " + s.message());
+    const std::string text = "internal error: " + s.message();
+    LogRefusal(id, scheduler::RefusalReason::kInternal, 0, text);
+    AnswerDeny(id, protocol::DenyCode::kExhausted, text);
     return true;
   }
   FlowJob* job = Get(id);
@@ -203,7 +211,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
     job->passed_gate = 0;
     if (job->answer.has_value()) job->iteration = job->answer->iteration;
     // The profile went while the job stood at its gate.
-    if (!job->published.has_value()) LoseProfile(id);
+    if (!job->published.has_value()) LoseProfile(id, "its cycle was lost while it waited");
   }
   AnswerGrant(id, decision.extents);
   // Behind the wait for this very gate.
@@ -280,18 +288,40 @@ void Flow::UpdateTerms() {
 }
 
 void Flow::LogWaits() {
-  if (!sink_->wants_log()) return;
-  for (const Request& request : requests_) {
-    FlowJob* job = Get(request.job);
-    if (job == nullptr || job->logged_ticket == request.ticket) continue;
-    job->logged_ticket = request.ticket;
-    Record record = RecordFor(EventKind::kWait, request.job);
-    record.gate = request.gate;
-    record.units = request.units;
-    record.contiguous = request.contiguous;
-    record.text = scheduler::WhyWaiting(ledger_, request, options_.policy);
-    Log(std::move(record));
+  for (const Request& request : requests_) LogWait(request.job, Get(request.job), &request);
+  // Who waits for its own GPU alone is among the others in a moment.
+  for (const Request& request : held_back_) {
+    if (BeginsLater(request)) LogWait(request.job, Get(request.job), &request);
   }
+  for (auto& [id, job] : jobs_) {
+    if (!job.admitted && job.refusal.empty()) LogWait(id, &job, nullptr);
+  }
+}
+
+/// Once for each request. Whoever is not admitted yet has none.
+void Flow::LogWait(JobId id, FlowJob* job, const Request* request) {
+  const uint64_t ticket = request == nullptr ? kNoTicket : request->ticket;
+  if (job == nullptr || job->logged_ticket == ticket) return;
+  job->logged_ticket = ticket;
+  Record record = RecordFor(EventKind::kWait, id);
+  record.reason = ReasonName(WaitsBecause(id));
+  if (request != nullptr) {
+    record.gate = request->gate;
+    record.units = request->units;
+    record.contiguous = request->contiguous;
+  }
+  // A sentence costs more than all else here; whoever asks later gets one then.
+  if (sink_->wants_log()) record.text = WhyWaiting(id);
+  Log(std::move(record));
+}
+
+void Flow::LogRefusal(JobId id, scheduler::RefusalReason reason, Units units,
+                      const std::string& text) {
+  Record record = RecordFor(EventKind::kDeny, id);
+  record.units = units;
+  record.reason = ReasonName(reason);
+  record.text = text;
+  Log(std::move(record));
 }
 
 }  // namespace sluice::flow

@@ -153,6 +153,9 @@ void Flow::BeAway(JobId id, FlowJob* job) {
   sink_->HolderChanged(leaves, scheduler::kNoJob);
   Record record = RecordFor(EventKind::kEvict, id);
   record.extents = leaves;
+  record.text = "moved to host memory, " + ledger_.Bytes(TotalUnits(leaves)) +
+                ", so that others go on: " + WhyWaiting(id);
+  sink_->Notice(id, job->answer->seq, record.text);
   Log(std::move(record));
   Must(ledger_.Evict(id));
   job->moving = Moving::kAway;
@@ -168,7 +171,8 @@ void Flow::BringBack(JobId id) {
   const scheduler::Job& known = *ledger_.Find(id);
   Request* request = RequestOf(id);
   request->kind = request->gate == 0 ? RequestKind::kLease : RequestKind::kGate;
-  if (known.phase == Phase::kRunning && !job->published.has_value()) LoseProfile(id);
+  if (known.phase == Phase::kRunning && !job->published.has_value())
+    LoseProfile(id, "its cycle was lost while it was in host memory");
   sink_->HolderChanged(ledger_.map().Held(id, UnitState::kLeased), id);
   job->moving = Moving::kReturning;
   if (options_.faults.skip_copy_back) {

@@ -115,10 +115,7 @@ Status Flow::OnCharge(JobId id, const protocol::Charge& charge, uint64_t now_ns)
   }
   const uint64_t bytes = charge.family == kContextFamily ? options_.context_bytes : charge.bytes;
   if (const Status s = ChargeOutside(id, *job, charge.family, bytes); !s.ok()) {
-    Record record = RecordFor(EventKind::kDeny, id);
-    record.bytes = bytes;
-    record.text = s.message();
-    Log(std::move(record));
+    LogRefusal(id, scheduler::RefusalReason::kOutside, 0, s.message());
     // Over its limit the job may give something back and ask again; a reserve that is full stays
     // so, whatever it does.
     const bool full = bytes > outside_.reserve() - outside_.charged();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-// Another policy on a running node, and `spatial`, which is none: nobody waits at a gate, since
-// everybody's limit is reserved.
+// Another way of sharing on a running node, and `spatial`, which is none: nobody waits at a gate,
+// since everybody's limit is reserved.
+#include <algorithm>
+
 #include "noderuntime/flow/flow.h"
+#include "noderuntime/flow/profile_page.h"
 #include "scheduler/policy/policies.h"
 
 namespace sluice::flow {
@@ -29,7 +32,7 @@ Units Flow::Reserved(const JobSpec& spec) const {
 /// Profiles of a time before, perhaps of a daemon before: without one there are no gates.
 void Flow::WithdrawAll() {
   for (auto& [id, job] : jobs_) {
-    if (job.published.has_value()) Withdraw(id, &job);
+    if (job.published.has_value()) Withdraw(id, &job, "policy spatial knows no iterations");
   }
 }
 
@@ -51,10 +54,12 @@ Status Flow::LimitsFit() const {
                     ledger_.Bytes(Lendable()) + " that are lent: " + ledger_.Holders());
 }
 
-void Flow::LogPolicy() {
+void Flow::LogPolicy(const std::string& why) {
   Record record = RecordFor(EventKind::kPolicy, scheduler::kNoJob);
   record.policy = policy_name();
   record.units = options_.policy.lanes;
+  record.limit = options_.policy.soft_budget;
+  record.text = why;
   Log(std::move(record));
 }
 
@@ -67,20 +72,83 @@ void Flow::ReserveOrTakeTurns() {
   LogPolicy();
 }
 
-Status Flow::SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
-                       uint64_t now_ns) {
+Status Flow::SetWay(const Way& way, uint64_t now_ns) {
   now_ns_ = now_ns;
-  if (policy == scheduler::kSpatialPolicy) {
+  if (way.policy == scheduler::kSpatialPolicy) {
     if (Status fit = LimitsFit(); !fit.ok()) return fit;
   }
-  Adopt(policy, lanes);
-  SetClaims(claims);
+  Adopt(way.policy, way.lanes);
+  // Nothing is shared that would have to be held back.
+  options_.policy.soft_budget = options_.spatial ? 0 : way.soft_budget;
+  SetClaims(way.claims);
+  SetCredit(way.credit_parts);
   LogPolicy();
   if (frozen_) return Status();
   if (options_.spatial) WithdrawAll();
   SettleUnprofiled();
   Decide();
   return Status();
+}
+
+Way Flow::way() const {
+  return {options_.policy.policy, options_.policy.lanes, options_.claims,
+          options_.policy.soft_budget, options_.credit_parts};
+}
+
+uint64_t Flow::CreditOf(const scheduler::Profile& profile) const {
+  if (options_.credit_ns != 0) return options_.credit_ns;
+  return scheduler::CreditFor(profile, options_.credit_parts);
+}
+
+void Flow::SetCredit(uint32_t parts) {
+  if (parts == options_.credit_parts) return;
+  options_.credit_parts = parts;
+  for (auto& [id, job] : jobs_) {
+    if (!job.published.has_value()) continue;
+    job.published->plan.credit_ns = CreditOf(job.published->profile);
+    PublishCredit(job.published->plan.credit_ns, job.pages.daemon);
+    ++changes_;
+  }
+}
+
+void Flow::GiveUpSoftBudget(const std::string& why) {
+  if (options_.policy.soft_budget == 0) return;
+  sink_->Say("the soft budget of " + ledger_.Bytes(options_.policy.soft_budget) +
+             " is given up: " + why);
+  options_.policy.soft_budget = 0;
+  LogPolicy(why);
+}
+
+/// It refuses nobody anything, but the memory that it was to leave free is used otherwise.
+void Flow::Outgrow(JobId id) {
+  if (options_.policy.soft_budget == 0) return;
+  ++soft_budgets_outgrown_;
+  GiveUpSoftBudget("job " + std::to_string(id) + " needs more than it claimed");
+}
+
+Units Flow::LeastSoftBudget() const {
+  uint64_t kept = 0;
+  const auto keeps = [](const scheduler::Job& job) {
+    return job.settled ? job.limit : TotalUnits(job.base);
+  };
+  for (const scheduler::Job& job : ledger_.jobs()) {
+    if (job.id != scheduler::kBeyondBudget) kept += keeps(job);
+  }
+  uint64_t least = kept;
+  for (const scheduler::Job& job : ledger_.jobs()) {
+    const FlowJob* known = Find(job.id);
+    if (known == nullptr || !known->published.has_value()) continue;
+    least = std::max<uint64_t>(least, kept - keeps(job) + std::max(keeps(job), ClaimFor(*known)));
+  }
+  return static_cast<Units>(std::min<uint64_t>(least, options_.pool_units));
+}
+
+void Flow::FollowSoftBudget() {
+  if (options_.policy.soft_budget == 0) return;
+  const Units least = LeastSoftBudget();
+  if (least <= options_.policy.soft_budget) return;
+  ++soft_budgets_outgrown_;
+  GiveUpSoftBudget("the jobs need " + ledger_.Bytes(least));
 }
 
 }  // namespace sluice::flow

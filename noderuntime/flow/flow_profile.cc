@@ -53,7 +53,7 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
                         found->period == job->published->profile.period;
       if (same) job->awaits_cycle = false;
     } else if (job->published.has_value()) {
-      Withdraw(id, job);
+      Withdraw(id, job, "its launches are another cycle now");
     }
   }
   PublishIfReady(id, job);
@@ -71,7 +71,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   Published made;
   made.plan =
       scheduler::PlanGates(*profile, options_.unit_bytes, {.max_gates = protocol::kMaxGates});
-  if (options_.credit_ns != 0) made.plan.credit_ns = options_.credit_ns;
+  made.plan.credit_ns = CreditOf(*profile);
   made.id = job->next_profile;
   made.launches_before = job->launches;
   made.profile = std::move(*profile);
@@ -94,7 +94,8 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   if (limit < known->limit && next.SetLimit(id, limit).ok()) ReplaceLedger(std::move(next));
 }
 
-void Flow::Withdraw(JobId id, FlowJob* job) {
+void Flow::Withdraw(JobId id, FlowJob* job, const std::string& how) {
+  GiveUpSoftBudget("what job " + std::to_string(id) + " will need is not known any more");
   job->published.reset();
   courses_.erase(id);
   job->awaits_cycle = false;
@@ -103,7 +104,7 @@ void Flow::Withdraw(JobId id, FlowJob* job) {
   WithdrawProfile(job->pages.daemon);
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr) return;
-  if (known->phase == Phase::kRunning) LoseProfile(id);
+  if (known->phase == Phase::kRunning) LoseProfile(id, how);
   Request* request = RequestOf(id);
   if (request == nullptr || request->kind != RequestKind::kGate0) return;
   // It stands at its gate: whatever it does next is unknown, so it claims all it may ever hold.
@@ -112,9 +113,21 @@ void Flow::Withdraw(JobId id, FlowJob* job) {
   request->returns = false;
 }
 
-void Flow::LoseProfile(JobId id) {
+/// What log, metrics and the program's own stderr say of it is one sentence. A program that
+/// deviates in every iteration would fill its terminal with it.
+void Flow::LoseProfile(JobId id, const std::string& how) {
   if (!ledger_.LoseProfile(id).ok()) return;
-  Log(RecordFor(EventKind::kMismatch, id));
+  Record record = RecordFor(EventKind::kMismatch, id);
+  record.text = "left its iteration: " + how +
+                "; nobody counts on what it gives back until its cycle is known again";
+  FlowJob* job = Get(id);
+  constexpr uint64_t kNoticeEveryNs = 60'000'000'000;
+  if (job != nullptr &&
+      (job->deviation_told_ns == 0 || now_ns_ - job->deviation_told_ns >= kNoticeEveryNs)) {
+    job->deviation_told_ns = now_ns_;
+    sink_->Notice(id, 0, record.text);
+  }
+  Log(std::move(record));
 }
 
 void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained) {
@@ -128,7 +141,7 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
   }
   if (!drained && known->phase == Phase::kRunning && known->terms.returns) {
     // It was to give back all but its base and did not: nothing can be built on its profile now.
-    LoseProfile(id);
+    LoseProfile(id, "it kept more at its trough than it was to give back");
   }
   Record record = RecordFor(EventKind::kTrough, id);
   record.drained = drained;

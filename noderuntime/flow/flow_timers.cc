@@ -29,6 +29,14 @@ std::string Flow::WhyWaiting(JobId id) const {
          (WaitsForAMeasurement(id) ? "; " + scheduler::HowLong(options_.patience) : "");
 }
 
+scheduler::WaitReason Flow::WaitsBecause(JobId id) const {
+  const Request* request = RequestOf(id);
+  if (request == nullptr) return scheduler::WaitReason::kAdmission;
+  if (BeginsLater(*request)) return scheduler::WaitReason::kBudget;
+  if (scheduler::WaitsForOwnFences(ledger_, *request)) return scheduler::WaitReason::kFence;
+  return scheduler::ReasonOf(ledger_, *request, options_.policy);
+}
+
 bool Flow::WaitsForAMeasurement(JobId id) const {
   const Request* request = RequestOf(id);
   if (request == nullptr ||
@@ -70,14 +78,11 @@ void Flow::DenyOverdue() {
     }
   }
   for (const JobId id : overdue) {
-    const std::string text = WhyWaiting(id);
-    Record record = RecordFor(EventKind::kDeny, id);
-    record.units = RequestOf(id)->units;
-    record.text = text;
-    Log(std::move(record));
-    AnswerDeny(
-        id, protocol::DenyCode::kExhausted,
-        "gave up after " + std::to_string(options_.lease_wait_ns / 1'000'000'000) + " s: " + text);
+    const std::string text = "gave up after " +
+                             std::to_string(options_.lease_wait_ns / 1'000'000'000) +
+                             " s: " + WhyWaiting(id);
+    LogRefusal(id, scheduler::RefusalReason::kExhausted, RequestOf(id)->units, text);
+    AnswerDeny(id, protocol::DenyCode::kExhausted, text);
   }
 }
 

@@ -72,7 +72,8 @@ struct FlowJob {
   uint64_t waits_since_ns =
       0;  // since it asked to begin or for what it waits for now; 0: it does not wait
   bool noticed = false;
-  uint64_t logged_ticket = 0;  // of the last request whose wait is in the log
+  uint64_t logged_ticket = 0;      // of the last request whose wait is in the log
+  uint64_t deviation_told_ns = 0;  // when the program was last told that it left its iteration
   std::optional<PendingAnswer> answer;
   Moving moving = Moving::kNot;
   uint64_t moving_since_ns = 0;  // kAsked, kAway

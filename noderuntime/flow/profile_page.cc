@@ -34,6 +34,14 @@ bool PublishProfile(const scheduler::Profile& profile, const scheduler::CyclePla
   return true;
 }
 
+void PublishCredit(uint64_t credit_ns, protocol::DaemonPage* page) {
+  const auto image = std::make_unique<protocol::ProfileImage>();
+  if (!protocol::ReadProfile(*page, image.get()) || image->profile_id == 0) return;
+  if (image->credit_ns == credit_ns) return;
+  image->credit_ns = credit_ns;
+  protocol::PublishProfile(*page, *image);
+}
+
 void WithdrawProfile(protocol::DaemonPage* page) {
   protocol::PublishProfile(*page, *std::make_unique<protocol::ProfileImage>());
 }

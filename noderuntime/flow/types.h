@@ -10,6 +10,7 @@
 #include "scheduler/policy/claims.h"
 #include "scheduler/policy/patience.h"
 #include "scheduler/policy/policy.h"
+#include "scheduler/profile/gates.h"
 #include "scheduler/record/record.h"
 
 namespace sluice::flow {
@@ -27,6 +28,17 @@ struct FaultPlan {
   bool skip_copy_back = false;   // who was evicted goes on without what it had
 };
 
+/// A way of sharing, as far as it can be changed while jobs run.
+struct Way {
+  std::string policy;
+  uint32_t lanes = 0;
+  scheduler::Claims claims = scheduler::Claims::kContract;
+  Units soft_budget = 0;  // scheduler::Config::soft_budget; 0: none
+  uint32_t credit_parts = scheduler::kCreditParts;
+
+  bool operator==(const Way&) const = default;
+};
+
 struct FlowOptions {
   Units pool_units = 0;
   uint64_t unit_bytes = 0;
@@ -39,8 +51,9 @@ struct FlowOptions {
   uint32_t claim_steps = 4;
   bool lend_eagerly = false;  // pressure is always on
   bool credit = true;
-  uint64_t credit_ns = 0;                   // 0: by the profile
-  uint64_t lease_wait_ns = 30'000'000'000;  // bound for what nobody was promised
+  uint64_t credit_ns = 0;                           // 0: by the profile
+  uint32_t credit_parts = scheduler::kCreditParts;  // then: scheduler::CreditFor
+  uint64_t lease_wait_ns = 30'000'000'000;          // bound for what nobody was promised
   uint64_t notice_after_ns = 1'000'000'000;
   scheduler::Patience patience;  // with a job without a profile, while somebody wants to begin
   FaultPlan faults;

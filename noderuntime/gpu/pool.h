@@ -31,6 +31,7 @@ class Pool {
   }
 
   uint64_t handle_bytes() const { return handle_bytes_; }
+  size_t handles() const { return handles_.size(); }
   uint64_t bytes() const { return handle_bytes_ * handles_.size(); }
   std::vector<int> fds() const {
     std::vector<int> fds;

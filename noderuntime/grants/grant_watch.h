@@ -45,6 +45,11 @@ class GrantWatch {
     return store_.SetBypass(id, text);
   }
 
+  /// As Report: what happened to the grant's job.
+  Status ReportHappening(const std::string& id, const Happening& happening) const {
+    return store_.SetHappening(id, happening);
+  }
+
   /// Nobody new is to be given memory of this GPU, or somebody may be again.
   Status SetDrained(bool drained) const { return store_.SetDrained(gpu_, drained); }
   bool drained() const { return store_.DrainedGpus().contains(gpu_); }

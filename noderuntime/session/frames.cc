@@ -226,6 +226,8 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram) {
       return Fixed<protocol::Drain>(datagram, "Drain");
     case protocol::FrameType::kStatus:
       return Fixed<protocol::Status>(datagram, "Status");
+    case protocol::FrameType::kLive:
+      return Fixed<protocol::Live>(datagram, "Live");
     case protocol::FrameType::kRecording:
       return Fixed<protocol::Recording>(datagram, "Recording");
     default:

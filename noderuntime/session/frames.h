@@ -58,7 +58,7 @@ using Frame =
                  protocol::Mismatch, protocol::Charge, protocol::Uncharge, protocol::Count,
                  protocol::Quiet, protocol::Bye, protocol::Ask, ResumeFrame, RegisterFrame,
                  SetPolicyFrame, protocol::SetBudget, protocol::SetLimit, protocol::Drain,
-                 protocol::Status, protocol::Recording>;
+                 protocol::Status, protocol::Live, protocol::Recording>;
 
 /// Reads one datagram, which may be anything. Checks what a frame can tell by itself: magic, type,
 /// sizes, counts, ranges that do not depend on the pool. The error is one line for the sender.

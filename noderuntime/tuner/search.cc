@@ -4,6 +4,12 @@
 
 namespace sluice::tuner {
 
+namespace {
+
+constexpr uint32_t kBudgets = 8;  // tried for each setting that is refined
+
+}  // namespace
+
 SearchResult RunSearch(const SearchTask& task, const std::function<bool()>& stopped) {
   namespace simulate = scheduler::simulate;
   // Programs without MPS use a GPU in turns; how well their kernels fit beside each other is
@@ -21,9 +27,14 @@ SearchResult RunSearch(const SearchTask& task, const std::function<bool()>& stop
   }
   simulate::TuneOptions tuning;
   tuning.claims = task.claims;
-  tuning.budgets = 0;
+  tuning.soft = true;
+  tuning.budgets = task.soft_budgets ? kBudgets : 0;
+  // Who does not drain gives nothing back at its trough that others could be promised (ADR 26).
   tuning.drains = false;
-  tuning.credits.clear();
+  if (!task.credits) tuning.credits.clear();
+  tuning.phases.clear();
+  tuning.groups.clear();
+  tuning.one_of_each = true;
   tuning.stopped = stopped;
   return simulate::Tune(runs, machine, task.options, tuning);
 }

@@ -17,6 +17,8 @@ struct SearchTask {
   std::vector<scheduler::simulate::Workload> jobs;
   scheduler::simulate::Options options;
   scheduler::Claims claims = scheduler::Claims::kContract;  // falling claims need insurance
+  bool soft_budgets = true;                                 // are tried
+  bool credits = true;                                      // others than the usual one are tried
 };
 
 using SearchResult = Result<scheduler::simulate::Tuned>;

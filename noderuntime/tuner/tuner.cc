@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
+
+#include "common/bytes.h"
 
 namespace sluice::tuner {
 
@@ -17,20 +20,27 @@ constexpr size_t kRemembered = 32;
 /// A live job claims a fiftieth more than it was seen to hold (docs/design/runtime.md, section 4).
 constexpr uint32_t kClaimMarginPart = 50;
 
-Way InForce(const flow::Flow& flow) {
-  const flow::FlowOptions& options = flow.options();
-  return {options.policy.policy, options.policy.lanes, options.claims};
-}
-
-Way WayOf(const simulate::Setting& setting) {
-  return {setting.policy.policy, setting.policy.lanes, setting.claims};
+/// What those keep and hold who take no part, and pass no gate: what is beyond the operator's
+/// budget left out.
+flow::Units KeptByOthers(const flow::Flow& flow) {
+  uint64_t kept = 0;
+  for (const scheduler::Job& job : flow.ledger().jobs()) {
+    if (job.settled && job.id != scheduler::kBeyondBudget) kept += job.limit;
+  }
+  return static_cast<flow::Units>(std::min<uint64_t>(kept, flow.wanted_budget()));
 }
 
 }  // namespace
 
-std::string WayText(const Way& way) {
-  return way.policy + ", " + std::to_string(way.lanes) + (way.lanes == 1 ? " lane" : " lanes") +
-         ", claims by " + std::string(scheduler::ClaimsName(way.claims));
+std::string WayText(const Way& way, uint64_t unit_bytes) {
+  std::string text = way.policy + ", " + std::to_string(way.lanes) +
+                     (way.lanes == 1 ? " lane" : " lanes") + ", claims by " +
+                     std::string(scheduler::ClaimsName(way.claims));
+  if (way.soft_budget != 0) text += ", in " + FormatBytes(way.soft_budget * unit_bytes);
+  if (way.credit_parts != scheduler::kCreditParts) {
+    text += ", credit 1/" + std::to_string(way.credit_parts) + " of an iteration";
+  }
+  return text;
 }
 
 const char* StateName(State state) {
@@ -74,7 +84,9 @@ std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
     interrupted_ = true;
     return std::nullopt;
   }
-  if (!Same(*key, key_)) {
+  const bool outgrown = Outgrown(*flow);
+  if (!Same(*key, key_) || outgrown) {
+    soft_budgets_ = !outgrown;
     BeginAnew(*key, *flow, now_ns);
     const auto before = std::find_if(chosen_.begin(), chosen_.end(),
                                      [this](const auto& entry) { return Same(entry.first, key_); });
@@ -82,7 +94,12 @@ std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
     state_ = State::kChosen;
     return PutInForce(before->second, flow, now_ns);
   }
-  if (std::exchange(interrupted_, false) && trials_.has_value()) trials_->Restart();
+  // A soft budget goes with a profile, and when anybody comes or goes.
+  const bool lost = wanted_.has_value() && flow->way() != *wanted_;
+  if (std::exchange(interrupted_, false) || lost) {
+    if (trials_.has_value()) trials_->Restart();
+  }
+  if (lost) return PutInForce(*wanted_, flow, now_ns);
   if (state_ == State::kWaiting && ReadyToSearch(*flow, now_ns)) {
     state_ = State::kSearching;
     searcher_->Begin(TaskFor(*flow));
@@ -106,8 +123,31 @@ void Tuner::BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns) {
   state_ = State::kWaiting;
   candidates_.clear();
   trials_.reset();
+  wanted_.reset();
   ended_before_.clear();
   for (const KnownJob& job : key_) ended_before_[job.id] = flow.Find(job.id)->times.ended();
+}
+
+/// One of these jobs claims more than fitted in the soft budget: whatever was found for them is
+/// measured anew, without one.
+bool Tuner::Outgrown(const flow::Flow& flow) {
+  if (outgrown_ == flow.soft_budgets_outgrown()) return false;
+  outgrown_ = flow.soft_budgets_outgrown();
+  std::erase_if(chosen_, [this](const auto& entry) { return Same(entry.first, key_); });
+  return true;
+}
+
+/// The model's budget, with as much room above what the jobs claim as a claim has above what was
+/// used. None where that is all that is lent.
+Way Tuner::WayOf(const simulate::Setting& setting, const flow::Flow& flow) const {
+  Way way{setting.policy.policy, setting.policy.lanes, setting.claims};
+  way.credit_parts = static_cast<uint32_t>(std::lround(setting.credit_parts));
+  if (setting.policy.soft_budget == 0) return way;
+  const flow::Units least = flow.LeastSoftBudget();
+  const flow::Units budget =
+      std::max(setting.policy.soft_budget + KeptByOthers(flow), least + least / kClaimMarginPart);
+  if (budget < flow.wanted_budget()) way.soft_budget = budget;
+  return way;
 }
 
 bool Tuner::ReadyToSearch(const flow::Flow& flow, uint64_t now_ns) const {
@@ -120,10 +160,9 @@ bool Tuner::ReadyToSearch(const flow::Flow& flow, uint64_t now_ns) const {
 SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
   SearchTask task;
   task.options.unit_bytes = flow.options().unit_bytes;
-  task.options.pool_units = flow.ledger().pool_units();
-  for (const scheduler::Job& job : flow.ledger().jobs()) {
-    if (job.settled) task.options.pool_units -= std::min(task.options.pool_units, job.limit);
-  }
+  task.options.pool_units = flow.wanted_budget() - KeptByOthers(flow);
+  task.soft_budgets = options_.soft_budgets && soft_budgets_;
+  task.credits = flow.options().credit && flow.options().credit_ns == 0;
   task.options.claim_margin_part = kClaimMarginPart;
   if (flow.EverybodyInsured()) task.claims = options_.most_claims;
   for (const KnownJob& known : key_) {
@@ -138,7 +177,7 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
 
 /// Whatever the model says, taking turns is among what is measured: where sharing loses it wins.
 void Tuner::Judge(const SearchResult& found, const flow::Flow& flow) {
-  candidates_ = {{InForce(flow)}};
+  candidates_ = {{flow.way()}};
   const auto add = [this](const Way& way, double predicted) {
     for (Candidate& known : candidates_) {
       if (known.way == way) {
@@ -151,7 +190,7 @@ void Tuner::Judge(const SearchResult& found, const flow::Flow& flow) {
   add({"temporal", 1, scheduler::Claims::kContract}, found.ok() ? 1 : 0);
   if (found.ok()) {
     for (const simulate::Tried& tried : found->finalists) {
-      add(WayOf(tried.setting), tried.throughput / found->temporal);
+      add(WayOf(tried.setting, flow), tried.throughput / found->temporal);
     }
   }
   trials_.emplace(candidates_.size(), options_.trials);
@@ -169,10 +208,11 @@ std::vector<scheduler::Progress> Tuner::ProgressOf(const flow::Flow& flow) const
 }
 
 std::optional<std::string> Tuner::PutInForce(const Way& way, flow::Flow* flow, uint64_t now_ns) {
-  if (InForce(*flow) == way) return std::nullopt;
+  wanted_ = way;
+  if (flow->way() == way) return std::nullopt;
   // Only `spatial` can be refused, and no search names it.
-  (void)flow->SetPolicy(way.policy, way.lanes, way.claims, now_ns).ok();
-  return "auto: " + WayText(way) + " from now on";
+  (void)flow->SetWay(way, now_ns).ok();
+  return "auto: " + WayText(way, flow->options().unit_bytes) + " from now on";
 }
 
 std::string Tuner::Choose(const Way& way, flow::Flow* flow, uint64_t now_ns) {
@@ -180,7 +220,8 @@ std::string Tuner::Choose(const Way& way, flow::Flow* flow, uint64_t now_ns) {
   if (chosen_.size() >= kRemembered) chosen_.erase(chosen_.begin());
   chosen_.emplace_back(key_, way);
   (void)PutInForce(way, flow, now_ns);
-  return "auto: stays with " + WayText(way) + " for these " + std::to_string(key_.size()) + " jobs";
+  return "auto: stays with " + WayText(way, flow->options().unit_bytes) + " for these " +
+         std::to_string(key_.size()) + " jobs";
 }
 
 std::vector<Tuner::Candidate> Tuner::candidates() const {

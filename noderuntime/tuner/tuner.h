@@ -15,17 +15,11 @@
 
 namespace sluice::tuner {
 
-/// A way of sharing, as far as it can be changed on a running node.
-struct Way {
-  std::string policy;
-  uint32_t lanes = 0;
-  scheduler::Claims claims = scheduler::Claims::kContract;
+using flow::Way;
 
-  bool operator==(const Way&) const = default;
-};
-
-/// For people: "flow, 2 lanes, claims by steps".
-std::string WayText(const Way& way);
+/// For people: "flow, 2 lanes, claims by steps, in 18.0 MiB, credit 1/16 of an iteration"; the last
+/// two where they are not as usual.
+std::string WayText(const Way& way, uint64_t unit_bytes);
 
 enum class State : uint8_t {
   kIdle,       // fewer than two jobs with a profile, or one that is being measured
@@ -43,6 +37,8 @@ struct TunerOptions {
   uint64_t same_for_ns = 1'000'000'000;
   uint32_t least_iterations = 3;  // of each job, before a search
   uint32_t most_ways = 5;         // measured, the one in force and `temporal` among them
+  /// Soft budgets below the pool are tried, and other credits where nobody gave one.
+  bool soft_budgets = true;
   scheduler::TrialOptions trials;
 };
 
@@ -79,6 +75,8 @@ class Tuner {
 
   static std::optional<Key> KeyOf(const flow::Flow& flow);
   void BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns);
+  bool Outgrown(const flow::Flow& flow);
+  Way WayOf(const scheduler::simulate::Setting& setting, const flow::Flow& flow) const;
   bool ReadyToSearch(const flow::Flow& flow, uint64_t now_ns) const;
   SearchTask TaskFor(const flow::Flow& flow) const;
   void Judge(const SearchResult& found, const flow::Flow& flow);
@@ -95,6 +93,9 @@ class Tuner {
   std::map<flow::JobId, uint64_t> ended_before_;  // iterations, when key_ was new
   std::vector<Candidate> candidates_;
   std::optional<scheduler::Trials> trials_;
+  std::optional<Way> wanted_;  // put in force for these jobs
+  uint64_t outgrown_ = 0;      // Flow::soft_budgets_outgrown, as it was seen last
+  bool soft_budgets_ = true;   // no job of key_ has outgrown one
   /// What was chosen for the jobs of the last while: they may come back to the same.
   std::vector<std::pair<Key, Way>> chosen_;
 };

@@ -44,9 +44,10 @@ class StatusJsonTest : public flow::FlowTest {
                                              {2, {"two", 22, true, 0, 0, {}}},
                                              {3, {"three\xff", 0, false, 8 * kUnit, 0, {}}}},
                                             device, {0, 2 * kUnit, true, {2, 1}}, host_tier_,
-                                            ServiceTimes(), nullptr, now_));
+                                            figures_, ServiceTimes(), nullptr, now_));
   }
 
+  figures::Figures figures_{40};
   testing::FakeGpu device_{40 * kUnit};
   hosttier::HostTier host_tier_{&device_, kUnit, 20 * kUnit};
 };

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 
 #include "intercept/protocol/page_access.h"
@@ -51,6 +52,22 @@ TEST_F(ProfilePageTest, CarriesEveryFieldAndCanBeWithdrawn) {
   WithdrawProfile(page_.get());
   EXPECT_EQ(Read().profile_id, 0u);
   EXPECT_EQ(Read().gate_count, 0u);
+}
+
+TEST_F(ProfilePageTest, AnotherCreditChangesNothingElse) {
+  PublishCredit(99, page_.get());
+  EXPECT_EQ(Read().profile_id, 0u) << "there is no profile to change";
+  ASSERT_TRUE(PublishProfile(profile_, plan_, 6, page_.get()));
+  const protocol::ProfileImage before = Read();
+  PublishCredit(99, page_.get());
+  EXPECT_GT(Read().seq, before.seq) << "the client looks again";
+  protocol::ProfileImage expected = before;
+  expected.credit_ns = 99;
+  expected.seq = Read().seq;
+  EXPECT_EQ(std::memcmp(&Read(), &expected, sizeof expected), 0);
+  const uint32_t seq = Read().seq;
+  PublishCredit(99, page_.get());
+  EXPECT_EQ(Read().seq, seq) << "nothing to say";
 }
 
 TEST_F(ProfilePageTest, WhatDoesNotFitIsNotPublished) {

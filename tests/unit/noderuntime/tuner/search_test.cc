@@ -16,13 +16,30 @@ TEST(Search, NamesOnlyWhatCanBeChangedOnARunningNode) {
   ASSERT_TRUE(found.ok()) << found.status().message();
   ASSERT_FALSE(found->finalists.empty()) << "half of each iteration is the host's";
   bool falling = false;
+  bool soft = false;
+  bool credit = false;
   for (const auto& tried : found->tried) {
     EXPECT_EQ(tried.setting.budget, 0u);
-    EXPECT_EQ(tried.setting.credit_parts, scheduler::simulate::Setting().credit_parts);
     EXPECT_EQ(tried.setting.drain, scheduler::simulate::Drain::kWhenOthersWait);
     falling = falling || tried.setting.claims != Claims::kContract;
+    soft = soft || tried.setting.policy.soft_budget != 0;
+    credit = credit || tried.setting.credit_parts != scheduler::kCreditParts;
   }
   EXPECT_TRUE(falling);
+  EXPECT_TRUE(soft);
+  EXPECT_TRUE(credit);
+}
+
+/// Jobs that outgrew a soft budget, and a node that was told the credit.
+TEST(Search, TriesNoBudgetAndNoCreditWhereTheyAreGiven) {
+  SearchTask task = TwoTriangles();
+  task.soft_budgets = task.credits = false;
+  const SearchResult found = RunSearch(task, {});
+  ASSERT_TRUE(found.ok());
+  for (const auto& tried : found->tried) {
+    EXPECT_EQ(tried.setting.policy.soft_budget, 0u);
+    EXPECT_EQ(tried.setting.credit_parts, scheduler::kCreditParts);
+  }
 }
 
 TEST(Search, TriesNoFallingClaimsForWhoIsNotInsured) {

@@ -71,12 +71,15 @@ class TunerTest : public FlowTest {
     return news;
   }
   static uint64_t Even(const flow::FlowOptions&) { return 100 * kMs; }
-  SearchResult Found(const std::string& policy, Claims claims) const {
+  SearchResult Found(const std::string& policy, Claims claims, Units soft = 0,
+                     double credit_parts = 8) const {
     scheduler::simulate::Tuned tuned;
     tuned.temporal = 0.5;
     scheduler::simulate::Setting setting;
     setting.policy.policy = policy;
     setting.claims = claims;
+    setting.policy.soft_budget = soft;
+    setting.credit_parts = credit_parts;
     tuned.finalists = {{setting, 0.75}};
     return tuned;
   }
@@ -140,6 +143,101 @@ TEST_F(TunerTest, KeepsWhatMeasuresBest) {
   EXPECT_EQ(candidates[1].way, (Way{"temporal", 1, Claims::kContract}));
   EXPECT_NEAR(candidates[2].predicted, 1.5, 1e-9);
   EXPECT_NEAR(candidates[2].measured / candidates[0].measured, 100. / 60, 1e-6);
+}
+
+/// A soft budget below the pool, and another credit.
+class SoftTunerTest : public TunerTest {
+ protected:
+  void ChooseSoft() {
+    ASSERT_NO_FATAL_FAILURE(Join(1));
+    ASSERT_NO_FATAL_FAILURE(Join(2));
+    Until(State::kSearching, Even);
+    searcher_.answer = Found("flow", Claims::kSteps, 28, 16);
+    news_ = Until(State::kChosen, [](const flow::FlowOptions& options) {
+      return (options.policy.soft_budget != 0 ? 60 : 100) * kMs;
+    });
+  }
+  Units Soft() const { return flow_->options().policy.soft_budget; }
+  std::vector<std::string> news_;
+};
+
+TEST_F(SoftTunerTest, KeepsASoftBudgetThatMeasuresBest) {
+  ASSERT_NO_FATAL_FAILURE(ChooseSoft());
+  EXPECT_EQ(Soft(), 28u);
+  EXPECT_EQ(flow_->options().credit_parts, 16u);
+  ASSERT_FALSE(news_.empty());
+  EXPECT_EQ(news_.back(),
+            "auto: stays with flow, 2 lanes, claims by steps, in 28.0 MiB, credit 1/16 of an "
+            "iteration for these 2 jobs");
+  const std::vector<Tuner::Candidate> candidates = tuner_.candidates();
+  ASSERT_EQ(candidates.size(), 3u);
+  EXPECT_EQ(candidates[0].way, (Way{"flow", 2, Claims::kSteps})) << "the same without";
+  EXPECT_EQ(candidates[2].way, (Way{"flow", 2, Claims::kSteps, 28, 16}));
+  EXPECT_GT(candidates[2].measured, candidates[0].measured);
+}
+
+TEST_F(SoftTunerTest, GoesBackWhereItMeasuresWorse) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  Until(State::kSearching, Even);
+  searcher_.answer = Found("flow", Claims::kSteps, 28, 16);
+  Until(State::kChosen, [](const flow::FlowOptions& options) {
+    return (options.policy.soft_budget != 0 ? 130 : 100) * kMs;
+  });
+  EXPECT_EQ(flow_->way(), (Way{"flow", 2, Claims::kSteps}));
+}
+
+/// Given up with the profile, and in force again with it: the jobs are the same.
+TEST_F(SoftTunerTest, PutsItInForceAgainAfterAnInterruption) {
+  ASSERT_NO_FATAL_FAILURE(ChooseSoft());
+  protocol::Mismatch mismatch = {};
+  mismatch.profile = clients_[2].profile();
+  ASSERT_TRUE(flow_->OnMismatch(2, mismatch, now_).ok());
+  EXPECT_EQ(Soft(), 0u);
+  EXPECT_FALSE(tuner_.Look(flow_.get(), now_).has_value());
+  ASSERT_NE(Measure(2, kLayers), 0u);
+  ASSERT_TRUE(Gate(2, 0, clients_[2].profile()).ok());
+  EXPECT_FALSE(Iterate(100 * kMs).empty());
+  EXPECT_EQ(Soft(), 28u);
+  EXPECT_EQ(searcher_.tasks.size(), 1u);
+}
+
+/// Who outgrew it is not put into one again.
+TEST_F(SoftTunerTest, MeasuresAnewWithoutOneThatWasOutgrown) {
+  ASSERT_NO_FATAL_FAILURE(ChooseSoft());
+  ASSERT_EQ(Known(1).phase, scheduler::Phase::kRunning);
+  ASSERT_TRUE(Lease(1, Known(1).terms.claim - Known(1).leased + 1).ok());
+  EXPECT_EQ(Soft(), 0u);
+  tuner_.Look(flow_.get(), now_);
+  EXPECT_EQ(tuner_.state(), State::kWaiting);
+  Until(State::kSearching, Even);
+  ASSERT_EQ(searcher_.tasks.size(), 2u);
+  EXPECT_TRUE(searcher_.tasks[0].soft_budgets);
+  EXPECT_FALSE(searcher_.tasks[1].soft_budgets);
+}
+
+/// An operator's budget is all that there is.
+TEST_F(SoftTunerTest, StaysBelowTheOperatorsBudget) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  ASSERT_TRUE(flow_->SetBudget(30, now_).ok());
+  Until(State::kSearching, Even);
+  EXPECT_EQ(searcher_.tasks.back().options.pool_units, 30u);
+  searcher_.answer = Found("nodegroup", Claims::kSteps, 30);
+  Until(State::kMeasuring, Even);
+  EXPECT_EQ(tuner_.candidates().back().way.soft_budget, 0u) << "that is all of it";
+}
+
+/// The model rounds, and knows no margins: never below what the jobs claim.
+TEST_F(SoftTunerTest, IsNeverBelowWhatTheJobsClaim) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  Until(State::kSearching, Even);
+  searcher_.answer = Found("flow", Claims::kSteps, 3);
+  Until(State::kMeasuring, Even);
+  EXPECT_GE(tuner_.candidates().back().way.soft_budget, flow_->LeastSoftBudget());
+  Until(State::kChosen, Even);
+  EXPECT_EQ(flow_->soft_budgets_outgrown(), 0u);
 }
 
 /// The model is wrong about these jobs, and the GPU says so.
