@@ -74,6 +74,10 @@ Status ControlDaemon::Spawn() {
 
 Status ControlDaemon::MakeFolders() const {
   if (Status s = MakeFolder(control_.dir, 0711); !s.ok()) return s;
+  if (control_.v3) {
+    // Of the containers' folders; a name there is a secret of nobody.
+    if (Status s = MakeFolder(MpsJobsFolder(control_.dir), 0711); !s.ok()) return s;
+  }
   if (Status s = MakeFolder(MpsPipeFolder(control_.dir, control_.gpu), 0755); !s.ok()) return s;
   return MakeFolder(MpsLogFolder(control_.dir, control_.gpu), 0700);
 }

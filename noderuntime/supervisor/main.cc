@@ -17,18 +17,26 @@
 namespace sluice::supervisor {
 namespace {
 
-Result<std::vector<Nvml::Gpu>> GpusOfNode() {
+struct Node {
+  std::vector<Nvml::Gpu> gpus;
+  std::string driver;  // empty: it does not say
+};
+
+Result<Node> LookAtNode() {
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
   if (!nvml.ok()) return nvml.status();
-  return (*nvml)->Gpus();
+  Result<std::vector<Nvml::Gpu>> gpus = (*nvml)->Gpus();
+  if (!gpus.ok()) return gpus.status();
+  const Result<std::string> driver = (*nvml)->DriverVersion();
+  return Node{std::move(*gpus), driver.ok() ? *driver : ""};
 }
 
 Result<std::vector<uint32_t>> AllGpus() {
-  const Result<std::vector<Nvml::Gpu>> gpus = GpusOfNode();
-  if (!gpus.ok()) return gpus.status();
-  if (gpus->empty()) return Status(StatusCode::kNotFound, "this node has no GPU");
+  const Result<Node> node = LookAtNode();
+  if (!node.ok()) return node.status();
+  if (node->gpus.empty()) return Status(StatusCode::kNotFound, "this node has no GPU");
   std::vector<uint32_t> numbers;
-  for (uint32_t i = 0; i < gpus->size(); ++i) numbers.push_back(i);
+  for (uint32_t i = 0; i < node->gpus.size(); ++i) numbers.push_back(i);
   return numbers;
 }
 
@@ -39,13 +47,30 @@ Result<std::vector<mps::Control>> Controls(const Options& options,
   std::vector<mps::Control> controls;
   if (!options.mps) return controls;
   if (Status s = mps::CheckProgram(options.mps_control); !s.ok()) return s;
-  const Result<std::vector<Nvml::Gpu>> gpus = GpusOfNode();
-  if (!gpus.ok()) return gpus.status().Annotate("--compute mps");
+  const Result<Node> node = LookAtNode();
+  if (!node.ok()) return node.status().Annotate("--compute mps");
+  const Result<bool> v3 = MpsV3Wanted(options.mps_version, node->driver, options.mps_dir);
+  if (!v3.ok()) return v3.status();
+  spdlog::info("MPS {}: the driver is {}", *v3 ? "v3" : "legacy", node->driver);
   for (const uint32_t number : numbers) {
-    if (number >= gpus->size()) continue;
-    controls.push_back({options.mps_control, options.mps_dir, (*gpus)[number].uuid});
+    if (number >= node->gpus.size()) continue;
+    controls.push_back({options.mps_control, options.mps_dir, node->gpus[number].uuid, *v3});
   }
   return controls;
+}
+
+Result<std::vector<mps::Namespaces>> NamespacesOf(const Options& options,
+                                                  const std::vector<mps::Control>& controls) {
+  std::vector<mps::Namespaces> all;
+  for (const mps::Control& control : controls) {
+    if (!control.v3) continue;
+    Result<GrantStore> store = GrantStore::Open(options.grants);
+    if (!store.ok()) return store.status().Annotate("--grants");
+    Result<grants::GrantWatch> watch = grants::GrantWatch::Open(options.grants, control.gpu);
+    if (!watch.ok()) return watch.status().Annotate("--grants");
+    all.emplace_back(control, std::move(*store), std::move(*watch), options.wait_for_terms);
+  }
+  return all;
 }
 
 Result<UniqueFd> TakeSignals() {
@@ -71,9 +96,11 @@ Status Serve(Options options) {
   if (!gpus.ok()) return gpus.status().Annotate("--gpus all");
   Result<std::vector<mps::Control>> controls = Controls(options, *gpus);
   if (!controls.ok()) return controls.status();
+  Result<std::vector<mps::Namespaces>> namespaces = NamespacesOf(options, *controls);
+  if (!namespaces.ok()) return namespaces.status();
   Supervisor supervisor({options.noded, options.runtime_dir, std::move(*gpus), options.arguments,
                          std::move(*controls)},
-                        std::move(*signs));
+                        std::move(*signs), std::move(*namespaces));
   return supervisor.Run(signals->get());
 }
 

@@ -50,6 +50,9 @@ Status CheckCompute(const std::string& compute, const Options& options) {
     return Bad("--mps-dir '" + options.mps_dir + "': allowed: an absolute path of at most " +
                std::to_string(kMaxMpsDir) + " characters");
   }
+  if (!options.grants.starts_with('/')) {
+    return Bad("--grants '" + options.grants + "': allowed: an absolute path");
+  }
   return {};
 }
 
@@ -66,6 +69,8 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   options.noded = BesideThisProgram("sluice-noded");
   std::string gpus = "all";
   std::string compute = "timeslice";
+  std::string mps_version = "auto";
+  std::string terms = "off";
   bool check = false;
   bool check_alive = false;
   CLI::App app("Runs a sluice-noded for each GPU of this node and starts again what ends.",
@@ -84,6 +89,17 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   app.add_option("--mps-dir", options.mps_dir,
                  "folder of the MPS pipes, one named by each GPU's UUID, shared with "
                  "sluice-device-plugin")
+      ->capture_default_str();
+  app.add_option("--mps-version", mps_version,
+                 "legacy (one server for a GPU), 3 (one for each trust group, a namespace for each "
+                 "grant; driver 615), auto (3 where the driver has it)")
+      ->capture_default_str();
+  app.add_option("--grants", options.grants,
+                 "with MPS v3: folder of the grants, as for the daemons")
+      ->capture_default_str();
+  app.add_option("--terms", terms,
+                 "with MPS v3: wait (a grant has a namespace once its group is known), off (all "
+                 "are of one group), as for the daemons")
       ->capture_default_str();
   app.add_flag("--check", check, "only look: 0 when all daemons of this folder serve");
   app.add_flag("--check-alive", check_alive, "only look: 0 when this folder's sluice-node runs");
@@ -109,6 +125,11 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   if (Status s = CheckArguments(options.arguments); !s.ok()) return s;
   if (Status s = CheckCompute(compute, options); !s.ok()) return s;
   options.mps = compute == "mps";
+  const Result<MpsChoice> version = ParseMpsChoice(mps_version);
+  if (!version.ok()) return version.status();
+  options.mps_version = *version;
+  if (terms != "wait" && terms != "off") return Bad("--terms '" + terms + "': allowed: wait, off");
+  options.wait_for_terms = terms == "wait";
   return std::optional(std::move(options));
 }
 

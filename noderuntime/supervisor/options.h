@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/mps_folder.h"
+#include "common/mps_version.h"
 #include "common/status.h"
 
 namespace sluice::supervisor {
@@ -25,6 +26,11 @@ struct Options {
   bool mps = false;
   std::string mps_control = "/usr/bin/nvidia-cuda-mps-control";  // program
   std::string mps_dir = std::string(kDefaultMpsDir);
+  MpsChoice mps_version = MpsChoice::kAuto;
+  /// With MPS v3: the folder of the grants whose namespaces are made, and whether one waits for its
+  /// terms. As the daemons have them.
+  std::string grants = "/run/sluice";
+  bool wait_for_terms = false;
 };
 
 /// What the command line says. Nothing: it has been answered (--help, --version), and `*status` is

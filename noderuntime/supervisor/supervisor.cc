@@ -45,7 +45,8 @@ void ReapOrphans(const std::vector<pid_t>& daemons) {
 
 }  // namespace
 
-Supervisor::Supervisor(Plan plan, Signs signs) : plan_(std::move(plan)), signs_(std::move(signs)) {
+Supervisor::Supervisor(Plan plan, Signs signs, std::vector<mps::Namespaces> namespaces)
+    : plan_(std::move(plan)), signs_(std::move(signs)), namespaces_(std::move(namespaces)) {
   for (const uint32_t gpu : plan_.gpus) daemons_.emplace_back().gpu = gpu;
   for (const mps::Control& control : plan_.controls) controls_.emplace_back(control);
 }
@@ -62,6 +63,11 @@ Status Supervisor::Run(int signals) {
     }
     for (mps::ControlDaemon& control : controls_) {
       wait_ns = std::min(wait_ns, control.Start(now).value_or(wait_ns));
+    }
+    for (size_t i = 0; i < namespaces_.size(); ++i) {
+      const auto next = namespaces_[i].Turn(now, controls_[i].pid() != 0);
+      wait_ns = std::min(wait_ns, next.value_or(wait_ns));
+      polled.push_back({namespaces_[i].fd(), POLLIN, 0});
     }
     ShowReady();
     signs_.Beat();
@@ -89,6 +95,9 @@ Status Supervisor::Run(int signals) {
     for (mps::ControlDaemon& control : controls_) {
       control.Look(now);
       if (control.pid() != 0) pids.push_back(control.pid());
+    }
+    for (const mps::Namespaces& each : namespaces_) {
+      if (each.pid() != 0) pids.push_back(each.pid());
     }
     ReapOrphans(pids);
   }

@@ -11,6 +11,7 @@
 #include "common/unique_fd.h"
 #include "noderuntime/cli/child.h"
 #include "noderuntime/mps/control_daemon.h"
+#include "noderuntime/mps/namespaces.h"
 #include "noderuntime/supervisor/restarts.h"
 #include "noderuntime/supervisor/signs.h"
 
@@ -29,7 +30,8 @@ class Supervisor {
     std::vector<mps::Control> controls = {};  // MPS control daemons beside them
   };
 
-  Supervisor(Plan plan, Signs signs);
+  /// `namespaces`: with MPS v3 one for each of the plan's controls, in their order; otherwise none.
+  Supervisor(Plan plan, Signs signs, std::vector<mps::Namespaces> namespaces = {});
 
   /// Until `signals` (a signalfd of SIGTERM, SIGINT and SIGCHLD) says that it is over: then the
   /// daemons end, too. kInvalidArgument: a daemon did not accept its command line, which the next
@@ -58,6 +60,7 @@ class Supervisor {
   std::vector<Daemon> daemons_;
   /// What becomes of one changes nothing for the daemons: a GPU without MPS is one in time slices.
   std::vector<mps::ControlDaemon> controls_;
+  std::vector<mps::Namespaces> namespaces_;
   bool shown_ready_ = false;
 };
 

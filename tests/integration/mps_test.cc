@@ -2,102 +2,10 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // sluice-node --compute mps with real daemons on simulated GPUs and a stand-in for NVIDIA's control
 // daemon.
-#include <gtest/gtest.h>
-#include <signal.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <thread>
-
-#include "common/bytes.h"
-#include "common/mps_folder.h"
-#include "noderuntime/cli/simulated_gpu.h"
-#include "noderuntime/cli/work_dir.h"
-#include "noderuntime/supervisor/signs.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_bed.h"
+#include "tests/integration/mps_fixture.h"
 
 namespace sluice::testing {
 namespace {
-
-constexpr int kPatienceMs = 60'000;  // only ends a test that fails
-
-template <typename Done>
-bool Await(Done done) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
-  while (!done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-  return done();
-}
-
-class Mps : public ::testing::Test {
- protected:
-  void Up(unsigned gpus) {
-    auto work = cli::WorkDir::Create("");
-    ASSERT_TRUE(work.ok());
-    work_.emplace(std::move(*work));
-    std::ofstream(work_->File("machine")) << "";
-    auto gpu =
-        cli::SimulatedGpu::Up(layout_, work_->File("gpu"), 64 * kMiB, work_->File("machine"), gpus);
-    ASSERT_TRUE(gpu.ok()) << gpu.status().message();
-    gpu_.emplace(std::move(*gpu));
-  }
-  cli::JobProcess Start(const std::string& program,
-                        std::vector<std::pair<std::string, std::string>> environment = {}) {
-    cli::SpawnOptions options;
-    options.environment = gpu_->Select(cli::Environment::Current());
-    for (auto& [name, value] : environment) options.environment.Set(name, std::move(value));
-    options.argv = {layout_.Program("sluice-node"),
-                    "--runtime-dir",
-                    folder_ / "n",
-                    "--compute",
-                    "mps",
-                    "--mps-control",
-                    program,
-                    "--mps-dir",
-                    Dir(),
-                    "--",
-                    "--pool",
-                    "16MiB",
-                    "--handle",
-                    "2MiB",
-                    "--lease-unit",
-                    "256KiB"};
-    auto node = cli::JobProcess::Start("node", std::move(options));
-    EXPECT_TRUE(node.ok()) << node.status().message();
-    return std::move(*node);
-  }
-  std::string Dir() const { return folder_ / "m"; }
-  bool Ready() const { return supervisor::Signs::CheckReady(folder_ / "n").ok(); }
-  /// The GPUs that have a pipe folder, in any order.
-  std::vector<std::string> Gpus() const {
-    std::vector<std::string> gpus;
-    std::error_code none;
-    for (const auto& each : std::filesystem::directory_iterator(Dir(), none)) {
-      if (each.path().filename() != "log") gpus.push_back(each.path().filename());
-    }
-    return gpus;
-  }
-  /// The control daemon that serves this GPU; 0: none.
-  pid_t ControlOf(const std::string& gpu) const {
-    pid_t pid = 0;
-    std::ifstream(MpsPipeFolder(Dir(), gpu) + "/nvidia-cuda-mps-control.pid") >> pid;
-    return pid;
-  }
-  bool AllServe(size_t gpus) const {
-    if (!Ready() || Gpus().size() != gpus) return false;
-    for (const std::string& gpu : Gpus()) {
-      if (ControlOf(gpu) == 0) return false;
-    }
-    return true;
-  }
-
-  const cli::Layout layout_ = cli::Layout::At(Program("BIN"));
-  const std::string stand_in_ = Program("MPS_CONTROL");
-  std::optional<cli::WorkDir> work_;
-  std::optional<cli::SimulatedGpu> gpu_;
-  const TempFolder folder_{"/dev/shm"};
-};
 
 TEST_F(Mps, OneForEachGpuStartedAgainAndEndedWithTheNode) {
   ASSERT_NO_FATAL_FAILURE(Up(2));

@@ -22,16 +22,28 @@ cli::Environment Base() {
 TEST(MpsCommand, OneInTheForegroundForOneGpuInItsFolders) {
   const Command command = StartCommand(kControl, Base());
   EXPECT_EQ(command.argv, (std::vector<std::string>{"/bin/mps", "-f"}));
-  EXPECT_EQ(command.environment.Entries(),
-            (std::vector<std::string>{"CUDA_MPS_LOG_DIRECTORY=/run/m/log/GPU-1",
-                                      "CUDA_MPS_PIPE_DIRECTORY=/run/m/GPU-1",
-                                      "CUDA_VISIBLE_DEVICES=GPU-1", "LD_LIBRARY_PATH=/driver"}));
+  EXPECT_EQ(
+      command.environment.Entries(),
+      (std::vector<std::string>{
+          "CUDA_MPS_LOG_DIRECTORY=/run/m/log/GPU-1", "CUDA_MPS_PIPE_DIRECTORY=/run/m/GPU-1",
+          "CUDA_MPS_PROTOCOL_VERSION=2", "CUDA_VISIBLE_DEVICES=GPU-1", "LD_LIBRARY_PATH=/driver"}));
 }
 
 TEST(MpsCommand, ItIsToldToQuitWhereItListens) {
   const Command command = QuitCommand(kControl, Base());
   EXPECT_EQ(command.argv, (std::vector<std::string>{"/bin/mps"}));
   EXPECT_EQ(command.environment.Get("CUDA_MPS_PIPE_DIRECTORY"), "/run/m/GPU-1");
+}
+
+TEST(MpsCommand, Version3ServesManyUsersAndTakesCommandsAsArguments) {
+  const Control control = {"/bin/mps", "/run/m", "GPU-1", true};
+  const Command start = StartCommand(control, Base());
+  EXPECT_EQ(start.argv, (std::vector<std::string>{"/bin/mps", "-f", "-m", "-p", "3"}));
+  EXPECT_EQ(start.environment.Get("CUDA_MPS_PROTOCOL_VERSION"), "3");
+  EXPECT_EQ(QuitCommand(control, Base()).argv, (std::vector<std::string>{"/bin/mps", "-q"}));
+  const Command command = ControlCommand(control, {"server", "list"}, Base());
+  EXPECT_EQ(command.argv, (std::vector<std::string>{"/bin/mps", "server", "list"}));
+  EXPECT_EQ(command.environment.Entries(), start.environment.Entries());
 }
 
 TEST(MpsFolder, TheLongestLeavesRoomForASocketsPath) {

@@ -44,6 +44,19 @@ TEST(NodeOptions, MpsIsAskedFor) {
   EXPECT_TRUE((*with)->mps);
   EXPECT_EQ((*with)->mps_control, "/usr/bin/nvidia-cuda-mps-control");
   EXPECT_EQ((*with)->mps_dir, "/run/sluice/mps");
+  EXPECT_EQ((*with)->mps_version, MpsChoice::kAuto);
+  EXPECT_FALSE((*with)->wait_for_terms);
+  const auto third = Read({"--runtime-dir", "/n", "--compute", "mps", "--mps-version", "3",
+                           "--grants", "/g", "--terms", "wait"});
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ((*third)->mps_version, MpsChoice::kV3);
+  EXPECT_EQ((*third)->grants, "/g");
+  EXPECT_TRUE((*third)->wait_for_terms);
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--mps-version", "2"}),
+            "--mps-version '2': allowed: auto, legacy, 3");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--terms", "on"}), "--terms 'on': allowed: wait, off");
+  EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--grants", "g"}),
+            "--grants 'g': allowed: an absolute path");
   EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--compute", "both"}),
             "--compute 'both': allowed: timeslice, mps");
   EXPECT_EQ(ErrorOf({"--runtime-dir", "/n", "--mps-control", "mps"}),
