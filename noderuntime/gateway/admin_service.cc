@@ -38,11 +38,11 @@ void Fill(const JobView& job, api::Job* out) {
   out->set_id(job.id);
   out->set_name(job.name);
   out->set_phase(job.phase);
-  out->set_request_bytes(job.request_bytes);
-  out->set_limit_bytes(job.limit_bytes);
-  out->set_held_bytes(job.held_bytes);
-  out->set_peak_held_bytes(job.peak_held_bytes);
-  out->set_outside_bytes(job.outside_bytes);
+  out->set_request_bytes(job.request_bytes.value_or(0));
+  out->set_limit_bytes(job.limit_bytes.value_or(0));
+  out->set_held_bytes(job.held_bytes.value_or(0));
+  out->set_peak_held_bytes(job.peak_held_bytes.value_or(0));
+  out->set_outside_bytes(job.outside_bytes.value_or(0));
   out->set_waits_for(job.waits_for);
   out->set_waits_ms(job.waits_ms);
 }
@@ -51,14 +51,14 @@ void Fill(const GpuView& gpu, api::Gpu* out) {
   out->set_number(gpu.number);
   out->set_uuid(gpu.uuid);
   out->set_name(gpu.name);
-  out->set_pool_bytes(gpu.pool_bytes);
-  out->set_budget_bytes(gpu.budget_bytes);
-  out->set_free_bytes(gpu.free_bytes);
+  out->set_pool_bytes(gpu.pool_bytes.value_or(0));
+  out->set_budget_bytes(gpu.budget_bytes.value_or(0));
+  out->set_free_bytes(gpu.free_bytes.value_or(0));
   out->set_policy(gpu.policy);
   out->set_lanes(gpu.lanes);
-  out->set_draining(gpu.draining);
-  out->set_bypassed_pods(gpu.bypassed_pods);
-  out->set_bypassed_others(gpu.bypassed_others);
+  out->set_draining(gpu.draining.value_or(false));
+  out->set_bypassed_pods(gpu.bypassed_pods.value_or(0));
+  out->set_bypassed_others(gpu.bypassed_others.value_or(0));
   for (const JobView& job : gpu.jobs) Fill(job, out->add_jobs());
 }
 

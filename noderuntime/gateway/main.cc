@@ -5,15 +5,41 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <cstdio>
 
+#include "common/metrics/exposer.h"
 #include "noderuntime/gateway/admin_service.h"
-#include "noderuntime/gateway/metrics_server.h"
+#include "noderuntime/gateway/metrics.h"
 #include "noderuntime/gateway/options.h"
+#include "noderuntime/gateway/page_service.h"
 
 namespace sluice::gateway {
 namespace {
+
+/// A byte says that everything listens; the end of the pipe without one, that it does not.
+void SayReady(int fd) {
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(fd, "1", 1);
+  ::close(fd);
+}
+
+/// Until a signal, or until nobody needs the page that this was started for.
+void AwaitEnd(const sigset_t& signals, PageService* page) {
+  constexpr timespec kLook = {5, 0};
+  while (true) {
+    const int number = ::sigtimedwait(&signals, nullptr, page != nullptr ? &kLook : nullptr);
+    if (number > 0) {
+      spdlog::info("stopping (signal {})", number);
+      return;
+    }
+    if (page != nullptr && page->Over()) {
+      spdlog::info("stopping: there is no daemon, and nobody looks");
+      return;
+    }
+  }
+}
 
 Status Serve(const Options& options) {
   // Before any thread is made: they inherit what is blocked.
@@ -30,16 +56,24 @@ Status Serve(const Options& options) {
     admin = std::move(*started);
     spdlog::info("orders are taken at {}", options.admin_socket);
   }
-  std::unique_ptr<MetricsServer> metrics;
+  std::unique_ptr<metrics::Exposer> metrics;
   if (options.metrics != kOff) {
-    Result<std::unique_ptr<MetricsServer>> started = MetricsServer::Start(options.metrics, &node);
+    auto started = metrics::Exposer::Start(options.metrics,
+                                           [&] { return MetricsOf(options.node, node.Look()); });
     if (!started.ok()) return started.status();
     metrics = std::move(*started);
     spdlog::info("metrics at port {}", metrics->port());
   }
-  int number = 0;
-  sigwait(&signals, &number);
-  spdlog::info("stopping (signal {})", number);
+  std::unique_ptr<PageService> page;
+  if (options.page != kOff) {
+    Result<std::unique_ptr<PageService>> started =
+        PageService::Start(options.runtime_dir, options.page, options.page_idle_exit_s);
+    if (!started.ok()) return started.status().Annotate("--page");
+    page = std::move(*started);
+    spdlog::info("the live page is at {}; 'sluice page' says its address", page->authority());
+  }
+  SayReady(options.ready_fd);
+  AwaitEnd(signals, options.page_idle_exit_s > 0 ? page.get() : nullptr);
   return {};
 }
 

@@ -2,37 +2,121 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/gateway/metrics.h"
 
-#include <string>
+#include <map>
+#include <set>
+
+#include "noderuntime/gateway/job_labels.h"
+#include "noderuntime/gateway/metric_table.h"
 
 namespace sluice::gateway {
 namespace {
 
-prometheus::ClientMetric Bypassed(const GpuView& gpu, const char* of, uint64_t count) {
-  prometheus::ClientMetric metric;
-  metric.label = {{"gpu", std::to_string(gpu.number)}, {"uuid", gpu.uuid}, {"of", of}};
-  metric.counter.value = static_cast<double>(count);
-  return metric;
+/// Something that has samples, and their labels.
+template <typename View>
+struct Entry {
+  const View* view;
+  metrics::LabelText labels;
+};
+template <typename View>
+using Entries = std::vector<Entry<View>>;
+
+template <typename View>
+void Fill(const Table<View>& table, const Entries<View>& entries,
+          std::vector<prometheus::MetricFamily>* out) {
+  for (const Row<View>& row : table) {
+    metrics::Family family(row.metric);
+    for (const Entry<View>& entry : entries) {
+      family.SetCommon(entry.labels);
+      row.fill(*entry.view, &family);
+    }
+    if (!family.empty()) out->push_back(std::move(family).Take());
+  }
 }
+
+/// A GPU's jobs and loans.
+class Parts {
+ public:
+  /// `common`: labels of its jobs, `of_loans`: and of its loans.
+  Parts(const GpuView& gpu, metrics::LabelText common, metrics::LabelText of_loans)
+      : common_(std::move(common)), of_loans_(std::move(of_loans)) {
+    AddJobs(gpu.jobs);
+    if (gpu.ended.has_value()) AddJobs(*gpu.ended);
+    std::set<std::pair<uint32_t, uint32_t>> pairs;
+    for (const LoanView& loan : gpu.loans) {
+      if (loans_.size() == kMostLoans || !pairs.insert({loan.lender, loan.borrower}).second) {
+        continue;
+      }
+      AddLoan(loan);
+    }
+  }
+  const Entries<JobView>& jobs() const { return jobs_; }
+  const Entries<LoanView>& loans() const { return loans_; }
+
+ private:
+  void AddJobs(const std::vector<JobView>& list) {
+    for (const JobView& job : list) {
+      const JobLabels labels = LabelsOf(job.name);
+      // Two samples of the same name and labels cost Prometheus the whole answer.
+      if (!known_.emplace(job.id, labels).second || jobs_.size() == kMostJobs) continue;
+      jobs_.push_back({&job, common_});
+      jobs_.back().labels.Add({{"namespace", labels.space},
+                               {"pod", labels.pod},
+                               {"container", labels.container},
+                               {"id", std::to_string(job.id)}});
+    }
+  }
+  void AddLoan(const LoanView& loan) {
+    const JobLabels lender = Known(loan.lender);
+    const JobLabels borrower = Known(loan.borrower);
+    loans_.push_back({&loan, of_loans_});
+    loans_.back().labels.Add({{"lender_namespace", lender.space},
+                              {"lender_pod", lender.pod},
+                              {"lender_container", lender.container},
+                              {"lender_id", std::to_string(loan.lender)},
+                              {"borrower_namespace", borrower.space},
+                              {"borrower_pod", borrower.pod},
+                              {"borrower_container", borrower.container},
+                              {"borrower_id", std::to_string(loan.borrower)}});
+  }
+  JobLabels Known(uint32_t id) const {
+    const auto found = known_.find(id);
+    return found != known_.end() ? found->second : JobLabels();
+  }
+
+  const metrics::LabelText common_;
+  const metrics::LabelText of_loans_;
+  std::map<uint32_t, JobLabels> known_;
+  Entries<JobView> jobs_;
+  Entries<LoanView> loans_;
+};
 
 }  // namespace
 
-std::vector<prometheus::MetricFamily> MetricsOf(const std::vector<GpuView>& gpus) {
-  prometheus::MetricFamily up{
-      "sluice_up", "Whether the GPU's daemon answers", prometheus::MetricType::Gauge, {}};
-  prometheus::MetricFamily bypassed{"sluice_bypassed_processes_total",
-                                    "Processes found on the GPU without Sluice's library",
-                                    prometheus::MetricType::Counter,
-                                    {}};
+std::vector<prometheus::MetricFamily> MetricsOf(const std::string& node,
+                                                const std::vector<GpuView>& gpus) {
+  const std::string node_label = metrics::LabelValue(node);
+  Entries<GpuView> all;
+  Entries<GpuView> up;
+  Entries<JobView> jobs;
+  Entries<LoanView> loans;
   for (const GpuView& gpu : gpus) {
-    prometheus::ClientMetric answers;
-    answers.label = {{"gpu", std::to_string(gpu.number)}};
-    answers.gauge.value = gpu.up ? 1 : 0;
-    up.metric.push_back(std::move(answers));
+    const metrics::LabelText place({{"node", node_label}, {"gpu", std::to_string(gpu.number)}});
+    all.push_back({&gpu, place});
     if (!gpu.up) continue;
-    bypassed.metric.push_back(Bypassed(gpu, "pod", gpu.bypassed_pods));
-    bypassed.metric.push_back(Bypassed(gpu, "other", gpu.bypassed_others));
+    up.push_back(all.back());
+    up.back().labels.Add({{"UUID", metrics::LabelValue(gpu.uuid)}});
+    const Parts parts(gpu, up.back().labels, place);
+    jobs.insert(jobs.end(), parts.jobs().begin(), parts.jobs().end());
+    loans.insert(loans.end(), parts.loans().begin(), parts.loans().end());
   }
-  return {std::move(up), std::move(bypassed)};
+  std::vector<prometheus::MetricFamily> out;
+  Fill(DaemonTable(), all, &out);
+  Fill(PoolTable(), up, &out);
+  Fill(SchedulerTable(), up, &out);
+  Fill(JobTable(), jobs, &out);
+  Fill(JobCountsTable(), jobs, &out);
+  Fill(LoanTable(), loans, &out);
+  return out;
 }
 
 }  // namespace sluice::gateway

@@ -2,20 +2,24 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <prometheus/metric_family.h>
-
+#include <string>
 #include <vector>
 
+#include "common/metrics/family.h"
 #include "noderuntime/gateway/node_view.h"
 
 namespace sluice::gateway {
 
-/// What the node's GPUs are, as Prometheus reads it. A daemon that does not answer is a gauge of 0
-/// and no other figure: a counter that is not there is no counter at 0. Pure.
-///
-///   sluice_up{gpu}                                  1: its daemon answers
-///   sluice_bypassed_processes_total{gpu,uuid,of}    found on the GPU without the library; of: pod,
-///   other
-std::vector<prometheus::MetricFamily> MetricsOf(const std::vector<GpuView>& gpus);
+/// Of each GPU so many jobs, those that ended among them, have series of their own; sums over all
+/// jobs are of all.
+constexpr size_t kMostJobs = 256;
+/// And so many loans: as many as a daemon tells apart.
+constexpr size_t kMostLoans = 257;
+
+/// What the node's GPUs are, as Prometheus reads it, by the tables of metric_table.h. A daemon that
+/// does not answer is a gauge of 0 and no other figure, and what one of another version does not
+/// tell is left out. `node`: the node's name. Pure.
+std::vector<prometheus::MetricFamily> MetricsOf(const std::string& node,
+                                                const std::vector<GpuView>& gpus);
 
 }  // namespace sluice::gateway

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/gateway/node.h"
 
+#include <chrono>
 #include <filesystem>
 
 #include "noderuntime/cli/job_lookup.h"
@@ -11,7 +12,8 @@ namespace sluice::gateway {
 namespace {
 
 struct Asked {
-  uint32_t number = 0;
+  std::optional<uint32_t> number;  // where a folder says it
+  uint64_t took_ns = 0;
   Result<std::string> json = Status(StatusCode::kUnavailable, "not asked");
 };
 
@@ -23,8 +25,11 @@ std::vector<Asked> Ask(const std::string& runtime_dir) {
     Asked& asked = answers.emplace_back();
     const std::string name = std::filesystem::path(folder).filename();
     if (daemons.of_node) asked.number = static_cast<uint32_t>(std::stoul(name));
+    const auto began = std::chrono::steady_clock::now();
     Result<cli::DaemonClient> client = cli::ConnectIn(folder);
     asked.json = client.ok() ? client->FetchStatus() : Result<std::string>(client.status());
+    asked.took_ns = static_cast<uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
   }
   return answers;
 }
@@ -35,9 +40,9 @@ std::vector<GpuView> Node::Look() const {
   std::vector<GpuView> gpus;
   for (const Asked& asked : Ask(runtime_dir_)) {
     Result<GpuView> view = asked.json.ok() ? ParseStatus(*asked.json) : asked.json.status();
-    GpuView down;
-    down.number = asked.number;
-    gpus.push_back(view.ok() ? std::move(*view) : std::move(down));
+    GpuView& gpu = gpus.emplace_back(view.ok() ? std::move(*view) : GpuView());
+    gpu.number = asked.number.value_or(gpu.number);
+    gpu.look_ns = asked.took_ns;
   }
   return gpus;
 }

@@ -2,69 +2,99 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/gateway/node_view.h"
 
-#include <nlohmann/json.hpp>
+#include "noderuntime/gateway/view_json.h"
 
 namespace sluice::gateway {
 namespace {
 
-using Json = nlohmann::json;
-
-uint64_t Number(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+/// Most of a status is what happened to its jobs, in words, which nobody here reads.
+bool LeaveOutEvents(int /*depth*/, Json::parse_event_t event, Json& parsed) {
+  static const Json events = "events";
+  return event != Json::parse_event_t::key || parsed != events;
 }
 
-std::string Text(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+std::optional<bool> Truth(const Json& object, const char* key) {
+  const Json& value = Member(object, key);
+  return value.is_boolean() ? std::optional(value.get<bool>()) : std::nullopt;
 }
 
-JobView Job(const Json& json) {
-  JobView job;
-  job.id = static_cast<uint32_t>(Number(json, "id"));
-  job.name = Text(json, "name");
-  job.phase = Text(json, "phase");
-  job.request_bytes = Number(json, "request_bytes");
-  job.limit_bytes = Number(json, "limit_bytes");
-  job.held_bytes = Number(json, "held_bytes");
-  job.peak_held_bytes = Number(json, "peak_held_bytes");
-  job.outside_bytes = Number(json, "outside_bytes");
-  if (const auto waiting = json.find("waiting"); waiting != json.end() && waiting->is_object()) {
-    job.waits_for = Text(*waiting, "reason");
-    job.waits_ms = Number(*waiting, "since_ms");
+std::vector<JobView> Jobs(const Json& list, const std::vector<uint64_t>& wait_bounds_ns) {
+  std::vector<JobView> jobs;
+  if (!list.is_array()) return jobs;
+  for (const Json& job : list) {
+    if (job.is_object()) jobs.push_back(ParseJob(job, wait_bounds_ns));
   }
-  // Who was refused waits for nothing any more; this is why it has none.
-  if (job.waits_for.empty()) job.waits_for = Text(json, "refused");
-  return job;
+  return jobs;
+}
+
+LoanView Loan(const Json& json) {
+  return {static_cast<uint32_t>(Number(json, "lender").value_or(0)),
+          static_cast<uint32_t>(Number(json, "borrower").value_or(0)),
+          Number(json, "bytes"),
+          Number(json, "lent_bytes"),
+          Number(json, "returned_bytes"),
+          Number(json, "loans")};
+}
+
+void TakePool(const Json& json, GpuView* gpu) {
+  gpu->memory_bytes = Number(json, "gpu_bytes");
+  gpu->pool_bytes = Number(json, "pool_bytes");
+  gpu->budget_bytes = Number(json, "budget_bytes");
+  gpu->free_bytes = Number(json, "free_bytes");
+  gpu->reserve_bytes = Number(json, "reserve_bytes");
+  gpu->largest_free_bytes = Number(json, "largest_free_bytes");
+  gpu->outside_reserve_bytes = Number(json, "outside_reserve_bytes");
+  gpu->outside_bytes = Number(json, "outside_bytes");
+  gpu->host_tier_capacity_bytes = Number(Member(json, "host_tier"), "capacity_bytes");
+  gpu->host_tier_used_bytes = Number(Member(json, "host_tier"), "used_bytes");
+  const Json& nvml = Member(json, "nvml");
+  gpu->nvml_used_bytes = Number(nvml, "used_bytes");
+  const Json& drift = Member(nvml, "drift_bytes");
+  if (drift.is_number_integer()) gpu->drift_bytes = drift.get<int64_t>();
+}
+
+void TakeFigures(const Json& json, GpuView* gpu) {
+  gpu->policy_switches = Number(json, "policy_switches");
+  gpu->decisions = Number(json, "decisions");
+  const Json& bounds = Member(json, "bounds_ns");
+  gpu->decision = HistogramIn(json, "decision", Numbers(bounds, "decision"));
+  gpu->service = HistogramIn(json, "service", Numbers(bounds, "service"));
+  gpu->handover = HistogramIn(json, "handover", Numbers(bounds, "handover"));
+  gpu->reclaim = HistogramIn(json, "reclaim", Numbers(bounds, "reclaim"));
+  const Json& loans = Member(json, "loans");
+  if (!loans.is_array()) return;
+  for (const Json& loan : loans) gpu->loans.push_back(Loan(loan));
 }
 
 }  // namespace
 
 Result<GpuView> ParseStatus(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = Json::parse(text, LeaveOutEvents, false);
   if (!json.is_object()) {
     return Status(StatusCode::kUnavailable, "sluice-noded: sent a status that is none");
   }
   GpuView gpu;
   gpu.up = true;
-  gpu.number = static_cast<uint32_t>(Number(json, "gpu"));
+  gpu.number = static_cast<uint32_t>(Number(json, "gpu").value_or(0));
   gpu.uuid = Text(json, "gpu_uuid");
   gpu.name = Text(json, "gpu_name");
   gpu.version = Text(json, "version");
-  gpu.pool_bytes = Number(json, "pool_bytes");
-  gpu.budget_bytes = Number(json, "budget_bytes");
-  gpu.free_bytes = Number(json, "free_bytes");
+  gpu.started_unix_ms = Number(json, "started_unix_ms");
+  TakePool(json, &gpu);
   gpu.policy = Text(json, "policy");
-  gpu.lanes = static_cast<uint32_t>(Number(json, "lanes"));
-  gpu.draining = json.value("draining", Json()) == true;
-  if (const auto found = json.find("bypassed"); found != json.end() && found->is_object()) {
-    gpu.bypassed_pods = Number(*found, "pods");
-    gpu.bypassed_others = Number(*found, "others");
-  }
-  if (const auto jobs = json.find("jobs"); jobs != json.end() && jobs->is_array()) {
-    for (const Json& job : *jobs) {
-      if (job.is_object()) gpu.jobs.push_back(Job(job));
-    }
+  gpu.lanes = static_cast<uint32_t>(Number(json, "lanes").value_or(0));
+  gpu.claims = Text(json, "claims");
+  gpu.draining = Truth(json, "draining");
+  gpu.fences_pending = Number(Member(json, "daemon"), "fences_pending");
+  gpu.bypassed_pods = Number(Member(json, "bypassed"), "pods");
+  gpu.bypassed_others = Number(Member(json, "bypassed"), "others");
+  gpu.sessions = Counts(json, "sessions");
+  const Json& figures = Member(json, "figures");
+  TakeFigures(figures, &gpu);
+  const std::vector<uint64_t> wait_bounds = Numbers(Member(figures, "bounds_ns"), "wait");
+  gpu.jobs = Jobs(Member(json, "jobs"), wait_bounds);
+  if (const Json& ended = Member(json, "ended"); ended.is_array()) {
+    gpu.ended = Jobs(ended, wait_bounds);
   }
   return gpu;
 }

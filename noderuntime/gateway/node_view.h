@@ -3,47 +3,69 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
+#include "noderuntime/gateway/job_view.h"
 
 namespace sluice::gateway {
 
-/// A job as its daemon's status tells of it. Amounts in bytes.
-struct JobView {
-  uint32_t id = 0;
-  std::string name;
-  std::string phase;
-  uint64_t request_bytes = 0;
-  uint64_t limit_bytes = 0;
-  uint64_t held_bytes = 0;
-  uint64_t peak_held_bytes = 0;
-  uint64_t outside_bytes = 0;
-  std::string waits_for;  // empty: for nothing
-  uint64_t waits_ms = 0;
+/// What one job has from another. Job 0: of those that are long over, in sum.
+struct LoanView {
+  uint32_t lender = 0;
+  uint32_t borrower = 0;
+  Figure bytes;  // at the moment
+  Figure lent_bytes;
+  Figure returned_bytes;
+  Figure loans;
 };
 
 /// A GPU and its daemon.
 struct GpuView {
   uint32_t number = 0;
-  bool up = false;  // its daemon answers; else nothing below is known
+  uint64_t look_ns = 0;  // how long the daemon's answer took
+  bool up = false;       // its daemon answers; else nothing below is known
   std::string uuid;
   std::string name;
   std::string version;
-  uint64_t pool_bytes = 0;
-  uint64_t budget_bytes = 0;
-  uint64_t free_bytes = 0;
+  Figure started_unix_ms;
+  Figure memory_bytes;
+  Figure pool_bytes;
+  Figure budget_bytes;
+  Figure free_bytes;
+  Figure reserve_bytes;
+  Figure largest_free_bytes;
+  Figure outside_reserve_bytes;
+  Figure outside_bytes;
+  Figure nvml_used_bytes;
+  std::optional<int64_t> drift_bytes;
+  Figure host_tier_capacity_bytes;
+  Figure host_tier_used_bytes;
   std::string policy;
   uint32_t lanes = 0;
-  bool draining = false;
-  uint64_t bypassed_pods = 0;
-  uint64_t bypassed_others = 0;
+  std::string claims;
+  Figure policy_switches;
+  Figure decisions;
+  Figure fences_pending;
+  std::optional<bool> draining;
+  Figure bypassed_pods;
+  Figure bypassed_others;
+  ByReason sessions;  // by the protocol's version
+  std::optional<metrics::Histogram> decision;
+  std::optional<metrics::Histogram> service;
+  std::optional<metrics::Histogram> handover;
+  std::optional<metrics::Histogram> reclaim;
+  std::vector<LoanView> loans;
   std::vector<JobView> jobs;
+  /// Those that ended a short while ago, so that their last counts are seen. None: it does not
+  /// tell.
+  std::optional<std::vector<JobView>> ended;
 };
 
-/// What a daemon's status (JSON) says. What it does not say, being of another version, is 0 or
-/// empty. kUnavailable: it is no status.
+/// What a daemon's status (JSON) says. What it does not say, being of another version, is nothing.
+/// kUnavailable: it is no status.
 Result<GpuView> ParseStatus(const std::string& json);
 
 }  // namespace sluice::gateway

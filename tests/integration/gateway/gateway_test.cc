@@ -3,18 +3,17 @@
 // sluice-gateway before real daemons: what operators' programs and Prometheus get.
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "common/bytes.h"
+#include "common/metrics/exposer.h"
 #include "noderuntime/gateway/admin_service.h"
 #include "noderuntime/gateway/api/admin.grpc.pb.h"
-#include "noderuntime/gateway/metrics_server.h"
+#include "noderuntime/gateway/metrics.h"
 #include "tests/support/restart_bed.h"
+#include "tests/support/scrape.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_bed.h"
 
@@ -22,24 +21,6 @@ namespace sluice::testing {
 namespace {
 
 namespace api = ::sluice::admin::v1;
-
-/// GET /metrics, to its end.
-std::string Scrape(int port) {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "";
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-  if (::write(fd.get(), request.data(), request.size()) < 0) return "";
-  std::string text;
-  char part[4096];
-  for (ssize_t got = 0; (got = ::read(fd.get(), part, sizeof part)) > 0;) {
-    text.append(part, static_cast<size_t>(got));
-  }
-  return text;
-}
 
 class Gateway : public ::testing::Test {
  protected:
@@ -56,6 +37,11 @@ class Gateway : public ::testing::Test {
                     const Request& request, Reply* reply) {
     grpc::ClientContext context;
     return (stub_.get()->*method)(&context, request, reply);
+  }
+
+  Result<std::unique_ptr<metrics::Exposer>> Serve() {
+    return metrics::Exposer::Start("127.0.0.1:0",
+                                   [this] { return gateway::MetricsOf("n1", node_.Look()); });
   }
 
   TestBed bed_{SmallBed()};
@@ -138,19 +124,37 @@ TEST_F(Gateway, OnlyItsOwnerReachesTheSocket) {
 }
 
 TEST_F(Gateway, MetricsAreAskedForAnewAndSayWhenADaemonIsGone) {
-  const auto metrics = gateway::MetricsServer::Start("127.0.0.1:0", &node_);
+  const auto metrics = Serve();
   ASSERT_TRUE(metrics.ok()) << metrics.status().message();
   const std::string up = Scrape((*metrics)->port());
   EXPECT_NE(up.find("200 OK"), std::string::npos) << up;
-  EXPECT_NE(up.find("sluice_up{gpu=\"0\"} 1\n"), std::string::npos) << up;
+  EXPECT_NE(up.find("sluice_up{node=\"n1\",gpu=\"0\"} 1\n"), std::string::npos) << up;
   EXPECT_NE(up.find("of=\"pod\"} 0\n"), std::string::npos) << up;
   bed_.StopDaemon();
   const std::string down = Scrape((*metrics)->port());
-  EXPECT_NE(down.find("sluice_up{gpu=\"0\"} 0\n"), std::string::npos) << down;
+  EXPECT_NE(down.find("sluice_up{node=\"n1\",gpu=\"0\"} 0\n"), std::string::npos) << down;
   EXPECT_EQ(down.find("of=\"pod\"} 0\n"), std::string::npos) << "a counter that is unknown is no 0";
   api::ListReply list;
   EXPECT_EQ(Call(&api::Admin::Stub::List, api::ListRequest(), &list).error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(Gateway, WhoConnectsAndSaysNothingKeepsNobodyFromTheMetrics) {
+  const auto metrics = Serve();
+  ASSERT_TRUE(metrics.ok()) << metrics.status().message();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 6; ++i) silent.push_back(Dial((*metrics)->port()));
+  EXPECT_NE(Scrape((*metrics)->port()).find("200 OK"), std::string::npos);
+}
+
+TEST_F(Gateway, APortThatIsTakenIsNamed) {
+  const auto first = Serve();
+  ASSERT_TRUE(first.ok());
+  const std::string address = "127.0.0.1:" + std::to_string((*first)->port());
+  const auto second =
+      metrics::Exposer::Start(address, [] { return std::vector<prometheus::MetricFamily>(); });
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find("--metrics " + address), std::string::npos);
 }
 
 }  // namespace

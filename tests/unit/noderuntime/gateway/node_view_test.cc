@@ -20,7 +20,7 @@ TEST(ParseStatus, TakesWhatAStatusSays) {
   EXPECT_EQ(gpu->number, 2u);
   EXPECT_EQ(gpu->uuid, "GPU-x");
   EXPECT_EQ(gpu->budget_bytes, 90u);
-  EXPECT_TRUE(gpu->draining);
+  EXPECT_EQ(gpu->draining, true);
   EXPECT_EQ(gpu->bypassed_pods, 3u);
   EXPECT_EQ(gpu->bypassed_others, 1u);
   ASSERT_EQ(gpu->jobs.size(), 2u);
@@ -30,13 +30,41 @@ TEST(ParseStatus, TakesWhatAStatusSays) {
   EXPECT_EQ(gpu->jobs[1].waits_for, "no room");
 }
 
+TEST(ParseStatus, TakesFigures) {
+  const Result<GpuView> gpu = ParseStatus(R"({"started_unix_ms": 5, "reserve_bytes": 6,
+    "nvml": {"used_bytes": 7, "drift_bytes": -8}, "sessions": {"1.4": 2, "1.3": 1},
+    "host_tier": {"capacity_bytes": 9, "used_bytes": 3}, "claims": "steps",
+    "figures": {"bounds_ns": {"wait": [1], "decision": [2, 3]},
+      "decision": {"counts": [1, 0, 4], "sum_ns": 70}, "policy_switches": 2,
+      "loans": [{"lender": 1, "borrower": 2, "bytes": 3, "lent_bytes": 4, "returned_bytes": 1,
+        "loans": 6}]},
+    "jobs": [{"id": 2, "figures": {"gate_wait": {"counts": [0, 1], "sum_ns": 9}}}], "ended": []})");
+  ASSERT_TRUE(gpu.ok());
+  EXPECT_EQ(gpu->started_unix_ms, 5u);
+  EXPECT_EQ(gpu->reserve_bytes, 6u);
+  EXPECT_EQ(gpu->nvml_used_bytes, 7u);
+  EXPECT_EQ(gpu->drift_bytes, -8);
+  EXPECT_EQ(gpu->host_tier_used_bytes, 3u);
+  EXPECT_EQ(gpu->claims, "steps");
+  EXPECT_EQ(gpu->sessions->at("1.3"), 1u);
+  EXPECT_EQ(gpu->policy_switches, 2u);
+  EXPECT_EQ(gpu->decision->bounds_ns, (std::vector<uint64_t>{2, 3}));
+  EXPECT_EQ(gpu->decision->counts, (std::vector<uint64_t>{1, 0, 4}));
+  EXPECT_FALSE(gpu->service.has_value());
+  ASSERT_EQ(gpu->loans.size(), 1u);
+  EXPECT_EQ(gpu->loans[0].borrower, 2u);
+  EXPECT_EQ(gpu->loans[0].returned_bytes, 1u);
+  EXPECT_EQ(gpu->jobs.at(0).gate_wait->bounds_ns, std::vector<uint64_t>{1});
+  EXPECT_TRUE(gpu->ended.has_value());
+}
+
 TEST(ParseStatus, WhatAnotherVersionDoesNotSayIsNothing) {
   const Result<GpuView> gpu =
       ParseStatus(R"({"gpu": "one", "bypassed": 3, "jobs": [1, {"id": -1}], "draining": "yes"})");
   ASSERT_TRUE(gpu.ok());
   EXPECT_EQ(gpu->number, 0u);
-  EXPECT_FALSE(gpu->draining);
-  EXPECT_EQ(gpu->bypassed_pods, 0u);
+  EXPECT_FALSE(gpu->draining.has_value());
+  EXPECT_FALSE(gpu->bypassed_pods.has_value());
   ASSERT_EQ(gpu->jobs.size(), 1u);
   EXPECT_EQ(gpu->jobs[0].id, 0u);
   for (const char* text : {"", "[]", "{"}) {
