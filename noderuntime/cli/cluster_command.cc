@@ -17,11 +17,13 @@ constexpr char kUsage[] =
     "Usage: kubectl sluice [--node NODE | --all-nodes] [-n NAMESPACE] [--context NAME] "
     "[--kubeconfig FILE] COMMAND ...\n"
     "  status [--json]          jobs of the nodes, and who holds what\n"
+    "  explain NAMESPACE/POD    why a job waits, and who holds what meanwhile\n"
+    "  top                      one look at how memory moves\n"
     "  limit NAMESPACE/POD SIZE the most memory that a job may hold, while it runs\n"
     "  drain on|off             take no new jobs (needs --node or --all-nodes)\n"
     "  policy NAME, budget SIZE as sluice's own (need --node or --all-nodes)\n"
     "-n: where Sluice is installed, if that is not to be looked for.\n";
-constexpr char kAllowed[] = "status, limit, drain, policy, budget";
+constexpr char kAllowed[] = "status, explain, top, limit, drain, policy, budget";
 
 Status Bad(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
 
@@ -93,7 +95,7 @@ Result<ClusterCommand> ParseClusterCommand(const std::vector<std::string>& argum
   command.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
   if (command.command.empty()) return Bad(std::string("a command is needed; allowed: ") + kAllowed);
   const std::string& word = command.command.front();
-  if (!IsOneOf(word, {"status", "limit", "drain", "policy", "budget"})) {
+  if (!IsOneOf(word, {"status", "explain", "top", "limit", "drain", "policy", "budget"})) {
     return Bad("'" + word + "' is no command for a cluster; allowed: " + kAllowed);
   }
   if (all_nodes && !command.node.empty()) return Bad("--node, --all-nodes: allowed: one of them");
@@ -153,7 +155,7 @@ int RunClusterCommand(const std::vector<std::string>& arguments, const Environme
   if (pods->empty()) return Fail("no pod of sluice-node runs there; is Sluice installed?", 1);
 
   // A job is on one node; the others say that they have none of this name.
-  const bool of_job = command->command.front() == "limit";
+  const bool of_job = IsOneOf(command->command.front(), {"limit", "explain"});
   const bool json = std::find(command->command.begin(), command->command.end(), "--json") !=
                     command->command.end();
   std::string out;
@@ -164,6 +166,8 @@ int RunClusterCommand(const std::vector<std::string>& arguments, const Environme
         "exec", "--namespace=" + pod.space, pod.name, "--container=node", "--", "sluice"};
     run.insert(run.end(), command->command.begin(), command->command.end());
     run.emplace_back("--runtime-dir=/run/sluice-node");
+    // kubectl exec gives a program no terminal unless it is asked to.
+    if (command->command.front() == "top") run.emplace_back("--once");
     const Result<CommandOutput> ran = Kubectl(kubectl, *command, run, environment);
     if (!ran.ok() || !ran->status.ok()) {
       errors += pod.node + ": " + Trimmed(ran.ok() ? ran->err : ran.status().message()) + "\n";

@@ -154,6 +154,17 @@ Result<std::string> DaemonClient::FetchStatus() {
   return ReadPassed(*memory, answer.json_bytes, "status");
 }
 
+Result<std::string> DaemonClient::FetchLive(uint64_t since) {
+  auto frame = MakeFrame<wire::Live>(wire::FrameType::kLive);
+  frame.since = since;
+  if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
+  wire::LiveReply answer = {};
+  const auto file =
+      Receive(static_cast<uint16_t>(wire::FrameType::kLiveReply), &answer, sizeof answer);
+  if (!file.ok()) return file.status();
+  return ReadPassed(*file, answer.json_bytes, "live view");
+}
+
 Result<std::string> DaemonClient::FetchRecording() {
   auto frame = MakeFrame<wire::Recording>(wire::FrameType::kRecording);
   if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;

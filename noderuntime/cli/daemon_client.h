@@ -38,6 +38,11 @@ class DaemonClient {
   /// The daemon's state as JSON text.
   Result<std::string> FetchStatus();
 
+  /// What moves at the moment, as JSON text: small enough to be asked for ten times a second. Steps
+  /// of what each job held from `since` on, which is "seq" of the answer before; 0: all that is
+  /// kept. kUnavailable also for a daemon of an earlier version.
+  Result<std::string> FetchLive(uint64_t since);
+
   /// Has the daemon decide by another policy. 0 lanes: as many as now. kInvalidArgument: it does
   /// not know that one; returns the lanes that hold now.
   Result<uint32_t> SetPolicy(const std::string& policy, uint32_t lanes);

@@ -13,6 +13,7 @@
 #include "noderuntime/cli/observed_run.h"
 #include "noderuntime/cli/offline/run.h"
 #include "noderuntime/cli/options.h"
+#include "noderuntime/cli/page_command.h"
 
 namespace sluice::cli {
 namespace {
@@ -35,6 +36,11 @@ int Main(const std::vector<std::string>& arguments) {
   if (const auto* budget = std::get_if<BudgetOptions>(&*parsed)) return SwitchBudget(*budget);
   if (const auto* limit = std::get_if<LimitOptions>(&*parsed)) return SwitchLimit(*limit);
   if (const auto* drain = std::get_if<DrainOptions>(&*parsed)) return SwitchDrain(*drain);
+  if (const auto* look = std::get_if<LookOptions>(&*parsed)) {
+    if (const auto* top = std::get_if<TopOptions>(look)) return RunTop(*top);
+    if (const auto* explain = std::get_if<ExplainOptions>(look)) return RunExplain(*explain);
+    return RunReportCommand(std::get<ReportOptions>(*look));
+  }
   if (const auto* check = std::get_if<CheckLogOptions>(&*parsed)) {
     Output output;
     output.code = CheckLog(check->file, output.out, output.err);
@@ -48,6 +54,7 @@ int Main(const std::vector<std::string>& arguments) {
   if (const auto* doctor = std::get_if<DoctorOptions>(&*parsed)) {
     return RunDoctor(*doctor, *layout, Environment::Current());
   }
+  if (const auto* page = std::get_if<PageOptions>(&*parsed)) return ShowPage(*page, *layout);
   if (const auto* run = std::get_if<RunOptions>(&*parsed)) {
     return run->observe ? RunObserved(*run, *layout) : RunJob(*run, *layout);
   }

@@ -139,12 +139,14 @@ std::string RenderChart(const MemoryHistory& history, ChartWindow window, const 
   std::snprintf(span, sizeof span, " %.1f ms\n",
                 static_cast<double>(window.to_ns - window.from_ns) / 1e6);
   text += span;
-  for (size_t job = 0; job < jobs; ++job) text += MarkRow(history, window, job, columns);
+  for (size_t job = 0; style.marks && job < jobs; ++job) {
+    text += MarkRow(history, window, job, columns);
+  }
   text += Label("") + " ";
   for (size_t job = 0; job < jobs; ++job) {
     text += Cell(job, style.colour) + " " + history.labels[job] + "   ";
   }
-  return text + "▲ an iteration starts (gate 0 opens)\n";
+  return text + (style.marks ? "▲ an iteration starts (gate 0 opens)\n" : "\n");
 }
 
 }  // namespace sluice::cli

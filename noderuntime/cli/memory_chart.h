@@ -37,6 +37,7 @@ struct ChartStyle {
   size_t columns = 100;  // of the whole picture
   size_t rows = 16;
   bool colour = false;  // ANSI colours, for a terminal
+  bool marks = true;    // the rows of marks
 };
 
 /// One line per row, bottom-up stack of the jobs in a different fill each, under a line at the

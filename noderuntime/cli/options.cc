@@ -16,8 +16,8 @@ namespace sluice::cli {
 namespace {
 
 const std::string kCommands =
-    std::string("run, status, policy, budget, limit, drain, check-log, demo, doctor, ") +
-    kOfflineCommands;
+    std::string("run, status, policy, budget, limit, drain, check-log, demo, doctor, page, ") +
+    kLookCommands + ", " + kOfflineCommands;
 constexpr uint32_t kMaxGpu = 63;
 constexpr uint32_t kMaxLanes = 64;
 
@@ -62,6 +62,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   std::string policy;
   std::string frameworks = kFrameworksNames[0];
   std::string pool;
+  std::string event_log;
   RunOptions run;
   StatusOptions status;
   PolicyOptions other_policy;
@@ -74,6 +75,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   CheckLogOptions check_log;
   DemoOptions demo;
   DoctorOptions doctor;
+  PageOptions page;
 
   CLI::App app("Lends GPU memory between jobs while they run.", "sluice");
   app.set_version_flag("--version", kVersionText);
@@ -96,6 +98,8 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   run_app->add_option("--policy", policy, "Policy of the daemon, if this starts one")
       ->check(OneOf(scheduler::NodePolicyNames()));
   run_app->add_option("--pool", pool, "Size of the pool of the daemon, if this starts one");
+  run_app->add_option("--event-log", event_log,
+                      "Event log of the daemon, if this starts one (sluice report reads it)");
   run_app->add_flag("--observe", run.observe,
                     "Record an iteration, and say what sharing the GPU would bring");
   run_app->add_option("--trace", run.trace,
@@ -141,6 +145,12 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   doctor_app->add_flag("--json", doctor.json, "As JSON");
   doctor_app->add_option("--runtime-dir", runtime_dir, dir_help);
 
+  CLI::App* page_app =
+      app.add_subcommand("page", "Say where the live page is; starts what serves it, if need be");
+  page_app->add_option("--gpu", page.gpu, "The GPU that it shows first, on a node with several")
+      ->check(Integer(0, kMaxGpu));
+  page_app->add_option("--runtime-dir", runtime_dir, dir_help);
+
   CLI::App* check_app =
       app.add_subcommand("check-log", "Replay an event log and check every promise");
   check_app->add_option("FILE", check_log.file, "What sluice-noded --event-log wrote")->required();
@@ -162,6 +172,7 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
   demo_app->add_flag("--real-gpu", demo.real_gpu,
                      "Use this machine's driver, not the simulated one");
   demo_app->add_option("--pool", pool, "Fixed size of the pool")->excludes(fraction);
+  const LookCommands look(app, &runtime_dir, dir_help);
   const OfflineCommands offline(app);
 
   try {
@@ -211,6 +222,10 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
     if (pool_bytes != 0) {
       run.daemon_flags.insert(run.daemon_flags.end(), {"--pool", std::to_string(pool_bytes)});
     }
+    if (!event_log.empty()) {
+      run.daemon_flags.insert(run.daemon_flags.end(),
+                              {"--event-log", std::filesystem::absolute(event_log).string()});
+    }
     return Invocation(std::move(run));
   }
   if (dashes != arguments.end()) {
@@ -251,7 +266,14 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
     doctor.runtime_dir = runtime_dir;
     return Invocation(std::move(doctor));
   }
+  if (*page_app) {
+    page.runtime_dir = runtime_dir;
+    return Invocation(std::move(page));
+  }
   if (*check_app) return Invocation(std::move(check_log));
+  if (auto other = look.Chosen(runtime_dir); other.has_value()) {
+    return Invocation(*std::move(other));
+  }
   if (const auto other = offline.Chosen(); other.has_value()) {
     if (!other->ok()) return other->status();
     return Invocation(**other);

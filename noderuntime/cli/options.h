@@ -11,7 +11,9 @@
 #include "noderuntime/cli/demo_plan.h"
 #include "noderuntime/cli/doctor_command.h"
 #include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/look/options.h"
 #include "noderuntime/cli/offline/options.h"
+#include "noderuntime/cli/page_command.h"
 
 namespace sluice::cli {
 
@@ -54,7 +56,7 @@ struct PrintText {
 
 using Invocation = std::variant<RunOptions, StatusOptions, PolicyOptions, BudgetOptions,
                                 LimitOptions, DrainOptions, CheckLogOptions, DemoOptions,
-                                DoctorOptions, OfflineOptions, PrintText>;
+                                DoctorOptions, PageOptions, LookOptions, OfflineOptions, PrintText>;
 
 /// Reads the command line (without the program's own name). An error is one line that names the
 /// option and what is allowed.

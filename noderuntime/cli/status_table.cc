@@ -2,12 +2,12 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/status_table.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "common/bytes.h"
+#include "noderuntime/cli/text_columns.h"
 
 namespace sluice::cli {
 namespace {
@@ -77,27 +77,8 @@ std::string Budget(const json& status) {
   std::string text;
   if (now != pool) text = " (" + Bytes(status, "budget_bytes") + " of it lent)";
   if (wanted != now) text += ", falling to " + Bytes(status, "wanted_budget_bytes");
-  return text;
-}
-
-using Row = std::vector<std::string>;
-
-/// Columns as wide as their widest entry, all but the last one right-aligned from the third on.
-std::string Align(const std::vector<Row>& rows) {
-  std::vector<size_t> width(rows.front().size());
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(width[i] - row[i].size(), ' ');
-      const bool number = i >= 3 && i + 1 < row.size();
-      line += (i == 0 ? "" : "  ") + (number ? padding + row[i] : row[i] + padding);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+  if (status.value("soft_budget_bytes", json()).is_number()) {
+    text += ", shared as if it were " + Bytes(status, "soft_budget_bytes");
   }
   return text;
 }
@@ -118,7 +99,7 @@ Result<std::string> RenderStatus(const std::string& json_text) {
   }
   text += Warnings(status);
   if (status["jobs"].empty()) return text + "no jobs\n";
-  std::vector<Row> rows = {
+  std::vector<std::vector<std::string>> rows = {
       {"JOB", "NAME", "PHASE", "HELD", "PEAK", "REQUEST", "LIMIT", "WAITS FOR"}};
   for (const json& job : status["jobs"]) {
     if (!job.is_object()) continue;
@@ -126,7 +107,8 @@ Result<std::string> RenderStatus(const std::string& json_text) {
                     Bytes(job, "held_bytes"), Bytes(job, "peak_held_bytes"),
                     Bytes(job, "request_bytes"), Bytes(job, "limit_bytes"), WaitsFor(job)});
   }
-  text += Align(rows);
+  // All but the last column are numbers from the third on.
+  text += AlignColumns(rows, 0, 3, rows.front().size() - 2);
   for (const json& job : status["jobs"]) {
     if (job.is_object() && job.value("unseen_functions", json(0)) != 0) text += Unseen(job);
   }

@@ -56,6 +56,9 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app) {
   app->add_option("--lanes", options_.setting.policy.lanes,
                   "Jobs in their iteration at the same time (2)")
       ->check(Integer(1, 64));
+  app->add_option("--phase", options_.setting.policy.phase,
+                  "How much of its iteration a job has to have done before the next one begins (0)")
+      ->check(CLI::Range(0.0, 0.99));
   app->add_option("--credit", credit_,
                   "Most that a host runs ahead of its GPU, and never more than an eighth of an "
                   "iteration (5ms)");

@@ -33,6 +33,8 @@ nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   json["credit_part_of_iteration"] = 1 / setting.credit_parts;
   json["budget_bytes"] = nullptr;
   if (setting.budget != 0) json["budget_bytes"] = setting.budget * unit_bytes;
+  json["phase"] = setting.policy.phase;
+  if (setting.policy.policy == "nodegroup") json["groups"] = setting.policy.groups_per_peak;
   return json;
 }
 
@@ -142,6 +144,12 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   }
   text += Format(", credit 1/%.0f of an iteration", setting.credit_parts);
   if (setting.drain == Drain::kNever) text += ", no draining";
+  if (setting.policy.phase > 0) {
+    text += Format(", one begins at %.2f of the one before", setting.policy.phase);
+  }
+  if (setting.policy.policy == "nodegroup") {
+    text += ", groups of 1/" + std::to_string(setting.policy.groups_per_peak) + " of the peak";
+  }
   return text;
 }
 

@@ -29,9 +29,11 @@ TEST(ParseClusterCommand, NamesWhatIsWrong) {
   const auto error = [](std::vector<std::string> arguments) {
     return ParseClusterCommand(arguments).status().message();
   };
-  EXPECT_EQ(error({}), "a command is needed; allowed: status, limit, drain, policy, budget");
+  EXPECT_EQ(error({}),
+            "a command is needed; allowed: status, explain, top, limit, drain, policy, budget");
   EXPECT_EQ(error({"run"}),
-            "'run' is no command for a cluster; allowed: status, limit, drain, policy, budget");
+            "'run' is no command for a cluster; allowed: status, explain, top, limit, drain, "
+            "policy, budget");
   EXPECT_EQ(error({"drain", "on"}),
             "drain changes a node; allowed: with --node NODE or --all-nodes");
   EXPECT_EQ(error({"--node", "a", "--all-nodes", "status"}),

@@ -57,6 +57,15 @@ TEST(ParseCommandLine, DrainIsOnOrOff) {
   EXPECT_NE(Parse({"drain", "maybe"}).status().message().find("on, off"), std::string::npos);
 }
 
+TEST(ParseCommandLine, PageMayNameAGpu) {
+  const auto any = Parse({"page", "--runtime-dir", "/x"});
+  ASSERT_TRUE(any.ok()) << any.status().message();
+  EXPECT_EQ(std::get<PageOptions>(*any).gpu, -1);
+  EXPECT_EQ(std::get<PageOptions>(*any).runtime_dir, "/x");
+  EXPECT_EQ(std::get<PageOptions>(*Parse({"page", "--gpu", "3"})).gpu, 3);
+  EXPECT_FALSE(Parse({"page", "--gpu", "64"}).ok());
+}
+
 TEST(ParseCommandLine, BudgetIsASizeOrAll) {
   const auto size = Parse({"budget", "12GiB"});
   ASSERT_TRUE(size.ok()) << size.status().message();
@@ -128,13 +137,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{{},
                 "a command is needed; allowed: run, status, policy, budget, limit, drain, "
                 "check-log, demo, "
-                "doctor, place, "
+                "doctor, page, top, explain, report, place, "
                 "simulate, max-batch, profile"},
         BadLine{{"walk"},
                 "'walk' is not a command; allowed: run, status, policy, budget, limit, drain, "
                 "check-log, "
                 "demo, "
-                "doctor, "
+                "doctor, page, top, explain, report, "
                 "place, "
                 "simulate, max-batch, profile"},
         BadLine{{"run", "--limit", "", "--", "true"}, std::string("--limit: '") + kSizeRule},
@@ -150,7 +159,8 @@ INSTANTIATE_TEST_SUITE_P(
             "run: --policy: 'fair'; allowed: flow, nodegroup, temporal, timeshift, spatial, auto"},
         BadLine{{"run", "true"},
                 "run: 'true' is not understood; allowed: --help, --limit, --request, "
-                "--frameworks, --verbose, --gpu, --runtime-dir, --policy, --pool, --observe, "
+                "--frameworks, --verbose, --gpu, --runtime-dir, --policy, --pool, "
+                "--event-log, --observe, "
                 "--trace"},
         BadLine{{"run", "--trace", "a.trace", "--", "true"},
                 "--trace: means nothing without --observe"},

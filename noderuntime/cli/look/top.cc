@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "noderuntime/cli/look/top.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "noderuntime/cli/daemon_commands.h"
+#include "noderuntime/cli/look/explain.h"
+#include "noderuntime/cli/look/terminal.h"
+#include "noderuntime/cli/node_daemons.h"
+
+namespace sluice::cli {
+namespace {
+
+/// A daemon that is looked at again and again; one that was replaced is found again.
+class Looker {
+ public:
+  explicit Looker(std::string folder) : folder_(std::move(folder)) {}
+
+  Status Look(LiveView* view) {
+    if (!client_.has_value()) {
+      Result<DaemonClient> client = ConnectIn(folder_);
+      if (!client.ok()) return client.status();
+      client_.emplace(std::move(*client));
+    }
+    const Result<std::string> answer = client_->FetchLive(view->cursor());
+    const Status status = answer.ok() ? view->Take(*answer) : answer.status();
+    if (!status.ok()) client_.reset();
+    return status;
+  }
+
+ private:
+  std::string folder_;
+  std::optional<DaemonClient> client_;
+};
+
+std::string GpuName(const NodeDaemons& daemons, size_t at) {
+  if (!daemons.of_node) return "";
+  return "GPU " + std::filesystem::path(daemons.folders[at]).filename().string();
+}
+
+int PrintOnce(const NodeDaemons& daemons) {
+  for (size_t i = 0; i < daemons.folders.size(); ++i) {
+    LiveView view;
+    if (Status s = Looker(daemons.folders[i]).Look(&view); !s.ok()) return Complain(s.message(), 1);
+    TopState state;
+    state.rows = 24 + view.jobs().size();
+    state.columns = 120;
+    state.gpu = GpuName(daemons, i);
+    TopScreen screen = RenderTop(view, state);
+    // Nobody presses keys here.
+    screen.lines.pop_back();
+    for (const std::string& line : screen.lines) std::printf("%s\n", line.c_str());
+  }
+  return 0;
+}
+
+/// False: it is over.
+bool Obey(Terminal::Key key, size_t jobs, size_t gpus, TopState* state, size_t* gpu) {
+  using Key = Terminal::Key;
+  switch (key) {
+    case Key::kQuit:
+      return false;
+    case Key::kPause:
+      state->paused = !state->paused;
+      break;
+    case Key::kUp:
+      if (state->selected > 0) --state->selected;
+      break;
+    case Key::kDown:
+      if (state->selected + 1 < jobs) ++state->selected;
+      break;
+    case Key::kNumber:
+      state->order = TopState::Order::kNumber;
+      break;
+    case Key::kHeld:
+      state->order = TopState::Order::kHeld;
+      break;
+    case Key::kWaits:
+      state->order = TopState::Order::kWaits;
+      break;
+    case Key::kNextGpu:
+      *gpu = (*gpu + 1) % gpus;
+      state->selected = 0;
+      break;
+    case Key::kOther:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+int RunTop(const TopOptions& options) {
+  const NodeDaemons daemons = DaemonsIn(options.runtime_dir);
+  if (options.once) return PrintOnce(daemons);
+  const size_t gpus = daemons.folders.size();
+  std::vector<LiveView> views(gpus);
+  std::vector<Looker> lookers(daemons.folders.begin(), daemons.folders.end());
+  // Before the terminal is taken over: who is not there is said where it stays to be read.
+  if (Status s = lookers.front().Look(&views.front()); !s.ok()) return Complain(s.message(), 1);
+  Result<Terminal> terminal = Terminal::Open();
+  if (!terminal.ok()) return Complain(terminal.status().message(), 1);
+  TopState state;
+  size_t gpu = 0;
+  auto next = std::chrono::steady_clock::now();
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next) {
+      next = now + std::chrono::milliseconds(options.interval_ms);
+      if (!state.paused) {
+        const Status looked = lookers[gpu].Look(&views[gpu]);
+        state.gone = looked.ok() ? "" : looked.message();
+      }
+    }
+    state.columns = terminal->columns();
+    state.rows = terminal->rows();
+    state.gpu = GpuName(daemons, gpu);
+    terminal->Show(RenderTop(views[gpu], state));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        next - std::chrono::steady_clock::now());
+    const auto key = terminal->Wait(static_cast<int>(std::max<int64_t>(1, left.count())));
+    if (!key.has_value()) continue;
+    const size_t before = gpu;
+    if (!Obey(*key, views[gpu].jobs().size(), gpus, &state, &gpu)) return 0;
+    if (gpu != before) next = std::chrono::steady_clock::now();
+  }
+}
+
+int RunExplain(const ExplainOptions& options) {
+  Status last(StatusCode::kNotFound, "no daemon runs in " + options.runtime_dir);
+  for (const std::string& folder : DaemonsIn(options.runtime_dir).folders) {
+    Result<DaemonClient> client = ConnectIn(folder);
+    const Result<std::string> status =
+        client.ok() ? client->FetchStatus() : Result<std::string>(client.status());
+    const Result<std::string> text =
+        !status.ok()
+            ? status
+            : (options.json ? ExplainJson(*status, options.job) : Explain(*status, options.job));
+    if (text.ok()) {
+      std::fputs(text->c_str(), stdout);
+      return 0;
+    }
+    // Of several GPUs one has the job; that several are meant is worth saying at once.
+    last = text.status();
+    if (last.code() == StatusCode::kInvalidArgument) break;
+  }
+  return Complain(last.message(), 1);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sluice::cli {
+
+/// sluice top
+struct TopOptions {
+  std::string runtime_dir;
+  bool once = false;           // print one screen and end
+  uint32_t interval_ms = 500;  // between two looks
+};
+
+/// sluice explain JOB
+struct ExplainOptions {
+  std::string runtime_dir;
+  std::string job;
+  bool json = false;
+};
+
+/// Memory as it moves, in a terminal, until its user ends it. With sluice-node's folder one GPU at
+/// a time. Returns the program's exit code.
+int RunTop(const TopOptions& options);
+
+/// Prints why a job waits; on a node, of whichever GPU has it.
+int RunExplain(const ExplainOptions& options);
+
+}  // namespace sluice::cli

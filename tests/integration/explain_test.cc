@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// What happens to a job is said in one sentence, and counted by one word, wherever one looks: on
+// the program's stderr, in the event log, by `sluice explain`, and in the figures that metrics are
+// made of.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/test_bed.h"
+
+namespace sluice::testing {
+namespace {
+
+using nlohmann::json;
+using scheduler::EventKind;
+using scheduler::JobId;
+using scheduler::Record;
+
+std::vector<std::string> Workload(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), Program("WORKLOAD"));
+  return flags;
+}
+
+BedOptions SmallPool() {
+  BedOptions options;
+  options.pool = "16MiB";
+  return options;
+}
+
+bool Says(const std::vector<std::string>& lines, const std::string& text) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(text) != std::string::npos; });
+}
+
+json Explained(const TestBed& bed, JobId job) {
+  const cli::CommandOutput output = bed.Sluice({"explain", std::to_string(job), "--json"});
+  return output.status.ok() ? json::parse(output.out) : json();
+}
+
+/// The latest event of this kind; null: there is none.
+json LatestEvent(const json& explained, const std::string& kind) {
+  json latest;
+  if (!explained.is_object()) return latest;
+  for (const json& event : explained["job"]["figures"]["events"]) {
+    if (event["kind"] == kind) latest = event;
+  }
+  return latest;
+}
+
+/// What `sluice explain` says is in the log and on the program's stderr, word for word.
+void ExpectSaidEverywhere(TestBed& bed, const cli::JobProcess& process, JobId job,
+                          const json& event, EventKind kind) {
+  ASSERT_TRUE(event.is_object());
+  const auto text = event["text"].get<std::string>();
+  EXPECT_TRUE(Says(process.err(), text)) << text << "\n" << Describe(process);
+  const std::vector<Record>& records = bed.log().Read();
+  EXPECT_TRUE(std::any_of(records.begin(), records.end(),
+                          [&](const Record& record) {
+                            return record.event == kind && record.job == job &&
+                                   record.text == text && record.reason == event["reason"];
+                          }))
+      << "not in the log: " << text;
+  const cli::CommandOutput said = bed.Sluice({"explain", std::to_string(job)});
+  EXPECT_NE(said.out.find(text), std::string::npos) << said.out;
+}
+
+TEST(Explain, ARefusal) {
+  TestBed bed(SmallPool());
+  const cli::JobProcess job = bed.Run({.label = "job",
+                                       .command = Workload({"--over-limit", "12MiB", "--one-shot"}),
+                                       .run_flags = {"--limit", "8MiB"}});
+  ASSERT_TRUE(job.status().ok()) << Describe(job);
+  // It has ended; what it was told is still there.
+  const json explained = Explained(bed, 1);
+  const json event = LatestEvent(explained, "refused");
+  ExpectSaidEverywhere(bed, job, 1, event, EventKind::kDeny);
+  EXPECT_EQ(event["reason"], "over-limit");
+  EXPECT_EQ(explained["job"]["figures"]["refusals"]["over-limit"], 1);
+}
+
+TEST(Explain, AWait) {
+  TestBed bed(SmallPool());
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup group;
+  group.Add(bed.Start({.label = "holder",
+                       .command = Workload({"--one-shot", "--hold", "--block-bytes", "12MiB"}),
+                       .run_flags = {"--limit", "13MiB"},
+                       .input = input.read_end.get()}));
+  bool explained = false;
+  Finish(group, 60'000, [&](cli::JobGroup& running) {
+    if (running.jobs().size() == 1 && Says(running.jobs().front().out(), "holding")) {
+      running.Add(bed.Start({.label = "waiter",
+                             .command = Workload({"--one-shot", "--block-bytes", "10MiB"}),
+                             .run_flags = {"--limit", "11MiB"}}));
+    }
+    if (running.jobs().size() < 2 || explained || !Says(running.jobs()[1].err(), "waiting")) return;
+    explained = true;
+    const json answer = Explained(bed, 2);
+    const json event = LatestEvent(answer, "waited");
+    ExpectSaidEverywhere(bed, running.jobs()[1], 2, event, EventKind::kWait);
+    EXPECT_EQ(answer["job"]["waiting"]["code"], event["reason"]);
+    EXPECT_EQ(answer["job"]["waiting"]["reason"], event["text"]);
+    EXPECT_GE(answer["job"]["figures"]["waits"][event["reason"].get<std::string>()], 1);
+    EXPECT_NE(answer["help"], "");
+    input.write_end.reset();
+  });
+  EXPECT_TRUE(explained);
+}
+
+/// One more block and its launches in the middle of a cycle that is known.
+TEST(Explain, ADeviation) {
+  TestBed bed(SmallPool());
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup group;
+  group.Add(bed.Start(
+      {.label = "job",
+       .command = Workload({"--blocks", "8", "--block-bytes", "256KiB", "--iterations", "60",
+                            "--until-eof", "--grow-at", "50:512KiB", "--grow-every", "50"}),
+       .input = input.read_end.get()}));
+  json event;
+  Finish(group, 60'000, [&](cli::JobGroup& running) {
+    if (event.is_null()) event = LatestEvent(Explained(bed, 1), "deviated");
+    // The program reads what it is told when it next asks for something.
+    if (!event.is_null() && Says(running.jobs().front().err(), "left its iteration")) {
+      input.write_end.reset();
+    }
+  });
+  ASSERT_FALSE(event.is_null());
+  // The first one is told; the next ones only once a minute.
+  const json explained = Explained(bed, 1);
+  EXPECT_GE(explained["job"]["figures"]["deviations"], 1);
+  ExpectSaidEverywhere(bed, group.jobs().front(), 1, event, EventKind::kMismatch);
+}
+
+TEST(Explain, AnEviction) {
+  BedOptions options;
+  options.pool = "4MiB";
+  options.unit = "32KiB";
+  options.noded_flags = {"--host-memory", "8MiB"};
+  TestBed bed(options);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup group;
+  for (const bool deviates : {true, false}) {
+    JobSpec spec{.label = deviates ? "deviates" : "conforms",
+                 .command = Workload({"--blocks", "22", "--block-bytes", "128KiB", "--base-bytes",
+                                      "128KiB", "--iterations", "60", "--until-eof"}),
+                 .run_flags = {"--limit", "3840KiB", "--request", "256KiB"},
+                 .input = input.read_end.get()};
+    if (deviates) {
+      for (const char* flag : {"--grow-at", "40:512KiB", "--grow-every", "40"}) {
+        spec.command.emplace_back(flag);
+      }
+    }
+    group.Add(bed.Start(spec));
+  }
+  json event;
+  Finish(group, 120'000, [&](cli::JobGroup&) {
+    if (event.is_null()) event = LatestEvent(Explained(bed, 1), "evicted");
+    if (!event.is_null()) input.write_end.reset();
+  });
+  ASSERT_FALSE(event.is_null());
+  ExpectSaidEverywhere(bed, group.jobs().front(), 1, event, EventKind::kEvict);
+  const json explained = Explained(bed, 1);
+  EXPECT_GE(explained["job"]["figures"]["evictions"], 1);
+}
+
+// A report of the same run counts what the daemon counted while it lasted.
+TEST(Explain, AReportOfTheRunAgrees) {
+  TestBed bed(SmallPool());
+  const cli::JobProcess job = bed.Run(
+      {.label = "job",
+       .command = Workload({"--blocks", "8", "--block-bytes", "256KiB", "--iterations", "60"}),
+       .run_flags = {"--limit", "8MiB"}});
+  ASSERT_TRUE(job.status().ok()) << Describe(job);
+  const json explained = Explained(bed, 1);
+  bed.StopDaemon();
+  const cli::CommandOutput output = bed.Sluice({"report", bed.log().path(), "--json"});
+  ASSERT_TRUE(output.status.ok()) << output.err;
+  const json report = json::parse(output.out);
+  EXPECT_EQ(report["violations"], 0);
+  ASSERT_EQ(report["jobs"].size(), 1u);
+  EXPECT_EQ(report["jobs"][0]["iterations"], explained["job"]["figures"]["iterations"]);
+  EXPECT_GT(report["jobs"][0]["iterations"], 10);
+}
+
+}  // namespace
+}  // namespace sluice::testing
