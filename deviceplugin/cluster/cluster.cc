@@ -12,8 +12,9 @@
 namespace sluice::deviceplugin {
 
 Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Owners owners,
-                                               Hold hold, const GrantStore* store) {
-  std::unique_ptr<Cluster> cluster(new Cluster(std::move(access), std::move(names)));
+                                               Hold hold, const GrantStore* store,
+                                               Figures* figures) {
+  std::unique_ptr<Cluster> cluster(new Cluster(std::move(access), std::move(names), figures));
   Cluster* const self = cluster.get();
   cluster->watch_ = std::make_unique<PodWatch>(&cluster->api_, self->names_.node,
                                                self->names_.resource, [self] { self->Wake(); });
@@ -47,15 +48,19 @@ void Cluster::Wake() {
 }
 
 void Cluster::Warn(const pods::Pod& pod, const std::string& reason, const std::string& text) const {
-  const Status told = api_.Post("/api/v1/namespaces/" + pod.space + "/events",
-                                WarningOn(pod, reason, text, names_.node, Since1970Ns()));
-  if (!told.ok()) spdlog::warn("event on {}/{}: {}", pod.space, pod.name, told.message());
+  Tell(pod.space, WarningOn(pod, reason, text, names_.node, Since1970Ns()),
+       pod.space + "/" + pod.name);
 }
 
 void Cluster::WarnOnNode(const std::string& reason, const std::string& text) const {
-  const Status told = api_.Post("/api/v1/namespaces/default/events",
-                                WarningOnNode(names_.node, reason, text, Since1970Ns()));
-  if (!told.ok()) spdlog::warn("event on node {}: {}", names_.node, told.message());
+  Tell("default", WarningOnNode(names_.node, reason, text, Since1970Ns()), "node " + names_.node);
+}
+
+void Cluster::Tell(const std::string& space, const std::string& event,
+                   const std::string& whom) const {
+  const Status told = api_.Post("/api/v1/namespaces/" + space + "/events", event);
+  ++(told.ok() ? figures_->events_written : figures_->events_failed);
+  if (!told.ok()) spdlog::warn("event on {}: {}", whom, told.message());
 }
 
 }  // namespace sluice::deviceplugin

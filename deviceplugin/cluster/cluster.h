@@ -11,6 +11,7 @@
 #include "deviceplugin/cluster/api_server.h"
 #include "deviceplugin/cluster/pod_watch.h"
 #include "deviceplugin/cluster/terms_keeper.h"
+#include "deviceplugin/metrics/figures.h"
 
 namespace sluice::deviceplugin {
 
@@ -27,9 +28,11 @@ class Cluster {
   using Owners = std::function<Result<std::vector<pods::Owned>>()>;
   using Hold = std::function<void(const std::vector<Holding>&)>;
 
-  /// Needs no answer of the API server yet. Errors: TermsKeeper::Start. The store outlives it.
+  /// Needs no answer of the API server yet. Errors: TermsKeeper::Start. Store and figures outlive
+  /// it.
   static Result<std::unique_ptr<Cluster>> Join(ApiAccess access, Names names, Owners owners,
-                                               Hold hold, const GrantStore* store);
+                                               Hold hold, const GrantStore* store,
+                                               Figures* figures);
   ~Cluster();
 
   /// The pods of this node; none before the API server has answered. For several threads.
@@ -38,12 +41,15 @@ class Cluster {
   void WarnOnNode(const std::string& reason, const std::string& text) const;
 
  private:
-  Cluster(ApiAccess access, Names names) : api_(std::move(access)), names_(std::move(names)) {}
+  Cluster(ApiAccess access, Names names, Figures* figures)
+      : api_(std::move(access)), names_(std::move(names)), figures_(figures) {}
+  void Tell(const std::string& space, const std::string& event, const std::string& whom) const;
   void Wake();
   void Warn(const pods::Pod& pod, const std::string& reason, const std::string& text) const;
 
   const ApiServer api_;
   const Names names_;
+  Figures* const figures_;
   std::mutex mutex_;
   std::unique_ptr<TermsKeeper> keeper_;  // under mutex_: the watch's thread wakes it
   std::unique_ptr<PodWatch> watch_;

@@ -25,6 +25,14 @@ const pods::Pod* Find(const std::vector<pods::Pod>& pods, const std::string& uid
   return found == pods.end() ? nullptr : &*found;
 }
 
+/// The word of an event. Of a daemon of another version there may be more.
+const char* ReasonFor(const std::string& word) {
+  if (word == "refused") return TermsKeeper::kOutOfMemory;
+  if (word == "deviated") return TermsKeeper::kDeviated;
+  if (word == "evicted") return TermsKeeper::kEvicted;
+  return TermsKeeper::kWaits;
+}
+
 /// Nothing of it runs or will.
 bool IsOver(const pods::Pod* pod) { return pod == nullptr || pod->over; }
 
@@ -52,8 +60,8 @@ std::string WhatIsThere(const std::vector<pods::Owned>& owners,
 Result<std::unique_ptr<TermsKeeper>> TermsKeeper::Start(const GrantStore* store, World world) {
   Result<FolderWatch> folder = FolderWatch::Open(store->record_folder());
   if (!folder.ok()) return folder.status();
-  for (const std::string& other :
-       {store->report_folder(), store->limit_folder(), store->bypass_folder()}) {
+  for (const std::string& other : {store->report_folder(), store->limit_folder(),
+                                   store->bypass_folder(), store->happening_folder()}) {
     if (Status s = folder->Add(other); !s.ok()) return s;
   }
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -129,6 +137,9 @@ bool TermsKeeper::Round() {
     holdings.push_back(std::move(holding));
     Tell(*pod, kRefused, terms.refusal.empty() ? report : terms.refusal, &told_[grant.id]);
     Tell(*pod, kBypassed, store_->BypassOf(grant.id), &bypassed_[grant.id]);
+    if (const auto happened = store_->HappeningOf(grant.id); happened.has_value()) {
+      Tell(*pod, ReasonFor(happened->word), happened->text, &happened_[grant.id]);
+    }
   }
   world_.hold(holdings);
   return open;

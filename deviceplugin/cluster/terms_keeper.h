@@ -32,6 +32,12 @@ class TermsKeeper {
   /// One of its processes uses the GPU without Sluice's library.
   static constexpr char kBypassed[] = "SluiceBypassed";
 
+  /// It waits for memory, was refused some, left its iteration, or was moved to host memory.
+  static constexpr char kWaits[] = "SluiceWaits";
+  static constexpr char kOutOfMemory[] = "SluiceOutOfMemory";
+  static constexpr char kDeviated[] = "SluiceDeviated";
+  static constexpr char kEvicted[] = "SluiceEvicted";
+
   struct World {
     std::function<Result<std::vector<pods::Owned>>()> owners;  // as kubelet lists them
     /// None: they are not known yet.
@@ -74,6 +80,7 @@ class TermsKeeper {
   std::map<std::string, pods::Match> matches_;   // by grant; never changes for one
   std::map<std::string, std::string> told_;      // of refusals, by grant
   std::map<std::string, std::string> bypassed_;  // of who passes the daemon by, by grant
+  std::map<std::string, std::string> happened_;  // to its job, by grant
   std::map<std::string, uint64_t> in_force_;     // limit, by grant
   std::map<std::string, unsigned> misses_;       // rounds without a match, by grant
   std::atomic<bool> stop_ = false;

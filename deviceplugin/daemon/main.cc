@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "common/grant/store.h"
+#include "common/metrics/exposer.h"
 #include "common/nvml.h"
 #include "deviceplugin/cluster/cluster.h"
 #include "deviceplugin/collect/collector.h"
@@ -20,6 +21,7 @@
 #include "deviceplugin/inventory/drain_watch.h"
 #include "deviceplugin/inventory/foreign_watch.h"
 #include "deviceplugin/inventory/health_watch.h"
+#include "deviceplugin/metrics/plugin_metrics.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -43,7 +45,7 @@ Result<UniqueFd> BlockSignals() {
 }
 
 Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const GrantStore* store,
-                                             Offer* offer) {
+                                             Offer* offer, Figures* figures) {
   Result<ApiAccess> access =
       options.api_server.empty() ? ApiAccess::OfThisPod() : ApiAccess{options.api_server, "", ""};
   if (!access.ok()) return access.status();
@@ -53,7 +55,7 @@ Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const Grant
       [offer](const std::vector<Holding>& holdings) {
         offer->SetWithheld(Withheld(offer->ids(), holdings));
       },
-      store);
+      store, figures);
 }
 
 /// The driver's own limit on each GPU, for who gets a grant there; none where there is none.
@@ -72,8 +74,19 @@ Status SetDriverLimits(Nvml* nvml, const std::vector<Nvml::Gpu>& gpus, const Dev
   return {};
 }
 
+Status SetMpsVersion(Nvml* nvml, Options* options) {
+  if (options->delivery.mps_dir.empty()) return {};
+  const Result<std::string> driver = nvml->DriverVersion();
+  const Result<bool> v3 =
+      MpsV3Wanted(options->mps_version, driver.ok() ? *driver : "", options->delivery.mps_dir);
+  if (!v3.ok()) return v3.status();
+  options->delivery.mps_v3 = *v3;
+  return {};
+}
+
 /// For the thread of ForeignWatch; `nvml` is its own, `cluster` null where there is none.
 Result<ForeignView> LookForOthers(const Options& options, Nvml* nvml, const Cluster* cluster) {
+  if (!options.refuse_foreign_gpus) return ForeignView();
   Result<std::vector<ForeignDevice>> devices =
       DevicesOfOthers(options.pod_resources, options.resource);
   if (!devices.ok()) return devices.status();
@@ -99,7 +112,7 @@ std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml,
     const std::string why = manager.empty() ? "" : ForeignRefusal(uuid, manager);
     offer->SetRefused(gpu, why);
     if (why.empty()) {
-      spdlog::info("{} is offered again: nobody else manages it", uuid);
+      spdlog::info("{} is offered again: it is in one piece and nobody else manages it", uuid);
       return;
     }
     spdlog::warn("{}", why);
@@ -107,7 +120,23 @@ std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml,
   };
   return std::make_unique<ForeignWatch>(
       std::move(uuids), [&options, nvml, cluster] { return LookForOthers(options, nvml, cluster); },
+      [nvml](const std::string& uuid) {
+        // One that does not answer is broken, which HealthWatch sees to.
+        const Result<bool> in_parts = nvml->InMigMode(uuid);
+        return in_parts.ok() && *in_parts;
+      },
       tell, kLookForOthersEveryS);
+}
+
+/// All four outlive it.
+Result<std::unique_ptr<metrics::Exposer>> ServeMetrics(const Options& options,
+                                                       const Figures& figures, const Offer& offer,
+                                                       const GrantStore& store) {
+  return metrics::Exposer::Start(options.metrics, [&] {
+    NodeCounts counts = {offer.ids().gpus(), offer.CountsByGpu(), std::nullopt};
+    if (const auto listed = store.List(); listed.ok()) counts.grants = listed->grants.size();
+    return MetricsOf(options.node, figures, counts);
+  });
 }
 
 Status Run(Options options) {
@@ -126,7 +155,16 @@ Status Run(Options options) {
                  FormatBytes(ids->granule_bytes()));
   }
   if (Status s = SetDriverLimits(nvml->get(), *gpus, *ids, &options); !s.ok()) return s;
+  if (Status s = SetMpsVersion(nvml->get(), &options); !s.ok()) return s;
+  Figures figures;
   Offer offer(std::move(*ids));
+  std::unique_ptr<metrics::Exposer> exposer;
+  if (options.metrics != kOff) {
+    auto started = ServeMetrics(options, figures, offer, *store);
+    if (!started.ok()) return started.status();
+    exposer = std::move(*started);
+    spdlog::info("metrics at port {}", exposer->port());
+  }
   const Allocator allocator(&offer.ids(), &*store, options.delivery);
   const HealthWatch health(nvml->get(), *gpus, options.health,
                            [&](size_t gpu, bool healthy, const std::string& why) {
@@ -146,22 +184,20 @@ Status Run(Options options) {
       kCollectEveryS);
   std::unique_ptr<Cluster> cluster;
   if (options.annotations) {
-    Result<std::unique_ptr<Cluster>> started = JoinCluster(options, &*store, &offer);
+    Result<std::unique_ptr<Cluster>> started = JoinCluster(options, &*store, &offer, &figures);
     if (!started.ok()) return started.status().Annotate("--annotations on");
     cluster = std::move(*started);
   }
-  std::unique_ptr<Nvml> nvml_of_watch;
-  std::unique_ptr<ForeignWatch> others;
-  if (options.refuse_foreign_gpus) {
-    Result<std::unique_ptr<Nvml>> second = Nvml::Load();
-    if (!second.ok()) return second.status();
-    nvml_of_watch = std::move(*second);
-    others = WatchOthers(options, nvml_of_watch.get(), cluster.get(), &offer);
-  }
-  Serving serving({options.kubelet_dir, options.resource, options.ready_file},
-                  [&](const std::string& path) {
-                    return PluginServer::Start(path, &offer, &allocator, options.packing);
-                  });
+  const Result<std::unique_ptr<Nvml>> nvml_of_watch = Nvml::Load();
+  if (!nvml_of_watch.ok()) return nvml_of_watch.status();
+  const std::unique_ptr<ForeignWatch> others =
+      WatchOthers(options, nvml_of_watch->get(), cluster.get(), &offer);
+  Serving serving(
+      {options.kubelet_dir, options.resource, options.ready_file},
+      [&](const std::string& path) {
+        return PluginServer::Start(path, &offer, &allocator, options.packing, &figures);
+      },
+      &figures);
   const Status done = serving.Run(stop->get());
   offer.Close();
   return done;

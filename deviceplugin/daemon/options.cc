@@ -3,10 +3,14 @@
 #include "deviceplugin/daemon/options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "common/grant/store.h"
+#include "common/host_name.h"
+#include "common/metrics/address.h"
 #include "common/mps_folder.h"
 #include "deviceplugin/daemon/ceilings_file.h"
+#include "deviceplugin/metrics/plugin_metrics.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -20,6 +24,7 @@ struct Raw {
   std::string visible_devices = "on";
   std::string compute = "timeslice";
   std::string mps_dir = std::string(kDefaultMpsDir);
+  std::string mps_version = "auto";
   std::string probation = "600";
   std::string annotations = "off";
   std::string foreign_gpus = "refuse";
@@ -145,12 +150,23 @@ Result<Options> Checked(const Raw& raw, Options options) {
                "--mps-dir '" + raw.mps_dir + "': allowed: an absolute path of at most " +
                    std::to_string(kMaxMpsDir) + " characters");
   if (raw.compute == "mps") options.delivery.mps_dir = raw.mps_dir;
+  const Result<MpsChoice> version = ParseMpsChoice(raw.mps_version);
+  if (version.ok()) {
+    options.mps_version = *version;
+  } else {
+    faults.Add(version.status().message());
+  }
   faults.Check(raw.annotations == "on" || raw.annotations == "off",
                "--annotations '" + raw.annotations + "': allowed: on, off");
   options.annotations = raw.annotations == "on";
   faults.Check(!options.annotations || IsLabel(options.node),
                "--node '" + options.node +
                    "': allowed: with --annotations on, the name of this node in the cluster");
+  faults.Check(
+      options.metrics == kOff || metrics::IsAddress(options.metrics),
+      "--metrics '" + options.metrics +
+          "': allowed: ADDRESS:PORT with a port up to 65535 ([ADDRESS]:PORT for IPv6), or off");
+  if (options.node.empty()) options.node = HostName();
   faults.Check(raw.trust == "namespace" || raw.trust == "node",
                "--trust '" + raw.trust + "': allowed: namespace, node");
   options.trust = raw.trust == "node" ? pods::Trust::kNode : pods::Trust::kNamespace;
@@ -197,6 +213,7 @@ Result<Options> Checked(const Raw& raw, Options options) {
 Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv, int* status) {
   Options options;
   Raw raw;
+  bool describe = false;
   CLI::App app("Offers the memory of this node's GPUs to Kubernetes, in granules of one GPU each.",
                "sluice-device-plugin");
   app.set_version_flag("--version", SLUICE_VERSION);
@@ -210,6 +227,10 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
       ->capture_default_str();
   app.add_option("--ready-file", options.ready_file,
                  "A file that is there while kubelet knows the plugin, for a readiness probe");
+  app.add_option("--metrics", options.metrics,
+                 "Where Prometheus finds /metrics, ADDRESS:PORT, or off")
+      ->capture_default_str();
+  app.add_flag("--describe-metrics", describe, "Print what /metrics has, in Markdown, and end");
   app.add_option("--root", options.root,
                  "Folder for grants and their sockets, shared with sluice-noded")
       ->capture_default_str();
@@ -235,6 +256,10 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   app.add_option("--mps-dir", raw.mps_dir,
                  "Folder on the host with those pipes, shared with sluice-node")
       ->capture_default_str();
+  app.add_option("--mps-version", raw.mps_version,
+                 "MPS of this node, as sluice-node has it: legacy, 3 (a container gets its own "
+                 "namespace; driver 615), auto (3 where the driver has it)")
+      ->capture_default_str();
   app.add_option("--env", raw.environment,
                  "NAME=VALUE for every container that gets a grant (repeatable)");
   app.add_option("--mount", raw.mounts,
@@ -257,7 +282,8 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
                  "Find out whose each grant is and serve it on the terms of its pod's annotations: "
                  "on, off (a grant is worth its granules)")
       ->capture_default_str();
-  app.add_option("--node", options.node, "Name of this node in the cluster");
+  app.add_option("--node", options.node,
+                 "Name of this node in the cluster (for metrics alone: this machine's)");
   app.add_option(
          "--trust", raw.trust,
          "Whose jobs may have memory of each other's: namespace (those of one namespace, or "
@@ -280,6 +306,11 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
       return std::optional<Options>();
     }
     return Status(StatusCode::kInvalidArgument, error.what());
+  }
+  if (describe) {
+    std::fputs(metrics::Describe(MetricGroups()).c_str(), stdout);
+    *status = 0;
+    return std::optional<Options>();
   }
   Result<Options> checked = Checked(raw, std::move(options));
   if (!checked.ok()) return checked.status();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/bytes.h"
+#include "common/mps_version.h"
 #include "deviceplugin/granule/preferred.h"
 #include "deviceplugin/inventory/driver_limit.h"
 #include "deviceplugin/inventory/health.h"
@@ -14,6 +15,8 @@
 #include "deviceplugin/server/access.h"
 
 namespace sluice::deviceplugin {
+
+inline constexpr char kOff[] = "off";
 
 struct Options {
   std::string resource = "sluice.dev/gpu-memory";
@@ -26,8 +29,10 @@ struct Options {
   Delivery delivery;
   HealthBook::Options health;
   bool refuse_foreign_gpus = true;  // that somebody else manages, too
+  MpsChoice mps_version = MpsChoice::kAuto;
   DriverLimitMode driver_limit = DriverLimitMode::kAuto;
   DriverCharges driver_charges = DriverCharges::kMapped;
+  std::string metrics = kOff;              // address and port
   std::string ready_file;                  // empty: none
   std::string cgroups = "/sys/fs/cgroup";  // for tests
   /// The API server's part: whose grants are, and on what terms (annotations).
@@ -38,8 +43,9 @@ struct Options {
   std::string api_server;  // URL, for tests; empty: as a pod finds it
 };
 
-/// What the command line says. Nothing: it has been answered (--help, --version), and `*status` is
-/// the program's. kInvalidArgument: every fault at once, each with its option and what is allowed.
+/// What the command line says. Nothing: it has been answered (--help, --version,
+/// --describe-metrics), and `*status` is the program's. kInvalidArgument: every fault at once, each
+/// with its option and what is allowed.
 Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv, int* status);
 
 }  // namespace sluice::deviceplugin

@@ -55,7 +55,8 @@ Status Serving::Run(int stop_fd) {
 
 /// For whoever waits until pods may ask for the resource. The file of a plugin that was killed is
 /// there until this one has looked.
-void Serving::ShowReady() {
+void Serving::ShowReady() const {
+  figures_->registered = registrar_.registered();
   if (names_.ready_file.empty()) return;
   const char* const path = names_.ready_file.c_str();
   if (!registrar_.registered()) {
@@ -121,6 +122,7 @@ void Serving::Serve(uint64_t now_ns) {
 void Serving::Register(uint64_t now_ns) {
   const Status said = RegisterWithKubelet(PathOf(kKubeletSocket), names_.endpoint, names_.resource);
   registrar_.OnRegistered(said.ok(), now_ns);
+  ++(said.ok() ? figures_->registrations : figures_->registrations_failed);
   if (said.ok()) {
     spdlog::info("registered {} with kubelet", names_.resource);
   } else if (said.message() != last_failure_) {

@@ -8,13 +8,14 @@
 
 #include "common/folder_watch.h"
 #include "common/status.h"
+#include "deviceplugin/metrics/figures.h"
 #include "deviceplugin/registrar/registrar.h"
 #include "deviceplugin/server/plugin_server.h"
 
 namespace sluice::deviceplugin {
 
 /// Keeps the plugin known to kubelet: does what the Registrar says, and tells it what happened in
-/// kubelet's folder. For one thread.
+/// kubelet's folder. For one thread; the figures outlive it.
 class Serving {
  public:
   struct Names {
@@ -26,7 +27,8 @@ class Serving {
   };
   using StartServer = std::function<Result<std::unique_ptr<PluginServer>>(const std::string& path)>;
 
-  Serving(Names names, StartServer start) : names_(std::move(names)), start_(std::move(start)) {}
+  Serving(Names names, StartServer start, Figures* figures)
+      : names_(std::move(names)), start_(std::move(start)), figures_(figures) {}
 
   /// Until `stop_fd` is readable. Returns sooner only where the folder cannot be watched.
   Status Run(int stop_fd);
@@ -37,11 +39,12 @@ class Serving {
   void Act(uint64_t now_ns);
   void Serve(uint64_t now_ns);
   void Register(uint64_t now_ns);
-  void ShowReady();
+  void ShowReady() const;
   std::string PathOf(const std::string& name) const { return names_.folder + "/" + name; }
 
   const Names names_;
   const StartServer start_;
+  Figures* const figures_;
   std::unique_ptr<FolderWatch> watch_;
   std::unique_ptr<PluginServer> server_;
   Registrar registrar_;

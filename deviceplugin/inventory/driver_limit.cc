@@ -3,18 +3,11 @@
 #include "deviceplugin/inventory/driver_limit.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "common/bytes.h"
+#include "common/driver_version.h"
 
 namespace sluice::deviceplugin {
-
-uint32_t MajorOfDriver(std::string_view version) {
-  uint32_t major = 0;
-  const char* const last = version.data() + version.size();
-  const auto [end, error] = std::from_chars(version.data(), last, major);
-  return error == std::errc() && (end == last || *end == '.') ? major : 0;
-}
 
 Result<bool> DriverLimitWanted(DriverLimitMode mode, std::string_view version, bool cgroup2) {
   if (mode == DriverLimitMode::kOff) return false;

@@ -31,9 +31,6 @@ enum class DriverCharges : uint8_t {
   kMade,    // what its own programs have made: the pool is the daemon's
 };
 
-/// 615 of "615.21.04"; 0: it is no version.
-uint32_t MajorOfDriver(std::string_view version);
-
 /// Whether containers get one. kInvalidArgument: it has to be, and this node cannot; the text names
 /// what it has and what is allowed. `version` as NVML has it, empty if that does not say;
 /// `cgroup2`: the node's control groups are of version 2.

@@ -72,6 +72,12 @@ std::vector<size_t> ForeignBook::OnLook(const std::vector<std::string>& managers
 }
 
 std::string ForeignRefusal(const std::string& uuid, const std::string& manager) {
+  if (manager == kInMigMode) {
+    return uuid + " is not offered: " + manager +
+           ", so that nobody gets memory of the whole of it; allowed: a GPU in one piece "
+           "(nvidia-smi -i " +
+           uuid + " -mig 0, then start this node's sluice-node again)";
+  }
   return uuid + " is not offered: " + manager +
          "; allowed: a GPU that nobody else manages (leave it out there or here, or say "
          "--foreign-gpus share)";

@@ -61,7 +61,11 @@ class ForeignBook {
   std::vector<Gpu> gpus_;
 };
 
-/// What is said of a GPU that is refused: its name, who manages it and what is allowed.
+/// In the place of a manager: what the GPU itself stands in the way with.
+inline constexpr std::string_view kInMigMode = "its MIG mode is on";
+
+/// What is said of a GPU that is refused: its name, who manages it and what is allowed; of one in
+/// MIG mode, that its memory is that of its parts.
 std::string ForeignRefusal(const std::string& uuid, const std::string& manager);
 
 }  // namespace sluice::deviceplugin

@@ -8,11 +8,14 @@
 
 namespace sluice::deviceplugin {
 
-ForeignWatch::ForeignWatch(std::vector<std::string> uuids, Look look, Tell tell, int every_s)
+ForeignWatch::ForeignWatch(std::vector<std::string> uuids, Look look, LookForMig mig, Tell tell,
+                           int every_s)
     : uuids_(std::move(uuids)),
       look_(std::move(look)),
+      mig_(std::move(mig)),
       tell_(std::move(tell)),
-      book_(uuids_.size()) {
+      book_(uuids_.size()),
+      told_(uuids_.size()) {
   // Before anything is offered.
   LookOnce();
   thread_ = std::thread([this, every_s] { Run(every_s); });
@@ -38,9 +41,12 @@ void ForeignWatch::LookOnce() {
       spdlog::warn("who else manages the GPUs is not known: {}", text);
     }
   }
-  if (!view.ok()) return;
-  for (const size_t gpu : book_.OnLook(ForeignManagers(uuids_, *view))) {
-    tell_(gpu, book_.Manager(gpu));
+  if (view.ok()) book_.OnLook(ForeignManagers(uuids_, *view));
+  for (size_t gpu = 0; gpu < uuids_.size(); ++gpu) {
+    const std::string now = mig_(uuids_[gpu]) ? std::string(kInMigMode) : book_.Manager(gpu);
+    if (now == told_[gpu]) continue;
+    told_[gpu] = now;
+    tell_(gpu, now);
   }
 }
 

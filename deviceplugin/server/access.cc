@@ -29,7 +29,9 @@ Access AccessTo(const GrantRecord& grant, const std::string& folder, const Deliv
   }
   if (!delivery.mps_dir.empty()) {
     access.environment["CUDA_MPS_PIPE_DIRECTORY"] = kMpsInContainer;
-    access.mounts.push_back({MpsPipeFolder(delivery.mps_dir, grant.gpu), kMpsInContainer, false});
+    const std::string pipes = delivery.mps_v3 ? MpsJobFolder(delivery.mps_dir, grant.id)
+                                              : MpsPipeFolder(delivery.mps_dir, grant.gpu);
+    access.mounts.push_back({pipes, kMpsInContainer, false});
   }
   for (const auto& [name, value] : delivery.environment) access.environment[name] = value;
   access.mounts.insert(access.mounts.end(), delivery.mounts.begin(), delivery.mounts.end());

@@ -27,6 +27,8 @@ struct Delivery {
   /// Folder with the MPS control daemons' pipes (common/mps_folder.h); empty: `--compute
   /// timeslice`.
   std::string mps_dir = {};
+  /// MPS v3: a container gets a folder of its own there, and not its GPU's.
+  bool mps_v3 = false;
   std::map<std::string, std::string> environment = {};  // further variables
   std::vector<Mount> mounts = {};                       // further files and folders
   /// The driver's own limit of a container, in MiB, by the UUID of its GPU (inventory/

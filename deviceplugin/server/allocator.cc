@@ -3,10 +3,28 @@
 #include "deviceplugin/server/allocator.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "common/mps_folder.h"
 #include "deviceplugin/granule/preferred.h"
 
 namespace sluice::deviceplugin {
+
+/// With MPS v3: the runtime mounts it before sluice-node can know which socket belongs there.
+Status Allocator::MakeMpsFolder(const std::string& grant) const {
+  if (delivery_.mps_dir.empty() || !delivery_.mps_v3) return {};
+  const std::string folder = MpsJobFolder(delivery_.mps_dir, grant);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) return Status::FromErrno(failed.value(), folder);
+  // Whoever made those above may have had another umask.
+  const auto only_pass = std::filesystem::perms(0711);
+  std::filesystem::permissions(folder, std::filesystem::perms(0755), failed);
+  for (const std::string& above : {MpsJobsFolder(delivery_.mps_dir), delivery_.mps_dir}) {
+    if (!failed) std::filesystem::permissions(above, only_pass, failed);
+  }
+  return failed ? Status::FromErrno(failed.value(), folder) : Status();
+}
 
 Result<std::vector<Access>> Allocator::Allocate(
     const std::vector<std::vector<std::string>>& containers, uint64_t now_ns) const {
@@ -23,11 +41,13 @@ Result<std::vector<Access>> Allocator::Allocate(
   std::vector<std::string> made;
   for (GrantRecord& grant : wanted) {
     const Result<GrantRecord> kept = store_->Make(std::move(grant));
-    if (!kept.ok()) {
+    // The record comes before the folder: one without a record is of a grant that is over.
+    if (kept.ok()) made.push_back(kept->id);
+    const Status ready = kept.ok() ? MakeMpsFolder(kept->id) : kept.status();
+    if (!ready.ok()) {
       for (const std::string& id : made) (void)store_->Remove(id).ok();
-      return kept.status();
+      return ready;
     }
-    made.push_back(kept->id);
     given.push_back(AccessTo(*kept, store_->FolderOf(kept->id), delivery_));
   }
   return given;

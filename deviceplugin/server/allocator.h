@@ -26,6 +26,8 @@ class Allocator {
                                        uint64_t now_ns) const;
 
  private:
+  Status MakeMpsFolder(const std::string& grant) const;
+
   const DeviceIds* ids_;
   const GrantStore* store_;
   const Delivery delivery_;

@@ -62,11 +62,26 @@ Offer::List Offer::Now() const {
   list.entries.reserve(ids_.all().size());
   for (const std::string& id : ids_.all()) {
     const uint32_t gpu = ids_.Find(id)->gpu;
-    const bool good =
-        healthy_[gpu] && refused_[gpu].empty() && !withheld_.contains(id) && !drained_.contains(id);
-    list.entries.push_back({&id, good});
+    list.entries.push_back({&id, Offered(id, gpu)});
   }
   return list;
+}
+
+bool Offer::Offered(const std::string& id, uint32_t gpu) const {
+  return healthy_[gpu] && refused_[gpu].empty() && !withheld_.contains(id) &&
+         !drained_.contains(id);
+}
+
+std::vector<Offer::Counts> Offer::CountsByGpu() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Counts> counts(ids_.gpus().size());
+  for (const std::string& id : ids_.all()) {
+    const uint32_t gpu = ids_.Find(id)->gpu;
+    ++(!healthy_[gpu]     ? counts[gpu].unhealthy
+       : Offered(id, gpu) ? counts[gpu].healthy
+                          : counts[gpu].withheld);
+  }
+  return counts;
 }
 
 void Offer::Close() {

@@ -34,6 +34,15 @@ class Offer {
   /// These ids and no others are of GPUs that are being drained (granule/drained.h).
   void SetDrained(std::set<std::string> ids);
 
+  /// A GPU's ids by why they are offered or not; a GPU's error goes before all else.
+  struct Counts {
+    size_t healthy = 0;
+    size_t unhealthy = 0;
+    size_t withheld = 0;
+    friend bool operator==(const Counts&, const Counts&) = default;
+  };
+  std::vector<Counts> CountsByGpu() const;
+
   struct Entry {
     const std::string* id;
     bool healthy;
@@ -52,6 +61,7 @@ class Offer {
 
  private:
   List Now() const;
+  bool Offered(const std::string& id, uint32_t gpu) const;
   void Replace(std::set<std::string>* known, std::set<std::string> ids);
 
   const DeviceIds ids_;

@@ -7,6 +7,7 @@
 
 #include "common/status.h"
 #include "deviceplugin/granule/preferred.h"
+#include "deviceplugin/metrics/figures.h"
 #include "deviceplugin/server/allocator.h"
 #include "deviceplugin/server/offer.h"
 
@@ -17,9 +18,10 @@ namespace sluice::deviceplugin {
 class PluginServer {
  public:
   /// Listens when it returns; what lay at `path` before is replaced. kUnavailable: it cannot listen
-  /// there. Offer and allocator outlive it.
+  /// there. Offer, allocator and figures outlive it.
   static Result<std::unique_ptr<PluginServer>> Start(const std::string& path, const Offer* offer,
-                                                     const Allocator* allocator, Packing packing);
+                                                     const Allocator* allocator, Packing packing,
+                                                     Figures* figures);
   /// Ends the calls under way; removes the socket.
   ~PluginServer();
 

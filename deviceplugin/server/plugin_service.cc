@@ -82,8 +82,19 @@ grpc::Status PluginService::GetPreferredAllocation(
 grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
                                      const v1beta1::AllocateRequest* request,
                                      v1beta1::AllocateResponse* response) {
+  const uint64_t began_ns = SteadyNs();
+  grpc::Status status = Grant(*request, response);
+  figures_->allocate.Add(SteadyNs() - began_ns);
+  ++(status.ok()                                         ? figures_->allocations_granted
+     : status.error_code() == grpc::StatusCode::INTERNAL ? figures_->allocations_failed
+                                                         : figures_->allocations_refused);
+  return status;
+}
+
+grpc::Status PluginService::Grant(const v1beta1::AllocateRequest& request,
+                                  v1beta1::AllocateResponse* response) {
   std::vector<std::vector<std::string>> containers;
-  for (const auto& container : request->container_requests()) {
+  for (const auto& container : request.container_requests()) {
     containers.push_back(Strings(container.devices_ids()));
     // Kubelet may have chosen before it was told.
     if (const std::string why = offer_->Refusal(containers.back()); !why.empty()) {

@@ -4,17 +4,18 @@
 
 #include "deviceplugin/granule/preferred.h"
 #include "deviceplugin/kubelet/deviceplugin.grpc.pb.h"
+#include "deviceplugin/metrics/figures.h"
 #include "deviceplugin/server/allocator.h"
 #include "deviceplugin/server/offer.h"
 
 namespace sluice::deviceplugin {
 
-/// Kubelet's calls, each turned into one of ours. For gRPC's threads; offer and allocator outlive
-/// it.
+/// Kubelet's calls, each turned into one of ours. For gRPC's threads; offer, allocator and figures
+/// outlive it.
 class PluginService final : public v1beta1::DevicePlugin::Service {
  public:
-  PluginService(const Offer* offer, const Allocator* allocator, Packing packing)
-      : offer_(offer), allocator_(allocator), packing_(packing) {}
+  PluginService(const Offer* offer, const Allocator* allocator, Packing packing, Figures* figures)
+      : offer_(offer), allocator_(allocator), packing_(packing), figures_(figures) {}
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext* context, const v1beta1::Empty* request,
                                       v1beta1::DevicePluginOptions* response) override;
@@ -30,9 +31,12 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
                                  v1beta1::PreStartContainerResponse* response) override;
 
  private:
+  grpc::Status Grant(const v1beta1::AllocateRequest& request, v1beta1::AllocateResponse* response);
+
   const Offer* offer_;
   const Allocator* allocator_;
   const Packing packing_;
+  Figures* const figures_;
 };
 
 }  // namespace sluice::deviceplugin

@@ -1,122 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-// Programs as in containers: nothing registers them, the socket in their folder is their grant.
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-
-#include "common/bytes.h"
-#include "common/grant/store.h"
-#include "tests/support/restart_bed.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_bed.h"
+#include "tests/support/grants_bed.h"
 
 namespace sluice::testing {
 namespace {
-
-namespace fs = std::filesystem;
-
-bool IsZombie(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  return line.empty() || line.find(") Z ") != std::string::npos;
-}
-
-class Grants : public ::testing::Test {
- protected:
-  void Up(bool keeper = false, const std::string& terms = "off") {
-    BedOptions options = SmallBed();
-    options.keeper = keeper;
-    options.noded_flags = {"--grants", root_, "--terms", terms};
-    bed_.emplace(options);
-  }
-  GrantRecord Make(uint64_t bytes, const std::string& gpu = "") {
-    const auto store = GrantStore::Open(root_);
-    const auto grant =
-        store->Make({"",
-                     gpu.empty() ? bed_->Status().at("gpu_uuid").get<std::string>() : gpu,
-                     bytes,
-                     1,
-                     {"x-0"}});
-    EXPECT_TRUE(grant.ok()) << grant.status().message();
-    return *grant;
-  }
-  /// As the plugin does when it has found the grant's pod.
-  void SetTerms(const GrantRecord& grant, const GrantTerms& terms) {
-    const auto store = GrantStore::Open(root_);
-    ASSERT_TRUE(store->SetTerms(grant.id, terms).ok());
-  }
-  std::string ReportOf(const GrantRecord& grant) {
-    return GrantStore::Open(root_)->ReportOf(grant.id);
-  }
-  std::string AwaitReport(const GrantRecord& grant) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (ReportOf(grant).empty() && std::chrono::steady_clock::now() < until) {
-    }
-    return ReportOf(grant);
-  }
-  std::string FolderOf(const GrantRecord& grant) const { return root_ + "/a/" + grant.id; }
-  void AwaitSocket(const GrantRecord& grant) const {
-    while (!fs::exists(FolderOf(grant) + "/sluice.sock")) {
-    }
-  }
-  /// As the device plugin's answer to kubelet makes a container's environment.
-  JobSpec InContainer(const GrantRecord& grant, std::vector<std::string> arguments,
-                      int input = -1) const {
-    AwaitSocket(grant);
-    JobSpec spec{.label = "container",
-                 .command = {Program("WORKLOAD")},
-                 .under_sluice = false,
-                 .input = input};
-    spec.command.insert(spec.command.end(), arguments.begin(), arguments.end());
-    spec.environment = {{"LD_PRELOAD", Program("LIBRARY")},
-                        {"SLUICE_SOCKET", FolderOf(grant) + "/sluice.sock"},
-                        {"SLUICE_ORACLE", bed_->work().File("oracle")}};
-    return spec;
-  }
-  /// A program that has 6 MiB, looked at once and then let go.
-  void WhileItHolds(const GrantRecord& grant,
-                    const std::function<void(const cli::JobProcess&)>& look) {
-    InputPipe input = MakeInputPipe();
-    cli::JobGroup jobs;
-    jobs.Add(bed_->Start(InContainer(grant, {"--one-shot", "--block-bytes", "6MiB", "--hold"},
-                                     input.read_end.get())));
-    Finish(jobs, 60'000, [&](cli::JobGroup& running) {
-      const cli::JobProcess& program = running.jobs().front();
-      const auto& out = program.out();
-      if (!input.write_end.valid() || std::find(out.begin(), out.end(), "holding") == out.end()) {
-        return;
-      }
-      look(program);
-      input.write_end.reset();
-    });
-    EXPECT_TRUE(jobs.jobs().front().status().ok()) << Describe(jobs.jobs().front());
-  }
-  nlohmann::json JobOf(const GrantRecord& grant) const {
-    const nlohmann::json status = bed_->Status();
-    for (const auto& job : status.at("jobs")) {
-      if (job.at("name") == "grant " + grant.id.substr(0, 8)) return job;
-      if (job.at("name") == "ns/" + grant.id.substr(0, 8) + "/main") return job;
-    }
-    return {};
-  }
-
-  static GrantTerms Terms(const GrantRecord& grant, uint64_t limit,
-                          const std::string& group = "ns") {
-    return {"ns/" + grant.id.substr(0, 8) + "/main", "", limit, 0, group, ""};
-  }
-
-  const TempFolder temp_;
-  const std::string root_ = temp_.path();
-  std::optional<TestBed> bed_;
-};
 
 TEST_F(Grants, AProgramHasWhatItsGrantIsWorth) {
   Up();
@@ -142,6 +29,11 @@ TEST_F(Grants, NobodyHasMore) {
   const cli::JobProcess job = bed_->Run(spec);
   EXPECT_FALSE(job.status().ok());
   EXPECT_NE(Describe(job).find("its limit is 4.0 MiB"), std::string::npos) << Describe(job);
+  // Its pod is told the same.
+  const auto happened = GrantStore::Open(root_)->HappeningOf(grant.id);
+  ASSERT_TRUE(happened.has_value());
+  EXPECT_EQ(happened->word, "refused");
+  EXPECT_NE(Describe(job).find(happened->text), std::string::npos) << happened->text;
   ExpectAllGivenBack(*bed_);
 }
 
@@ -468,6 +360,9 @@ TEST_F(Grants, APoolThatOneGroupHadIsNeverAnothers) {
   const GrantRecord ours = Make(8 * kMiB);
   SetTerms(ours, Terms(ours, 8 * kMiB, "a"));
   EXPECT_TRUE(bed_->Run(InContainer(ours, {"--one-shot"})).status().ok());
+  // The daemon is a moment behind its program's end.
+  AwaitStatus(*bed_,
+              [&](const nlohmann::json&) { return JobOf(ours).at("phase") == "registered"; });
   const GrantRecord theirs = Make(8 * kMiB);
   AwaitSocket(theirs);
   SetTerms(theirs, Terms(theirs, 8 * kMiB, "b"));

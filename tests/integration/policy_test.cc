@@ -107,7 +107,9 @@ TEST(Policy, AutoMeasuresTheJobsAndChooses) {
     temporal = temporal || candidate.at("policy") == "temporal";
     if (candidate.at("policy") == chosen.at("policy") &&
         candidate.at("lanes") == chosen.at("lanes") &&
-        candidate.at("claims") == chosen.at("claims")) {
+        candidate.at("claims") == chosen.at("claims") &&
+        candidate.at("soft_budget_bytes") == chosen.at("soft_budget_bytes") &&
+        candidate.at("credit_parts") == chosen.at("credit_parts")) {
       in_force = true;
       of_chosen = measured;
     }
@@ -115,6 +117,18 @@ TEST(Policy, AutoMeasuresTheJobsAndChooses) {
   EXPECT_TRUE(temporal) << candidates.dump();
   EXPECT_TRUE(in_force) << chosen.dump();
   EXPECT_GE(of_chosen * 1.021, most) << candidates.dump();
+  // Each soft budget was in force, below the pool; nothing of one is left.
+  const std::vector<Record> records = bed.log().Read();
+  for (const nlohmann::json& candidate : candidates) {
+    const nlohmann::json& soft = candidate.at("soft_budget_bytes");
+    if (soft.is_null()) continue;
+    EXPECT_LT(soft, chosen.at("pool_bytes"));
+    EXPECT_TRUE(std::any_of(records.begin(), records.end(), [&](const Record& record) {
+      return record.event == EventKind::kPolicy &&
+             record.limit * chosen.at("unit_bytes").get<uint64_t>() == soft;
+    })) << candidate.dump();
+  }
+  EXPECT_EQ(bed.Status().at("soft_budget_bytes"), nullptr);
 }
 
 /// Limits that fit together are reserved, and nobody waits; those that do not are refused.

@@ -178,6 +178,24 @@ TEST_F(TermsKeeperTest, WhoPassesTheDaemonByIsSaidOnce) {
   EXPECT_EQ(reasons_[1], "SluiceRefused");
 }
 
+TEST_F(TermsKeeperTest, WhatHappenedToAJobIsAnEventOfItsOwnKind) {
+  pods_ = {PodWith({})};
+  owners_ = {{"ns/a/main", {"x-0"}}};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok(); }));
+  size_t said = 0;
+  for (const auto& [word, reason] :
+       {std::pair("waited", "SluiceWaits"), std::pair("refused", "SluiceOutOfMemory"),
+        std::pair("deviated", "SluiceDeviated"), std::pair("evicted", "SluiceEvicted")}) {
+    ASSERT_TRUE(store_.SetHappening(grant->id, {word, std::string("it ") + word}).ok());
+    ++said;
+    ASSERT_TRUE(Await([&] { return warnings_.size() == said; })) << word;
+    EXPECT_EQ(reasons_.back(), reason);
+    EXPECT_EQ(warnings_.back(), std::string("it ") + word);
+  }
+}
+
 TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
   pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
   owners_ = {{"ns/a/main", {"x-0"}}};

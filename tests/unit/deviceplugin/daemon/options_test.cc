@@ -38,6 +38,24 @@ TEST(Options, WithoutAnyTheyAreThoseOfANode) {
   EXPECT_EQ(options.driver_charges, DriverCharges::kMapped);
   EXPECT_EQ(options.cgroups, "/sys/fs/cgroup");
   EXPECT_EQ(options.ready_file, "");
+  EXPECT_EQ(options.metrics, "off");
+  EXPECT_NE(options.node, "");
+}
+
+TEST(Options, OfMetricsAreTaken) {
+  const Options options = Good({"--metrics", "127.0.0.1:9454", "--node", "n1"});
+  EXPECT_EQ(options.metrics, "127.0.0.1:9454");
+  EXPECT_EQ(options.node, "n1");
+  EXPECT_NE(Fault({"--metrics", "9454"}).find("--metrics '9454': allowed: ADDRESS:PORT"),
+            std::string::npos);
+  int status = -1;
+  ::testing::internal::CaptureStdout();
+  const auto described = Read({"--describe-metrics"}, &status);
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(described.ok());
+  EXPECT_FALSE(described->has_value());
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(text.find("| `sluice_plugin_grants` | gauge |"), std::string::npos) << text;
 }
 
 TEST(Options, OfOthersAndOfTheDriverAreTaken) {
@@ -135,6 +153,9 @@ TEST(Options, PipesOfMpsAreDeliveredOnlyWhereItIsAskedFor) {
   EXPECT_EQ(Good({"--compute", "timeslice", "--mps-dir", "/m"}).delivery.mps_dir, "");
   EXPECT_EQ(Good({"--compute", "mps"}).delivery.mps_dir, "/run/sluice/mps");
   EXPECT_EQ(Good({"--compute", "mps", "--mps-dir", "/m"}).delivery.mps_dir, "/m");
+  EXPECT_EQ(Good({}).mps_version, MpsChoice::kAuto);
+  EXPECT_EQ(Good({"--mps-version", "legacy"}).mps_version, MpsChoice::kLegacy);
+  EXPECT_EQ(Fault({"--mps-version", "4"}), "--mps-version '4': allowed: auto, legacy, 3");
   EXPECT_EQ(Fault({"--compute", "MPS", "--mps-dir", "m"}),
             "--compute 'MPS': allowed: timeslice, mps\n"
             "--mps-dir 'm': allowed: an absolute path of at most 47 characters");

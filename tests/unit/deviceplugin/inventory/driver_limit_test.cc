@@ -9,14 +9,6 @@
 namespace sluice::deviceplugin {
 namespace {
 
-TEST(DriverLimit, TheMajorVersionIsTheFirstNumber) {
-  EXPECT_EQ(MajorOfDriver("615.21.04"), 615u);
-  EXPECT_EQ(MajorOfDriver("580"), 580u);
-  for (const char* text : {"", "R615", "615x", ".615", "-1", "99999999999.1"}) {
-    EXPECT_EQ(MajorOfDriver(text), 0u) << text;
-  }
-}
-
 TEST(DriverLimit, AutoFollowsTheDriverAndTheNode) {
   const auto wanted = [](const char* version, bool cgroup2) {
     return *DriverLimitWanted(DriverLimitMode::kAuto, version, cgroup2);

@@ -108,5 +108,12 @@ TEST(Foreign, ARefusalNamesGpuManagerAndWhatIsAllowed) {
             "manages (leave it out there or here, or say --foreign-gpus share)");
 }
 
+TEST(Foreign, AGpuInPartsIsRefusedInWordsOfItsOwn) {
+  EXPECT_EQ(ForeignRefusal("GPU-a", std::string(kInMigMode)),
+            "GPU-a is not offered: its MIG mode is on, so that nobody gets memory of the whole of "
+            "it; allowed: a GPU in one piece (nvidia-smi -i GPU-a -mig 0, then start this node's "
+            "sluice-node again)");
+}
+
 }  // namespace
 }  // namespace sluice::deviceplugin

@@ -14,6 +14,7 @@ class ForeignWatchTest : public ::testing::Test {
   ForeignWatch Watch(int every_s = kNeverS) {
     return ForeignWatch(
         {"GPU-a", "GPU-b"}, [this] { return Seen(); },
+        [this](const std::string& uuid) { return uuid == in_mig_mode_; },
         [this](size_t gpu, const std::string& manager) {
           const std::lock_guard lock(mutex_);
           told_.emplace_back(gpu, manager);
@@ -31,6 +32,7 @@ class ForeignWatchTest : public ::testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool away_ = false;
+  std::string in_mig_mode_;
   ForeignView view_;
   Told told_;
 };
@@ -60,6 +62,31 @@ TEST_F(ForeignWatchTest, NobodyIsElseBeforeKubeletEverSpoke) {
   away_ = true;
   const ForeignWatch watch = Watch();
   EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(ForeignWatchTest, MigModeIsSeenWithoutKubeletAndGoesBeforeAManager) {
+  away_ = true;
+  in_mig_mode_ = "GPU-a";
+  ForeignWatch watch = Watch();
+  EXPECT_EQ(told_, (Told{{0, std::string(kInMigMode)}}));
+  away_ = false;
+  view_.devices = {{"nvidia.com/gpu", "GPU-a", ""}};
+  watch.LookOnce();
+  EXPECT_EQ(told_.size(), 1u);
+  in_mig_mode_ = "";
+  watch.LookOnce();
+  ASSERT_EQ(told_.size(), 2u);
+  EXPECT_EQ(told_.back().second, "nvidia.com/gpu offers it");
+  view_ = {};
+  for (unsigned i = 0; i < ForeignBook::kLooksToComeBack; ++i) watch.LookOnce();
+  EXPECT_EQ(told_.back().second, "");
+  // The GPU itself says so; there is nothing to wait for.
+  in_mig_mode_ = "GPU-a";
+  watch.LookOnce();
+  in_mig_mode_ = "";
+  watch.LookOnce();
+  EXPECT_EQ(told_.back().second, "");
+  EXPECT_EQ(told_.size(), 5u);
 }
 
 TEST_F(ForeignWatchTest, ItLooksAgainByItself) {

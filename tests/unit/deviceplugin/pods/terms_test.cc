@@ -70,10 +70,13 @@ TEST(TermsFor, ANamespacesCeilingRefusesWhatGoesBeyondIt) {
   EXPECT_EQ(refusal({}, {{"*", {0, 0, false}}}), "") << "what was granted is allowed";
 }
 
-TEST(TermsFor, WhatCannotBeDoneYetIsNotPassedOver) {
-  EXPECT_NE(Of({{"sluice.dev/host-memory", "0"}}).refusal, "");
-  EXPECT_NE(Of({{"sluice.dev/inject", "false"}}).refusal, "");
-  EXPECT_EQ(Of({{"sluice.dev/inject", "true"}}).refusal, "");
+/// Whether the node can keep it is the daemon's to say.
+TEST(TermsFor, WhatIsForTheDaemonIsPassedOn) {
+  EXPECT_EQ(Of({{"sluice.dev/host-memory", "3Mi"}}).host_memory_bytes, 3 * kMiB);
+  EXPECT_EQ(Of({}).host_memory_bytes, std::nullopt);
+  EXPECT_FALSE(Of({{"sluice.dev/inject", "false"}}).inject);
+  EXPECT_TRUE(Of({{"sluice.dev/inject", "true"}}).inject);
+  EXPECT_EQ(Of({{"sluice.dev/inject", "false"}, {"sluice.dev/host-memory", "0"}}).refusal, "");
 }
 
 }  // namespace

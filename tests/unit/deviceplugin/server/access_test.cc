@@ -54,6 +54,15 @@ TEST(Access, UnderMpsItHasThePipesOfItsOwnGpu) {
   EXPECT_EQ(access.mounts.back(), (Mount{"/run/sluice/mps/GPU-1", "/run/sluice-mps", false}));
 }
 
+TEST(Access, UnderMpsV3ItHasAFolderOfItsOwn) {
+  const Access access =
+      AccessTo(Grant(), "/run/sluice/a/1",
+               {.visible_devices = false, .mps_dir = "/run/sluice/mps", .mps_v3 = true});
+  EXPECT_EQ(access.environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/run/sluice-mps");
+  EXPECT_EQ(access.mounts.back(),
+            (Mount{"/run/sluice/mps/job/" + Grant().id, "/run/sluice-mps", false}));
+}
+
 TEST(Access, AddsWhatTheNodeSays) {
   const Access access = AccessTo(Grant(), "/run/sluice/a/1",
                                  {.environment = {{"LD_LIBRARY_PATH", "/opt/driver"}},

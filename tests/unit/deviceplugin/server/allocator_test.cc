@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -56,6 +57,23 @@ TEST_F(AllocatorTest, EachContainerHasItsOwn) {
   EXPECT_NE((*given)[0].mounts[0].host, (*given)[1].mounts[0].host);
   EXPECT_EQ((*given)[0].environment.at("NVIDIA_VISIBLE_DEVICES"), "GPU-a");
   EXPECT_EQ((*given)[1].environment.at("NVIDIA_VISIBLE_DEVICES"), "GPU-b");
+}
+
+TEST_F(AllocatorTest, UnderMpsV3TheFolderOfAContainerIsThereBeforeItsNamespace) {
+  const std::string mps = temp_ / "mps";
+  const Allocator allocator(&*ids_, &*store_, {.mps_dir = mps, .mps_v3 = true});
+  const auto given = allocator.Allocate({{Id(0, 0)}}, 1);
+  ASSERT_TRUE(given.ok()) << given.status().message();
+  const std::string folder = mps + "/job/" + Kept().at(0).id;
+  EXPECT_EQ((*given)[0].mounts.back().host, folder);
+  EXPECT_EQ(fs::status(folder).permissions(), fs::perms(0755));
+  EXPECT_EQ(fs::status(mps).permissions(), fs::perms(0711));
+  EXPECT_TRUE(fs::is_empty(folder));
+  // A folder that cannot be made is no grant.
+  fs::remove_all(mps);
+  std::ofstream(mps) << "no folder";
+  EXPECT_FALSE(allocator.Allocate({{Id(0, 1)}, {Id(0, 2)}}, 1).ok());
+  EXPECT_EQ(Kept().size(), 1u);
 }
 
 TEST_F(AllocatorTest, WhatFitsNoGpuIsRefusedAndNothingIsKept) {

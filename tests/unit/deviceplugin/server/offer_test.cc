@@ -50,6 +50,17 @@ TEST(Offer, AnUnhealthyGpuTakesItsIdsAlong) {
   EXPECT_EQ(Healthy(offer.Await(2, 0)), 5u);
 }
 
+TEST(Offer, IsCountedByWhyItIsNotOffered) {
+  Offer offer = TwoGpus();
+  using Counts = Offer::Counts;
+  EXPECT_EQ(offer.CountsByGpu(), (std::vector<Counts>{{3, 0, 0}, {2, 0, 0}}));
+  offer.SetWithheld({offer.ids().IdOf({0, 2})});
+  offer.SetRefused(1, "somebody else's");
+  EXPECT_EQ(offer.CountsByGpu(), (std::vector<Counts>{{2, 0, 1}, {0, 0, 2}}));
+  offer.SetHealthy(0, false);
+  EXPECT_EQ(offer.CountsByGpu(), (std::vector<Counts>{{0, 3, 0}, {0, 0, 2}}));
+}
+
 TEST(Offer, WhatIsDrainedIsKeptBackBesideWhatIsWithheld) {
   Offer offer = TwoGpus();
   offer.SetDrained({offer.ids().IdOf({1, 0}), offer.ids().IdOf({1, 1})});
