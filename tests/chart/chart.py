@@ -15,6 +15,9 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 CHART = REPO / "charts" / "sluice"
 HELM = os.path.join(os.environ["SLUICE_TOOLS"], "helm")
 _VERSION = ["--kube-version", "1.26.0"]
+# A cluster that has Prometheus's operator; of one that has not is test_monitoring.
+_CLUSTER = [*_VERSION, "--api-versions", "monitoring.coreos.com/v1"]
+WITHOUT_OPERATOR = tuple(_VERSION)
 
 # The values that tests are about.
 COVERED = set()
@@ -38,13 +41,13 @@ def run_helm(command, values, *arguments, chart=CHART):
                           input=json.dumps(nested(values)), capture_output=True, text=True, check=False)
 
 
-def render_text(values, chart=CHART, arguments=tuple(_VERSION)):
+def render_text(values, chart=CHART, arguments=tuple(_CLUSTER)):
     done = run_helm(["template", "sluice"], values, *arguments, chart=chart)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def refusal(values, arguments=tuple(_VERSION)):
+def refusal(values, arguments=tuple(_CLUSTER)):
     """The text with which values are refused."""
     done = run_helm(["template", "sluice"], values, *arguments)
     assert done.returncode != 0, f"{values} is accepted"
@@ -98,8 +101,8 @@ class Rendered:
         return [self.node, self.plugin]
 
 
-def render(values=None):
-    return Rendered(render_text(values or {}))
+def render(values=None, **others):
+    return Rendered(render_text(values or {}, **others))
 
 
 @functools.cache

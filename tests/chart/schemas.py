@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The Sluice authors
-"""Writes a JSON schema for each kind of Kubernetes's API, for kubeconform, from the API's own description.
+"""Writes a JSON schema for each kind of Kubernetes's API, for kubeconform, from the API's own description, and for the
+kinds of others from the resources that define them.
 
-Usage: schemas.py SWAGGER_JSON FOLDER
+Usage: schemas.py SWAGGER_JSON FOLDER [DEFINITION.yaml ...]
 They are strict: a field that the API does not know is an error.
 """
 
 import json
 import pathlib
 import sys
+
+import yaml
 
 KINDS = "x-kubernetes-group-version-kind"
 # What the description calls a text, and may be written otherwise.
@@ -54,7 +57,26 @@ def reachable(name, definitions):
     return found - {name}
 
 
-def main(swagger, folder):
+def write(folder, group, version, kind, schema):
+    schema = {**schema, "properties": {**schema["properties"], "apiVersion": {"enum": [f"{group}/{version}" if group else version]},
+                                       "kind": {"enum": [kind]}}}
+    schema["required"] = sorted({*schema.get("required", []), "apiVersion", "kind"})
+    # As kubeconform asks for it.
+    file = "-".join(part for part in (kind, group.split(".")[0], version) if part).lower()
+    (folder / f"{file}.json").write_text(json.dumps(schema))
+
+
+def of_others(file):
+    """(group, version, kind, schema) of each version that a CustomResourceDefinition has."""
+    spec = yaml.load(file.read_text(), yaml.CSafeLoader)["spec"]
+    for version in spec["versions"]:
+        schema = converted(version["schema"]["openAPIV3Schema"])
+        # Described as any object, and by Kubernetes itself.
+        schema["properties"]["metadata"] = {"type": "object"}
+        yield spec["group"], version["name"], spec["names"]["kind"], schema
+
+
+def main(swagger, folder, *others):
     raw = json.loads(pathlib.Path(swagger).read_text())["definitions"]
     definitions = {name: {"type": LOOSE[name]} if name in LOOSE else converted(node) for name, node in raw.items()}
     folder = pathlib.Path(folder)
@@ -64,16 +86,11 @@ def main(swagger, folder):
         # Those of all groups (DeleteOptions) are no objects that somebody would apply.
         if len(kinds) != 1 or "apiVersion" not in node.get("properties", {}):
             continue
-        group, version, kind = (kinds[0][key] for key in ("group", "version", "kind"))
-        schema = dict(definitions[name])
-        schema["properties"] = dict(schema["properties"])
-        schema["properties"]["apiVersion"] = {"enum": [f"{group}/{version}" if group else version]}
-        schema["properties"]["kind"] = {"enum": [kind]}
-        schema["required"] = sorted({*schema.get("required", []), "apiVersion", "kind"})
-        schema["definitions"] = {each: definitions[each] for each in reachable(name, definitions)}
-        # As kubeconform asks for it.
-        file = "-".join(part for part in (kind, group.split(".")[0], version) if part).lower()
-        (folder / f"{file}.json").write_text(json.dumps(schema))
+        schema = {**definitions[name], "definitions": {each: definitions[each] for each in reachable(name, definitions)}}
+        write(folder, *(kinds[0][key] for key in ("group", "version", "kind")), schema)
+    for file in others:
+        for each in of_others(pathlib.Path(file)):
+            write(folder, *each)
 
 
 if __name__ == "__main__":

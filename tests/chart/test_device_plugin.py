@@ -15,8 +15,9 @@ def test_default():
                            "--library=/var/lib/sluice/library/0.1.0",
                            "--ready-file=/run/sluice-device-plugin/registered", "--granule=auto", "--packing=pack",
                            "--probation=600", "--foreign-gpus=refuse", "--driver-limit=auto", "--driver-charges=mapped",
-                           "--visible-devices=on", "--annotations=on", "--node=$(NODE_NAME)",
-                           "--trust=namespace"]
+                           "--visible-devices=on", "--metrics=0.0.0.0:9454", "--node=$(NODE_NAME)",
+                           "--annotations=on", "--trust=namespace"]
+    assert plugin.container["ports"] == [{"name": "metrics", "containerPort": 9454}]
     assert plugin.env == {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility",
                           "NODE_NAME": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 
@@ -38,6 +39,8 @@ def test_default():
        ("devicePlugin.containerMounts",
         [{"hostPath": "/a", "mountPath": "/b"}, {"hostPath": "/c", "mountPath": "/d", "readOnly": False}],
         ["--mount=/a:/b:ro", "--mount=/c:/d:rw"]),
+       ("devicePlugin.metricsPort", 9000, ["--metrics=0.0.0.0:9000"]),
+       ("devicePlugin.metricsPort", 0, ["--metrics=off"]),
        ("devicePlugin.extraArgs", ["--later=1"], ["--later=1"]),
        ("annotations.trust", "node", ["--trust=node"]))
 def test_option(rendered, options):
@@ -88,7 +91,7 @@ def test_mounts(rendered):
     assert "driver" not in rendered.node.mounts
 
 
-@value("annotations.enabled", False)
+@value("annotations.enabled", False, {"devicePlugin.metricsPort": 0})
 def test_without_annotations(rendered):
     """Nothing of the API server's is needed, so nothing is there."""
     plugin = rendered.plugin

@@ -14,8 +14,8 @@ from test_rights import EVERYTHING
 
 # Options of the device plugin that the chart knows before the program does.
 AHEAD = set()
-# Kubernetes's own: described as a whole.
-WHOLE = {"affinity", "node.resources", "gateway.resources", "devicePlugin.resources"}
+# Kubernetes's own, and what others look for: described as a whole.
+WHOLE = {"affinity", "node.resources", "gateway.resources", "devicePlugin.resources", "dashboards.labels", "dashboards.annotations"}
 
 
 def leaves(node, path=""):
@@ -95,7 +95,7 @@ def test_every_option_has_a_value_or_a_reason():
     left = {"--version", "--context", "--credit", "--credit-us", "--oracle", "--poison", "--idle-exit", "--keeper",
             "--keeper-linger"}
     assert options("noderuntime/daemon") - ours["node"] <= left
-    assert options("deviceplugin/daemon") - ours["devicePlugin"] <= {"--api-server", "--cgroups"}
+    assert options("deviceplugin/daemon") - ours["devicePlugin"] <= {"--api-server", "--cgroups", "--describe-metrics"}
 
 
 def test_the_version_is_that_of_the_programs():

@@ -42,6 +42,13 @@ def test_would_be_noticed(right, wrong):
     assert kubeconform(text.replace(right, wrong)).returncode != 0
 
 
+@pytest.mark.parametrize("right, wrong", [("jobLabel:", "joblabel:"), ("honorLabels: true", 'honorLabels: "true"'), ("alert: Sluice", "alarm: Sluice")])
+def test_would_be_noticed_in_what_others_define(right, wrong):
+    text = render_text(RENDERINGS["everything"])
+    assert right in text
+    assert kubeconform(text.replace(right, wrong, 1)).returncode != 0
+
+
 def test_the_manifest_is_the_charts():
     done = subprocess.run([REPO / "scripts" / "manifests", "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -56,11 +63,9 @@ def test_the_manifest_is_nobodys_release():
 
 
 def annotation_keys():
-    """Those that the device plugin knows, without those that it refuses in this version."""
-    folder = REPO / "deviceplugin" / "pods"
-    known = re.search(r'kKeys =\s*"([a-z, -]+)"', (folder / "annotations.cc").read_text())[1].split(", ")
-    refused = re.findall(r'"sluice\.dev/([a-z-]+)[^"]*: not available', (folder / "terms.cc").read_text())
-    return set(known) - set(refused)
+    """Those that the device plugin knows."""
+    source = (REPO / "deviceplugin" / "pods" / "annotations.cc").read_text()
+    return set(re.search(r'kKeys =\s*"([a-z, -]+)"', source)[1].split(", "))
 
 
 def pods_of(document):

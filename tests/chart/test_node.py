@@ -63,13 +63,22 @@ def test_gpus(rendered, gpus):
     assert rendered.node.env["NVIDIA_VISIBLE_DEVICES"] == "all"
 
 
+@table("version", ("mpsVersion", "3", "3"), ("mpsVersion", "legacy", "legacy"), beside={"compute": "mps"})
+def test_mps_version(rendered, version):
+    """Both decide alike."""
+    assert f"--mps-version={version}" in rendered.node.args
+    assert f"--mps-version={version}" in rendered.plugin.args
+
+
 @value("compute", "mps", beside={"hostPaths.root": "/srv/sluice"})
 def test_mps(rendered):
     """Both speak of one folder, which both have."""
     own = rendered.node.args[:rendered.node.args.index("--")]
-    assert own == ["--runtime-dir=/run/sluice-node", "--gpus=all", "--compute=mps", "--mps-dir=/srv/sluice/mps"]
+    assert own == ["--runtime-dir=/run/sluice-node", "--gpus=all", "--compute=mps", "--mps-dir=/srv/sluice/mps",
+                   "--mps-version=auto", "--grants=/srv/sluice", "--terms=wait"]
     assert {"--compute=mps", "--mps-dir=/srv/sluice/mps"} <= set(rendered.plugin.args)
     assert rendered.node.mounts["grants"]["mountPath"] == "/srv/sluice"
+    assert "--mps-version=auto" in rendered.plugin.args
     assert not any("mps" in arg for each in (defaults().node, defaults().plugin) for arg in each.args)
 
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 import yaml
-from chart import CHART, Rendered, render_text
+from chart import CHART, WITHOUT_OPERATOR, Rendered, render_text
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def notes(tmp_path_factory):
     text.unlink()
     (chart / "templates" / "notes.yaml").write_text(
         'apiVersion: v1\nkind: Notes\nmetadata: {name: notes}\ntext: {{ include "notes" . | toJson }}\n')
-    return lambda values: Rendered(render_text(values, chart=chart)).one("Notes")["text"]
+    return lambda values, **others: Rendered(render_text(values, chart=chart, **others)).one("Notes")["text"]
 
 
 def test_how_to_verify(notes):
@@ -51,6 +51,9 @@ def test_first_gpu(notes):
     ({"node.updateStrategy.type": "RollingUpdate"}, "WARNING: node.updateStrategy.type is RollingUpdate"),
     ({"node.resources": {"limits": {"memory": "1Gi"}}}, "WARNING: node.resources.limits.memory"),
     ({"priorityClassName": ""}, "WARNING: priorityClassName is empty"),
+    ({"serviceMonitor.enabled": True, "serviceMonitor.honorLabels": False}, "WARNING: serviceMonitor.honorLabels is false"),
+    ({"serviceMonitor.enabled": True, "gateway.metricsPort": 0}, "gateway.metricsPort is 0: nobody tells Prometheus"),
+    ({"serviceMonitor.enabled": True, "gateway.enabled": False}, "gateway.metricsPort is 0: nobody tells Prometheus"),
     ({"devicePlugin.visibleDevices": False}, "WARNING: devicePlugin.visibleDevices is false"),
     ({}, "NOTE: image sluice:0.1.0 names no registry"),
     ({}, "NOTE: annotations.namespaces is empty"),
@@ -68,3 +71,17 @@ def test_warning(notes, values, words):
 ])
 def test_no_warning(notes, values, words):
     assert words not in notes(values)
+
+
+@pytest.mark.parametrize("value", ["serviceMonitor.enabled", "prometheusRule.enabled"])
+def test_a_cluster_without_the_operator(notes, value):
+    words = "WARNING: the cluster does not know monitoring.coreos.com/v1"
+    assert words in notes({value: True}, arguments=WITHOUT_OPERATOR)
+    assert words not in notes({value: True})
+    assert words not in notes({}, arguments=WITHOUT_OPERATOR)
+
+
+def test_metrics(notes):
+    assert "kubectl -n sluice port-forward daemonset/sluice-node 9452" in notes({})
+    assert "dashboards.enabled" in notes({}) and '"Sluice / ..."' in notes({"dashboards.enabled": True})
+    assert "port-forward" not in notes({"gateway.enabled": False}) + notes({"gateway.metricsPort": 0})

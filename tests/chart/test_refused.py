@@ -13,7 +13,7 @@ from chart import CHART, defaults, refusal, render, render_text, run_helm
     ("image.pullPolicy", "Sometimes"), ("image.digest", "sha256:12"), ("image.tag", "a b"), ("image.registry", "https://a/"),
     ("namespaceOverride", "A"), ("allowDefaultNamespace", "yes"), ("imagePullSecrets", ["plain"]),
     ("podLabels.a", 1), ("tolerations", [{"effect": "Never"}]), ("hostPaths.root", "run"), ("hostPaths.root", "/" + "r" * 60),
-    ("reserve", "4"), ("reserve", 4), ("reserve", "0Gi"), ("reserve", "4 gigabytes"), ("reserve", "-1Gi"), ("compute", "both"),
+    ("reserve", "4"), ("reserve", 4), ("reserve", "0Gi"), ("reserve", "4 gigabytes"), ("reserve", "-1Gi"), ("compute", "both"), ("mpsVersion", "2"),
     ("annotations.enabled", "on"), ("annotations.trust", "everybody"), ("annotations.namespaces.a.maxPriority", 1001),
     ("annotations.namespaces.a.maxMemoryLimit", "40GB"), ("annotations.namespaces.a.maxMemoryLimit", "40"), ("annotations.namespaces.a.shareGroups", "yes"),
     ("node.gpus", "first"), ("node.gpus", "0,"), ("node.policy", "fair"), ("node.lanes", 0), ("node.lanes", 65),
@@ -27,6 +27,9 @@ from chart import CHART, defaults, refusal, render, render_text, run_helm
     ("devicePlugin.visibleDevices", "on"), ("devicePlugin.containerEnv.A", 1),
     ("devicePlugin.containerMounts", [{"hostPath": "/a"}]), ("devicePlugin.containerMounts", [{"hostPath": "a", "mountPath": "/a"}]),
     ("nodeConfigs", [{"config": {}}]), ("nodeConfigs", [{"name": "A"}]), ("resourceQuota.pods", 0),
+    ("dashboards.enabled", "yes"), ("dashboards.labels", {"a": 1}), ("dashboards.namespace", "A"), ("serviceMonitor.interval", "15"),
+    ("serviceMonitor.scrapeTimeout", "soon"), ("serviceMonitor.honorLabels", "no"), ("serviceMonitor.relabelings", [{"label": "a"}]),
+    ("serviceMonitor.metricRelabelings", ["drop"]), ("prometheusRule.additionalLabels", ["a"]), ("prometheusRule.runbookUrl", "docs"),
 ])
 def test_by_the_schema(path, setting):
     assert f"/{path.replace('.', '/')}" in refusal({path: setting})
@@ -62,6 +65,7 @@ def test_in_the_configuration_of_some_nodes(config, where):
     ({"devicePlugin.extraArgs": ["--foreign-gpus=share"]}, "devicePlugin.extraArgs '--foreign-gpus'"),
     ({"devicePlugin.extraArgs": ["--compute=mps"]}, "devicePlugin.extraArgs '--compute'"),
     ({"compute": "mps", "devicePlugin.containerEnv": {"CUDA_MPS_PIPE_DIRECTORY": "/x"}}, "devicePlugin.containerEnv.CUDA_MPS_PIPE_DIRECTORY"),
+    ({"compute": "mps", "mpsVersion": "3", "hostPaths.root": "/" + "r" * 29}, "mpsVersion '3' is allowed with a hostPaths.root of at most 29"),
     ({"compute": "mps", "hostPaths.root": "/" + "r" * 43}, "compute: mps is allowed with a hostPaths.root of at most 43"),
     ({"devicePlugin.containerEnv": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "devicePlugin.containerEnv.NVIDIA_VISIBLE_DEVICES"),
     ({"devicePlugin.resource": "nvidia.com/gpu"}, "devicePlugin.resource 'nvidia.com/gpu'"),

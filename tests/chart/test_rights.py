@@ -17,7 +17,11 @@ EVERYTHING = {
     "devicePlugin.containerMounts": [{"hostPath": "/a", "mountPath": "/b"}],
     "devicePlugin.extraVolumes": [{"name": "driver", "hostPath": {"path": "/driver"}}],
     "devicePlugin.extraVolumeMounts": [{"name": "driver", "mountPath": "/driver"}],
-    "nodeSelector": {"pool": "training"}, "resourceQuota.enabled": True, "serviceAccount.annotations": {"a": "b"},
+    "dashboards.enabled": True, "dashboards.namespace": "sluice", "prometheusRule.enabled": True, "prometheusRule.additionalLabels": {"a": "b"},
+    "serviceMonitor.enabled": True, "serviceMonitor.interval": "15s", "serviceMonitor.scrapeTimeout": "10s",
+    "serviceMonitor.relabelings": [{"action": "labeldrop", "regex": "endpoint"}],
+    "serviceMonitor.metricRelabelings": [{"sourceLabels": ["__name__"], "regex": "exposer_.*", "action": "drop"}],
+    "nodeSelector": {"pool": "training"}, "resourceQuota.enabled": True, "podDisruptionBudget.enabled": True, "serviceAccount.annotations": {"a": "b"},
     "nodeConfigs": [{"name": "h200", "config": {"reserve": "8Gi", "node": {"gpus": 1}, "devicePlugin": {"granule": "2Gi"}}},
                     {"name": "plain"}],
 }
@@ -39,7 +43,8 @@ def component(daemon_set):
 
 def test_kinds(chart):
     assert {document["kind"] for document in chart.documents} <= {
-        "DaemonSet", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "NetworkPolicy", "ResourceQuota"}
+        "DaemonSet", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "NetworkPolicy", "ResourceQuota",
+        "Service", "ServiceMonitor", "PrometheusRule", "PodDisruptionBudget"}
 
 
 def test_everything_is_the_releases(chart):
@@ -69,7 +74,8 @@ def test_containers(chart):
             assert context == {"runAsUser": 0, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
                                "seccompProfile": {"type": "RuntimeDefault"}}
             # Nothing but the metrics is on a network.
-            assert [port["name"] for port in container.get("ports", [])] == (["metrics"] if container["name"] == "gateway" else [])
+            assert [port["name"] for port in container.get("ports", [])] == \
+                (["metrics"] if container["name"] in ("gateway", "device-plugin") else [])
 
 
 def test_no_capability_unless_asked_for():
@@ -131,7 +137,7 @@ def test_annotations_of_the_account(rendered):
 
 def test_no_connection_is_let_in_but_to_the_metrics():
     spec = defaults().one("NetworkPolicy")["spec"]
-    assert spec["policyTypes"] == ["Ingress"] and spec["ingress"] == [{"ports": [{"port": 9452}]}]
+    assert spec["policyTypes"] == ["Ingress"] and spec["ingress"] == [{"ports": [{"port": 9452}, {"port": 9454}]}]
     for daemon_set in defaults().both:
         assert spec["podSelector"]["matchLabels"].items() <= daemon_set.template["metadata"]["labels"].items()
 
@@ -139,6 +145,16 @@ def test_no_connection_is_let_in_but_to_the_metrics():
 @value("networkPolicy.enabled", False)
 def test_no_network_policy(rendered):
     assert not rendered.all("NetworkPolicy")
+
+
+@value("podDisruptionBudget.enabled", True)
+def test_no_eviction_of_the_daemons(rendered):
+    spec = rendered.one("PodDisruptionBudget")["spec"]
+    # More than there are: none may go. A share, or a number of those that may, is refused for DaemonSets.
+    assert spec["minAvailable"] == 2**31 - 1
+    chosen = spec["selector"]["matchLabels"].items()
+    assert chosen <= rendered.node.template["metadata"]["labels"].items()
+    assert not chosen <= rendered.plugin.template["metadata"]["labels"].items()
 
 
 @value("resourceQuota.enabled", True)

@@ -24,6 +24,7 @@ SPDX-FileCopyrightText: The Sluice authors
 {{- if eq $values.compute "mps" }}
 {{- include "sluice.option" (list "compute" "mps") }}
 {{- include "sluice.option" (list "mps-dir" (printf "%s/mps" $values.hostPaths.root)) }}
+{{- include "sluice.option" (list "mps-version" $values.mpsVersion) }}
 {{- end }}
 {{- range $name, $value := $plugin.containerEnv }}
 {{- include "sluice.option" (list "env" (printf "%s=%s" $name $value)) }}
@@ -32,9 +33,14 @@ SPDX-FileCopyrightText: The Sluice authors
 {{- $mode := (eq (toString .readOnly) "false") | ternary "rw" "ro" }}
 {{- include "sluice.option" (list "mount" (printf "%s:%s:%s" .hostPath .mountPath $mode)) }}
 {{- end }}
+{{- $metrics := "off" -}}
+{{- with $plugin.metricsPort }}{{ $metrics = printf "%s:%v" $values.metricsAddress . }}{{ end -}}
+{{- include "sluice.option" (list "metrics" $metrics) }}
+{{- if or $values.annotations.enabled $plugin.metricsPort }}
+{{- include "sluice.option" (list "node" "$(NODE_NAME)") }}
+{{- end }}
 {{- include "sluice.option" (list "annotations" ($values.annotations.enabled | ternary "on" "off")) }}
 {{- if $values.annotations.enabled }}
-{{- include "sluice.option" (list "node" "$(NODE_NAME)") }}
 {{- include "sluice.option" (list "trust" $values.annotations.trust) }}
 {{- if $values.annotations.namespaces }}
 {{- include "sluice.option" (list "namespaces" "/etc/sluice/namespaces.yaml") }}
