@@ -13,7 +13,7 @@ from support.cluster import Cluster
 from support.gpu import MIB, SimulatedGpus
 from support.images import REPOSITORY, make_musl, make_pause, make_trainer
 
-# Of the one simulated GPU; the chart's values keep 16 MiB of it back.
+# Of each simulated GPU; the chart's values keep 16 MiB of it back. Sluice has the second one but for a test.
 GPU_BYTES = 64 * MIB
 
 
@@ -41,7 +41,7 @@ def cluster(work):
 @pytest.fixture(scope="session")
 def gpus(cluster, work):
     (work / "simulated").mkdir()
-    gpus = SimulatedGpus(work / "simulated", 1, GPU_BYTES)
+    gpus = SimulatedGpus(work / "simulated", 2, GPU_BYTES)
     yield gpus
     gpus.down()
 
@@ -51,10 +51,12 @@ def sluice(cluster, gpus):
     """The chart, installed."""
     chart = Chart(cluster, gpus)
     chart.install()
-    chart.until_offered(48)
-    yield chart
-    for component in ("node", "device-plugin"):
-        (cluster.processes.logs / f"{component}.log").write_text(chart.logs(component))
+    try:
+        chart.until_offered(48)
+        yield chart
+    finally:
+        for component in ("node", "device-plugin"):
+            (cluster.processes.logs / f"{component}.log").write_text(chart.logs(component))
 
 
 @pytest.fixture

@@ -2,12 +2,23 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """What a pod's annotations say is kept or refused in words, never passed over."""
 
+import re
+
 import pytest
 
+from support.chart import LIMITED
 from support.pods import prober, values
 from support.processes import until
 
 GRANULES = 8
+
+
+@pytest.fixture(scope="module")
+def limited(cluster):
+    """A namespace with ceilings in the chart's values."""
+    cluster.kubectl.run("create", "namespace", LIMITED)
+    yield LIMITED
+    cluster.kubectl.run("delete", "namespace", LIMITED, "--timeout=60s")
 
 
 def refusal_of(kubectl, name):
@@ -23,14 +34,17 @@ def refusal_of(kubectl, name):
     ("memory-limit", "640Mi", "48.0 MiB (the pool)"),
     ("class", "fast", "guaranteed, burst"),
     ("priority", "high", "-1000 to 1000"),
-    ("inject", "false", "not available in this version; allowed: true"),
+    ("inject", "false", "allowed for a container that has all granules of a GPU (48.0 MiB, and this one has 8.0 MiB)"),
+    ("inject", "no", "true, false"),
+    ("host-memory", "640Mi", "up to 64.0 MiB, which all jobs of this GPU have together"),
+    ("host-memory", "4 pages", "a whole number of bytes as Kubernetes writes quantities"),
     ("share-group", "Team A", "a DNS label"),
     ("memorylimit", "9Mi", "allowed keys"),
     ("container.trainer.priority", "1", "the pod has no container 'trainer'"),
 ])
 def test_a_wrong_annotation_is_an_event_and_grants_nothing(sluice, kubectl, field, value, allowed):
     # A name of its own: events are found by it.
-    name = f"wrong-{value}".lower().replace(" ", "-")
+    name = re.sub("[^a-z0-9]+", "-", f"wrong-{field}-{value}".lower())
     kubectl.apply(prober(name, GRANULES, "take", annotations={f"sluice.dev/{field}": value}))
     kubectl.until_phase(name, "Succeeded", "Failed")
     text = refusal_of(kubectl, name)
@@ -40,9 +54,27 @@ def test_a_wrong_annotation_is_an_event_and_grants_nothing(sluice, kubectl, fiel
     assert taken == [0]
 
 
+@pytest.mark.parametrize("field, value, allowed", [
+    ("memory-limit", "24Mi", "sluice.dev/memory-limit 24.0 MiB: allowed: up to 20.0 MiB"),
+    ("priority", "6", "sluice.dev/priority 6: allowed: up to 5"),
+    ("share-group", "theirs", "sluice.dev/share-group 'theirs': allowed: none"),
+])
+def test_what_a_namespace_may_not_say_is_an_event_and_grants_nothing(sluice, limited, kubectl, field, value, allowed):
+    name = f"above-{field}"
+    kubectl.apply(prober(name, GRANULES, "take", namespace=limited, annotations={f"sluice.dev/{field}": value}))
+    text = until("the pod has a warning", lambda: [
+        event["message"] for event in kubectl.get("events", "--namespace", limited, "--field-selector",
+                                                  f"involvedObject.name={name}")["items"]
+        if event["reason"] == "SluiceRefused"])[-1]
+    assert f"{allowed} for pods of namespace 'limited'" in text, text
+    logs = until("it has ended", lambda: kubectl.logs(name, "--namespace", limited, check=False))
+    assert values(logs).get("taken_mib", [0]) == [0]
+
+
 def test_a_good_annotation_is_no_event(sluice, kubectl):
     kubectl.apply(prober("good", GRANULES, "see", annotations={
         "sluice.dev/memory-limit": "16Mi", "sluice.dev/priority": "10", "sluice.dev/class": "burst",
+        "sluice.dev/host-memory": "8Mi", "sluice.dev/inject": "true",
         "sluice.dev/container.train.memory-limit": "20Mi"}))
     kubectl.until_phase("good", "Succeeded")
     assert values(kubectl.logs("good"))["driver_total"] == [20 << 20]

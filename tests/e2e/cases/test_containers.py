@@ -81,41 +81,44 @@ def test_a_program_of_another_c_library_runs_as_without_sluice(sluice, kubectl):
     assert kubectl.logs("musl") == "fine\n"
 
 
-def test_who_speaks_the_protocol_himself_gets_nothing_and_changes_nothing(sluice, kubectl):
-    before = sluice.status()
-    kubectl.apply(pod("speaks", container(8, ["sh", "-c", "intruder /run/sluice/sluice.sock; prober take"])))
-    kubectl.until_phase("speaks", "Succeeded", "Failed")
-    said = values(kubectl.logs("speaks"))
-    for name in ("set_limit", "register", "set_policy", "drain", "set_budget", "status"):
-        assert said[name] == ["close: a launcher's frame on a job's socket; it belongs on noded.sock"], said
-    for name in ("garbage", "empty_header", "lease_without_session", "hello_of_no_gpu"):
-        assert said[name][0].startswith("close: "), said
-    assert 0 < said["taken_mib"][0] <= 8
-    after = sluice.status()
-    for key in ("policy", "draining", "budget_bytes", "pool_bytes"):
-        assert after[key] == before[key]
+def test_a_sidecar_goes_on_beside_its_container_with_a_grant_of_its_own(sluice, kubectl):
+    sidecar = {**container(8, ["prober", "hold", "2"], "beside"), "restartPolicy": "Always"}
+    kubectl.apply(pod("escorted", container(12, ["prober", "see"], "main"), init=[sidecar],
+                      annotations={"sluice.dev/container.beside.memory-limit": "10Mi"}))
+    kubectl.until_phase("escorted", "Succeeded")
+    assert container_logs(kubectl, "escorted", "main")["driver_total"] == [12 << 20]
+    assert container_logs(kubectl, "escorted", "beside")["holding_mib"] == [2]
 
 
-def test_pods_of_two_namespaces_are_never_in_one_pool(sluice, kubectl):
-    kubectl.run("create", "namespace", "others")
+def test_a_request_that_fits_on_no_single_gpu_is_refused_in_words(sluice, gpus, kubectl):
+    sluice.plugin_sees(gpus.all)
     try:
-        kubectl.apply(prober("ours", 8, "hold", "4"))
-        until("it holds", lambda: "holding_mib" in values(kubectl.logs("ours", check=False)))
-        kubectl.apply(prober("theirs", 8, "take", namespace="others"))
-        text = until("theirs is told", lambda: [
-            event["message"] for event in kubectl.get("events", "--namespace", "others")["items"]
-            if event["reason"] == "SluiceRefused"])[-1]
-        assert "group 'default'" in text and "group 'others'" in text, text
-        logs = until("theirs has ended", lambda: kubectl.logs("theirs", "--namespace", "others", check=False))
-        assert values(logs).get("taken_mib", [0]) == [0]
-        kubectl.run("exec", "ours", "--", "touch", "/tmp/go")
-        kubectl.until_phase("ours", "Succeeded")
+        sluice.until_offered(96)
+        kubectl.apply(prober("wide", 60, "see"))
+        status = kubectl.until_phase("wide", "Failed", "Succeeded")["status"]
+        assert status["reason"] == "UnexpectedAdmissionError"
+        events = [message for reason, message in kubectl.events_of("wide") if reason == "UnexpectedAdmissionError"]
+        for text in (status["message"], *events):
+            assert "60" in text and "single GPU" in text, text
+        assert events
     finally:
-        kubectl.run("delete", "namespace", "others", "--timeout=60s")
+        sluice.plugin_sees(gpus.environment)
+        sluice.until_offered(48)
 
 
-def test_an_environment_that_is_edited_gives_nothing_more(sluice, kubectl):
-    edited = "SLUICE_LIMIT=40Mi SLUICE_REQUEST=40Mi SLUICE_MEMORY=40Mi NVIDIA_VISIBLE_DEVICES=all prober take"
-    kubectl.apply(pod("edits", container(8, ["sh", "-c", edited])))
-    kubectl.until_phase("edits", "Succeeded")
-    assert values(kubectl.logs("edits"))["taken_mib"][0] <= 8
+def test_a_program_without_the_library_has_the_whole_gpu_as_it_is(sluice, kubectl):
+    kubectl.apply(pod("alone", container(48, ["sh", "-c", "prober see; prober take"]),
+                      annotations={"sluice.dev/inject": "false"}))
+    kubectl.until_phase("alone", "Succeeded")
+    said = values(kubectl.logs("alone"))
+    # The driver's figures and no limit: a GPU of 64 MiB, of which a context and one handle are not to be had.
+    assert said["driver_total"] == said["nvml_total"] == [64 << 20]
+    assert said["taken_mib"][0] > 48, said
+    assert not [text for reason, text in kubectl.events_of("alone") if reason.startswith("Sluice")]
+    kubectl.delete("pod", "alone")
+    # And then it is everybody's again.
+    sluice.until_offered(48)
+    kubectl.apply(prober("after", 8, "take", restartPolicy="OnFailure"))
+    kubectl.until_phase("after", "Succeeded")
+    assert 0 < values(kubectl.logs("after"))["taken_mib"][0] <= 8
+    until("the pool is there", lambda: sluice.serves() and sluice.status()["pool_bytes"] == 48 << 20)

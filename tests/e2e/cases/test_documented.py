@@ -43,7 +43,8 @@ def test_command(sluice, kubectl, plugin, command):
     until("it holds", lambda: "holding_mib" in values(kubectl.logs("documented")))
     node = kubectl.get("pods", "--namespace", "sluice", "--selector", "app.kubernetes.io/component=node")["items"][0]
     words = {"NAMESPACE/POD": "default/documented", "NODE": node["spec"]["nodeName"], "NAME": "documented",
-             "POD": node["metadata"]["name"], "40GiB": "24MiB", "sluice.dev/memory-limit=40Gi": "sluice.dev/memory-limit=24Mi",
+             "POD": node["metadata"]["name"], "involvedObject.name=NAME": "involvedObject.name=documented",
+             "40GiB": "24MiB", "sluice.dev/memory-limit=40Gi": "sluice.dev/memory-limit=24Mi",
              "manifests/examples/pod.yaml": str(REPOSITORY / "manifests/examples/pod.yaml")}
     program, *arguments = [words.get(word, word) for word in shlex.split(command)]
     assert program == "kubectl", command

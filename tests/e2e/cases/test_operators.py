@@ -3,6 +3,7 @@
 """What an operator says and sees: limits of running pods, a node that is drained, who passes Sluice by."""
 
 import datetime
+import json
 import sys
 import time
 
@@ -60,6 +61,22 @@ def test_a_drained_node_goes_on_with_what_it_has_and_gets_nothing_new(sluice, ku
     kubectl.run("exec", "stays", "--", "touch", "/tmp/go")
     kubectl.until_phase("stays", "Succeeded")
     kubectl.until_phase("comes", "Succeeded")
+
+
+def test_a_budget_keeps_the_daemons_from_being_evicted(sluice, kubectl):
+    def evict():
+        (node,) = kubectl.get("pods", "--namespace", "sluice", "--selector", "app.kubernetes.io/component=node")["items"]
+        about = {"name": node["metadata"]["name"], "namespace": "sluice"}
+        path = f"/api/v1/namespaces/sluice/pods/{about['name']}/eviction?dryRun=All"
+        return kubectl.run("create", "--raw", path, "-f", "-", check=False, text=json.dumps(
+            {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about}))
+
+    assert evict().returncode == 0
+    sluice.upgrade("--set", "podDisruptionBudget.enabled=true")
+    try:
+        until("an eviction is refused", lambda: "disruption budget" in evict().stderr)
+    finally:
+        sluice.upgrade()
 
 
 def bypassed(kubectl, name):

@@ -14,6 +14,8 @@ from support.processes import until
 
 NAMESPACE = "sluice"
 RESOURCE = "sluice.dev/gpu-memory"
+# Whose pods may say less in annotations than others.
+LIMITED = "limited"
 
 
 class Chart:
@@ -34,6 +36,7 @@ class Chart:
             "image": {"pullPolicy": "Never"},
             "affinity": None,
             "reserve": "16Mi",
+            "annotations": {"namespaces": {LIMITED: {"maxMemoryLimit": "20Mi", "maxPriority": 5, "shareGroups": False}}},
             "node": {**beside, "gpus": "0", "eventLog": f"{folder}/events.jsonl", "leaseUnit": "256Ki", "handle": "2Mi", "hostMemory": "64Mi",
                      # Some tests hold memory and do nothing with it.
                      "patience": 5},
@@ -43,10 +46,19 @@ class Chart:
     def install(self):
         self._helm("install", "sluice", str(REPOSITORY / "charts/sluice"), "--namespace", NAMESPACE,
                    "--create-namespace", "--values", self._values_file(), "--wait", "--timeout", "120s")
+        self._until_ready()
+
+    def plugin_sees(self, environment):
+        """The device plugin is restarted with these variables."""
+        before = self.values["devicePlugin"]["extraEnvs"]
+        self.values["devicePlugin"]["extraEnvs"] = [{"name": name, "value": value} for name, value in environment.items()]
+        self.upgrade()
+        self.values["devicePlugin"]["extraEnvs"] = before
 
     def upgrade(self, *arguments, chart=REPOSITORY / "charts/sluice"):
         self._helm("upgrade", "sluice", str(chart), "--namespace", NAMESPACE,
                    "--values", self._values_file(), "--wait", "--timeout", "120s", *arguments)
+        self._until_ready()
 
     def uninstall(self):
         self._helm("uninstall", "sluice", "--namespace", NAMESPACE, "--wait", "--timeout", "120s")
@@ -83,6 +95,11 @@ class Chart:
                                          "app.kubernetes.io/component=node")["items"]
         return self._cluster.kubectl.run("exec", "--namespace", NAMESPACE, pods[0]["metadata"]["name"], "--", *command,
                                          check=check)
+
+    def _until_ready(self):
+        """Helm waits for all pods of a DaemonSet but those that its strategy lets be missing: of one node's for none."""
+        self._cluster.kubectl.run("rollout", "status", "--namespace", NAMESPACE, "daemonset/sluice-device-plugin",
+                                  "--timeout=120s", seconds=130)
 
     def _values_file(self):
         path = pathlib.Path(self._cluster.work) / "values.yaml"

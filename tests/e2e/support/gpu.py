@@ -13,7 +13,8 @@ MIB = 1 << 20
 
 
 class SimulatedGpus:
-    """On the node below `folder`: the driver in driver/, the GPUs in gpus/. Containers have it at the same path."""
+    """On the node below `folder`: the driver in driver/, the GPUs in gpus/. Containers have it at the same path.
+    `environment` shows the second GPU alone, as NVIDIA's runtime would; `all` shows all of them."""
 
     def __init__(self, folder, count, memory):
         self.folder = pathlib.Path(folder)
@@ -25,7 +26,8 @@ class SimulatedGpus:
         # Pods of any user come here.
         self.folder.chmod(0o755)
         self._control("up", self.gpus, "--gpus", str(count), "--memory", str(memory), "--machine", self.folder / "machine")
-        self.environment = {"SLUICE_SIMGPU": str(self.gpus), "LD_LIBRARY_PATH": str(driver)}
+        self.environment = {"SLUICE_SIMGPU": f"{self.gpus}/1", "LD_LIBRARY_PATH": str(driver)}
+        self.all = {**self.environment, "SLUICE_SIMGPU": str(self.gpus)}
 
     def stats(self, gpu=0):
         return json.loads(self._control("stats", self.gpus, "--gpu", str(gpu), "--json"))
