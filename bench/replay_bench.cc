@@ -51,6 +51,7 @@ int Main(int argc, char** argv) {
   double seconds = 1.2;
   double time_scale = 3;
   std::string json;
+  std::string logs;
   app.add_option("--policy", policies, "Which of the registered ones")
       ->check(CLI::IsMember(policies));
   app.add_option("--claims", claims, "What others may count on: contract, steps or curve (steps)")
@@ -62,6 +63,8 @@ int Main(int argc, char** argv) {
   app.add_option("--time-scale", time_scale, "Real seconds per simulated second")
       ->check(CLI::Range(0.1, 100.0));
   app.add_option("--json", json, "Keep the figures in this file");
+  app.add_option("--logs", logs, "Keep the event logs of both sides in this folder")
+      ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   const auto complain = [](const Status& status) {
     std::fprintf(stderr, "sluice_replay_bench: %s\n", status.message().c_str());
@@ -76,8 +79,9 @@ int Main(int argc, char** argv) {
   std::fputs(ReplayHead().c_str(), stdout);
   for (const std::string& policy : policies) {
     for (size_t i = first - 1; i < last; ++i) {
-      const Result<ReplayRow> row =
-          MeasurePair(pairs[i], *machine, {policy, *scheduler::FindClaims(claims)}, seconds);
+      ReplaySetting setting{policy, *scheduler::FindClaims(claims), ""};
+      if (!logs.empty()) setting.logs = logs + "/" + policy + "-" + std::to_string(i + 1);
+      const Result<ReplayRow> row = MeasurePair(pairs[i], *machine, setting, seconds);
       if (!row.ok()) return complain(row.status());
       std::fputs(ReplayLines(*row).c_str(), stdout);
       std::fflush(stdout);

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "noderuntime/cli/offline/files.h"
+#include "noderuntime/eventlog/record_json.h"
+#include "scheduler/audit/replay.h"
 #include "scheduler/trace/parse.h"
 
 namespace sluice::bench {
@@ -119,49 +121,42 @@ Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
     result.jobs[i].median_ms = Median(std::move(lengths));
     from = std::max(from, static_cast<uint64_t>(job.ends_ns[options.warm_up]));
   }
-  MeasureHeld(outcome->records, from, UINT64_MAX, &result);
+  const Status read = MeasureHeld(outcome->records, from, UINT64_MAX, &result);
+  if (!read.ok()) return read;
+  if (setting.logs.empty()) return result;
+  std::string log;
+  for (const scheduler::Record& record : outcome->records) log += eventlog::ToJson(record) + "\n";
+  if (Status kept = cli::WriteWholeFile(setting.logs + ".model.jsonl", log); !kept.ok())
+    return kept;
   return result;
 }
 
-void MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from, uint64_t to,
-                 Replayed* result) {
-  using scheduler::EventKind;
-  std::array<scheduler::Extents, 2> granted;
-  std::array<scheduler::Extents, 2> held;
-  for (const scheduler::Record& record : records) {
-    if (record.job == scheduler::kNoJob || record.job > 2) continue;
-    scheduler::Extents& own = granted[record.job - 1];
-    scheduler::Extents& all = held[record.job - 1];
-    switch (record.event) {
-      case EventKind::kRestore:
-      case EventKind::kGate:
-      case EventKind::kGrant:
-        all = Union(Subtract(all, Merge(record.reclaim)), record.extents);
-        own = Union(own, record.extents);
-        break;
-      case EventKind::kRelease:
-        own = Subtract(own, Merge(record.extents));
-        break;
-      case EventKind::kReclaim:
-      case EventKind::kLeave:
-        all = Subtract(all, Merge(record.extents));
-        break;
-      case EventKind::kTrough:
-        all = own;  // what is not fenced yet goes by itself
-        break;
-      default:
-        break;
-    }
-    if (record.t_ns < from || record.t_ns > to) continue;
+Status MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from, uint64_t to,
+                   Replayed* result) {
+  using scheduler::audit::Cell;
+  if (records.empty() || records.front().event != scheduler::EventKind::kPool) {
+    return Status(StatusCode::kInvalidArgument, "the event log does not begin with its pool");
+  }
+  scheduler::audit::Replay replay(records.front().units);
+  for (size_t k = 1; k < records.size(); ++k) {
+    replay.Apply(records[k]);
+    if (records[k].t_ns < from || records[k].t_ns > to) continue;
     Units both = 0;
     for (size_t i = 0; i < 2; ++i) {
+      const auto id = static_cast<scheduler::JobId>(i + 1);
+      const auto known = replay.jobs().find(id);
+      if (known == replay.jobs().end()) continue;
       ReplayedJob& job = result->jobs[i];
-      job.most_granted = std::max(job.most_granted, TotalUnits(granted[i]));
-      job.most_held = std::max(job.most_held, TotalUnits(held[i]));
-      both += TotalUnits(held[i]);
+      const Units granted = replay.Count(id, Cell::kLeased);
+      const Units used = granted + replay.Count(id, Cell::kUnfenced);
+      job.most_granted = std::max(job.most_granted, granted);
+      job.most_used = std::max(job.most_used, used);
+      job.most_held = std::max(job.most_held, known->second.held);
+      both += known->second.held;
     }
     result->most_held = std::max(result->most_held, both);
   }
+  return {};
 }
 
 double Median(std::vector<double> values) {

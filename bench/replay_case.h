@@ -53,6 +53,9 @@ std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models);
 struct ReplaySetting {
   std::string policy;
   scheduler::Claims claims = scheduler::Claims::kSteps;
+  /// Where the event logs of both sides are kept, as sluice check-log reads them: this and
+  /// ".processes.jsonl" or ".model.jsonl". Empty: nowhere.
+  std::string logs;
 };
 
 /// One job of a run, in the stretch in which both were in their gated iterations.
@@ -60,9 +63,10 @@ struct ReplayedJob {
   uint32_t iterations = 0;
   double mean_ms = 0;
   double median_ms = 0;
-  /// What it was granted and has not released, and all that counts as held: also what its GPU has
-  /// not passed, and spare units.
+  /// What it was granted and has not released; with what its GPU has not passed yet; and all that
+  /// counts as held, also spare units.
   scheduler::Units most_granted = 0;
+  scheduler::Units most_used = 0;
   scheduler::Units most_held = 0;
 };
 struct Replayed {
@@ -70,9 +74,11 @@ struct Replayed {
   scheduler::Units most_held = 0;  // by both at once
 };
 
-/// Fills in what was granted and held between two times of an event log, of the jobs 1 and 2.
-void MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from, uint64_t to,
-                 Replayed* result);
+/// Fills in what was granted, used and held between two times of an event log, of the jobs 1 and 2,
+/// by the replay that judges event logs: it shares nothing with the ledger of either side.
+/// kInvalidArgument: no event log.
+Status MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from, uint64_t to,
+                   Replayed* result);
 
 double Median(std::vector<double> values);  // 0: there are none
 

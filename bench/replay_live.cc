@@ -197,7 +197,7 @@ Result<Replayed> Measure(const std::vector<Record>& records, double time_scale,
   }
   const scheduler::AuditReport report = scheduler::Audit(records);
   if (!report.ok()) return failed("the event log breaks a rule; sluice check-log would say which");
-  MeasureHeld(records, from, to, &result);
+  if (Status read = MeasureHeld(records, from, to, &result); !read.ok()) return read;
   return result;
 }
 
@@ -235,6 +235,12 @@ Result<Replayed> RunPair(const ReplayPair& pair, const ReplayMachine& machine,
   if (Status stopped = run->Stop(); !stopped.ok()) return stopped;
   const Result<std::vector<Record>> records = eventlog::ReadLogFile(run->log());
   if (!records.ok()) return records.status();
+  if (!setting.logs.empty()) {
+    const Result<std::string> log = cli::ReadWholeFile(run->log());
+    if (!log.ok()) return log.status();
+    const Status kept = cli::WriteWholeFile(setting.logs + ".processes.jsonl", *log);
+    if (!kept.ok()) return kept;
+  }
   return Measure(*records, machine.machine.time_scale, iteration_ms);
 }
 

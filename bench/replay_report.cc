@@ -157,6 +157,7 @@ nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachin
                                        {"median_ms", job.median_ms},
                                        {"iterations", job.iterations},
                                        {"most_granted_units", job.most_granted},
+                                       {"most_used_units", job.most_used},
                                        {"most_held_units", job.most_held}});
         entry[side]["most_held_units"] = run->most_held;
       }
