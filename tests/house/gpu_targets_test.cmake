@@ -3,6 +3,8 @@
 # The check of the targets that tests/gpu/run names must find a wrong name, and a list that it cannot read.
 # Usage: cmake -D SOURCE_DIR=<repository> -D WORK_DIR=<scratch> -D NINJA=<ninja> -P gpu_targets_test.cmake
 cmake_policy(VERSION 3.25)
+# It is removed first: never what was there before.
+set(WORK_DIR "${WORK_DIR}/made")
 
 file(REMOVE_RECURSE "${WORK_DIR}")
 file(WRITE "${WORK_DIR}/build.ninja"

@@ -3,6 +3,8 @@
 # The layering check on tiny trees: each bad edge must be reported by file and line, each good one passed.
 # Usage: cmake -D SOURCE_DIR=<repository> -D WORK_DIR=<scratch> -P layering_test.cmake
 cmake_policy(VERSION 3.25)
+# It is removed first: never what was there before.
+set(WORK_DIR "${WORK_DIR}/made")
 include(${SOURCE_DIR}/cmake/Layering.cmake)
 
 # "file | included" pairs. The include stands in line 3.

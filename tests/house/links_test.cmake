@@ -3,6 +3,8 @@
 # The layering check over targets, on a tiny project that has nothing to compile.
 # Usage: cmake -D SOURCE_DIR=<repository> -D WORK_DIR=<scratch> -D GENERATOR=Ninja -P links_test.cmake
 cmake_policy(VERSION 3.25)
+# It is removed first: never what was there before.
+set(WORK_DIR "${WORK_DIR}/made")
 
 function(configure_project links out_result out_text)
   file(REMOVE_RECURSE "${WORK_DIR}")

@@ -3,6 +3,8 @@
 # The comparison of registered tests with the disk must find both kinds of difference.
 # Usage: cmake -D SOURCE_DIR=<repository> -D WORK_DIR=<scratch> -P registry_test.cmake
 cmake_policy(VERSION 3.25)
+# It is removed first: never what was there before.
+set(WORK_DIR "${WORK_DIR}/made")
 include(${SOURCE_DIR}/cmake/TestRegistry.cmake)
 
 file(REMOVE_RECURSE "${WORK_DIR}")
