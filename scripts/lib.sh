@@ -52,6 +52,12 @@ run_ctest() {
   ((failed == 0))
 }
 
+# note_failures: the lines of its input name tests that failed. .ci/run shows them beside its closing line, because the
+# output of a run this long is often kept in part.
+note_failures() {
+  if [[ -n ${SLUICE_FAILURES_FILE:-} ]]; then cat >>"$SLUICE_FAILURES_FILE"; else cat >/dev/null; fi
+}
+
 # "passed failed skipped" of a folder of results: ctest.junit names every test and how it ended; a
 # GoogleTest program has an XML file of its own name with its cases.
 count_results() {
@@ -69,6 +75,7 @@ count_results() {
       if [[ $state == fail ]] && ((failures == 0)); then
         failures=1
       fi
+      if ((failures > 0)); then note_failures <<<"$name"; fi
       failed=$((failed + failures))
       skipped=$((skipped + skips + disabled))
       passed=$((passed + tests - failures - skips - disabled))
@@ -77,7 +84,10 @@ count_results() {
         run) passed=$((passed + 1)) ;;
         disabled | skipped) skipped=$((skipped + 1)) ;;
         # "notrun" without a reason to skip: the program is missing.
-        *) failed=$((failed + 1)) ;;
+        *)
+          failed=$((failed + 1))
+          note_failures <<<"$name"
+          ;;
       esac
     fi
   done < <(awk -F'"' '
@@ -89,6 +99,8 @@ count_results() {
 
 # "passed failed skipped" of a result file of pytest.
 count_pytest() {
+  { grep -oE '<testcase classname="[^"]*" name="[^"]*"[^>]*><(failure|error)' "$1" || true; } |
+    awk -F'"' '{ print $2 "::" $4 }' | note_failures
   sed -nE 's/.*<testsuite [^>]*errors="([0-9]+)" failures="([0-9]+)" skipped="([0-9]+)" tests="([0-9]+)".*/\1 \2 \3 \4/p' "$1" |
     awk '{ print $4 - $1 - $2 - $3, $1 + $2, $3 }'
 }
