@@ -9,26 +9,18 @@
 #include <vector>
 
 #include "common/metrics/family.h"
+#include "noderuntime/cli/answer.h"
 
-/// How a daemon's status is read: what is not there, or is of another kind, is nothing.
+/// What of a daemon's status is more than one number or text.
 namespace sluice::gateway {
 
 using Json = nlohmann::json;
 
-inline const Json& Member(const Json& object, const char* key) {
-  static const Json nothing;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() ? *found : nothing;
-}
+using cli::answer::Member;
+using cli::answer::Text;
 
 inline std::optional<uint64_t> Number(const Json& object, const char* key) {
-  const Json& value = Member(object, key);
-  return value.is_number_unsigned() ? std::optional(value.get<uint64_t>()) : std::nullopt;
-}
-
-inline std::string Text(const Json& object, const char* key) {
-  const Json& value = Member(object, key);
-  return value.is_string() ? value.get<std::string>() : "";
+  return cli::answer::MaybeNumber(object, key);
 }
 
 /// {"name": count, ...}

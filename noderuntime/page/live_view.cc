@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "noderuntime/cli/answer.h"
+
 namespace sluice::page {
 namespace {
 
+using cli::answer::Number;
 using Json = nlohmann::ordered_json;
 
 // More than a daemon has; what it says beyond is not shown.
@@ -16,16 +19,9 @@ constexpr size_t kMaxLoans = 512;
 constexpr size_t kMaxFrames = 1024;
 constexpr size_t kMaxText = 400;
 
-uint64_t Number(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-
 /// Cut between characters, not inside of one.
 std::string Text(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return "";
-  std::string text = found->get<std::string>();
+  std::string text = cli::answer::Text(object, key);
   if (text.size() <= kMaxText) return text;
   size_t end = kMaxText;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
@@ -34,8 +30,8 @@ std::string Text(const Json& object, const char* key) {
 
 const Json& Array(const Json& object, const char* key) {
   static const Json kNone = Json::array();
-  const auto found = object.find(key);
-  return found != object.end() && found->is_array() ? *found : kNone;
+  const Json& value = cli::answer::Member(object, key);
+  return value.is_array() ? value : kNone;
 }
 
 std::string Dump(const Json& json) {

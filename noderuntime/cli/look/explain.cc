@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/bytes.h"
+#include "noderuntime/cli/answer.h"
 #include "noderuntime/cli/job_lookup.h"
 #include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/text_columns.h"
@@ -15,21 +16,11 @@
 namespace sluice::cli {
 namespace {
 
+using answer::Member;
+using answer::Number;
+using answer::Text;
 using nlohmann::json;
 
-/// The daemon may be of another version: what it does not say is 0 or empty here.
-uint64_t Number(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-std::string Text(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-json Part(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() ? *found : json();
-}
 std::string Bytes(const json& object, const char* key) { return FormatBytes(Number(object, key)); }
 
 std::string Seconds(double ns) {
@@ -48,7 +39,7 @@ std::string TimeOfDay(uint64_t unix_ms) {
 
 /// "12 times, 3.4 s in all, at most 30.0 ms for 9 of 10": of a histogram.
 std::string Waits(const json& histogram, const json& bounds_ns) {
-  const json counts = Part(histogram, "counts");
+  const json counts = Member(histogram, "counts");
   uint64_t all = 0;
   uint64_t at_once = 0;
   for (const json& count : counts) all += count.get<uint64_t>();
@@ -82,7 +73,7 @@ std::string Title(const json& job) {
 
 std::string NameOf(const json& status, uint64_t id) {
   for (const char* list : {"jobs", "ended"}) {
-    for (const json& job : Part(status, list)) {
+    for (const json& job : Member(status, list)) {
       if (Number(job, "id") == id) return Title(job);
     }
   }
@@ -102,7 +93,7 @@ std::string Now(const json& status, const json& job) {
     text += "  has " + Bytes(job, "outside_bytes") + " outside the pool\n";
   }
   const uint64_t id = Number(job, "id");
-  for (const json& loan : Part(Part(status, "figures"), "loans")) {
+  for (const json& loan : Member(Member(status, "figures"), "loans")) {
     if (Number(loan, "bytes") == 0) continue;
     if (Number(loan, "lender") == id) {
       text += "  lends " + Bytes(loan, "bytes") + " to " +
@@ -117,13 +108,13 @@ std::string Now(const json& status, const json& job) {
 
 /// What it waits for, or why it never will be given anything.
 std::string Why(const json& job) {
-  if (Part(job, "unseen") == true) {
+  if (Member(job, "unseen") == true) {
     return "  is on the GPU without a session: the library is not in it\n";
   }
   if (const std::string refused = Text(job, "refused"); !refused.empty()) {
     return "  refused: " + refused + "\n  what helps: " + WhatHelps("refused") + "\n";
   }
-  const json waiting = Part(job, "waiting");
+  const json waiting = Member(job, "waiting");
   if (!waiting.is_object()) return "  waits for nothing\n";
   const std::string code = Text(waiting, "code");
   std::string text =
@@ -136,9 +127,9 @@ std::string Why(const json& job) {
 
 std::string Neighbours(const json& status, uint64_t but) {
   std::vector<std::vector<std::string>> rows = {{"", "", "HELD", "CLAIM", "LIMIT", ""}};
-  for (const json& other : Part(status, "jobs")) {
+  for (const json& other : Member(status, "jobs")) {
     if (Number(other, "id") == but) continue;
-    const json waiting = Part(other, "waiting");
+    const json waiting = Member(other, "waiting");
     rows.push_back({Title(other), Text(other, "phase"), Bytes(other, "held_bytes"),
                     Bytes(other, "claim_bytes"), Bytes(other, "limit_bytes"),
                     waiting.is_object() ? "waits (" + Text(waiting, "code") + ")" : ""});
@@ -150,17 +141,17 @@ std::string Neighbours(const json& status, uint64_t but) {
 }
 
 std::string SoFar(const json& status, const json& job) {
-  const json figures = Part(job, "figures");
+  const json figures = Member(job, "figures");
   if (!figures.is_object()) return "";
-  const json bounds = Part(Part(Part(status, "figures"), "bounds_ns"), "wait");
+  const json bounds = Member(Member(Member(status, "figures"), "bounds_ns"), "wait");
   std::string text = "\nso far\n  " + std::to_string(Number(figures, "iterations")) +
                      " iterations; lent " + Bytes(figures, "lent_total_bytes") + ", borrowed " +
                      Bytes(figures, "borrowed_total_bytes") + "\n";
-  text += "  waited at gates " + Waits(Part(figures, "gate_wait"), bounds) + "\n";
-  text += "  waited between gates " + Waits(Part(figures, "lease_wait"), bounds) + "\n";
-  const std::string waits = Counts(Part(figures, "waits"));
+  text += "  waited at gates " + Waits(Member(figures, "gate_wait"), bounds) + "\n";
+  text += "  waited between gates " + Waits(Member(figures, "lease_wait"), bounds) + "\n";
+  const std::string waits = Counts(Member(figures, "waits"));
   if (!waits.empty()) text += "  for: " + waits + "\n";
-  const std::string refusals = Counts(Part(figures, "refusals"));
+  const std::string refusals = Counts(Member(figures, "refusals"));
   if (!refusals.empty()) text += "  refused: " + refusals + "\n";
   for (const auto& [key, words] :
        {std::pair("claim_raises", "claim raised"), std::pair("deviations", "left its iteration"),
@@ -169,7 +160,7 @@ std::string SoFar(const json& status, const json& job) {
       text += std::string("  ") + words + " " + std::to_string(count) + " times\n";
     }
   }
-  const json events = Part(figures, "events");
+  const json events = Member(figures, "events");
   if (events.empty()) return text;
   text += "\nlately\n";
   for (const json& event : events) {
@@ -191,14 +182,14 @@ Result<Found> Find(const std::string& status_json, const std::string& job) {
   Result<uint32_t> id = FindJob(status_json, job);
   if (!id.ok() && id.status().code() == StatusCode::kNotFound) {
     // The latest of those that ended: who runs a job again means that one.
-    for (const json& ended : Part(found.status, "ended")) {
+    for (const json& ended : Member(found.status, "ended")) {
       const auto number = static_cast<uint32_t>(Number(ended, "id"));
       if (MayMean(job, number, Text(ended, "name"))) id = number;
     }
   }
   if (!id.ok()) return id.status();
   for (const char* list : {"ended", "jobs"}) {
-    for (const json& each : Part(found.status, list)) {
+    for (const json& each : Member(found.status, list)) {
       if (Number(each, "id") == *id) found.job = each;
     }
   }
@@ -274,7 +265,7 @@ Result<std::string> Explain(const std::string& status_json, const std::string& j
 Result<std::string> ExplainJson(const std::string& status_json, const std::string& job) {
   const Result<Found> found = Find(status_json, job);
   if (!found.ok()) return found.status();
-  const json waiting = Part(found->job, "waiting");
+  const json waiting = Member(found->job, "waiting");
   const std::string reason = found->job.contains("refused") ? "refused" : Text(waiting, "code");
   json answer;
   answer["job"] = found->job;

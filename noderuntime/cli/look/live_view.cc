@@ -5,19 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "noderuntime/cli/answer.h"
+
 namespace sluice::cli {
 namespace {
 
+using answer::Number;
+using answer::Text;
 using nlohmann::json;
-
-uint64_t Number(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-std::string Text(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 LiveJob JobOf(const json& entry) {
   LiveJob job;

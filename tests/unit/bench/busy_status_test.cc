@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // The size of what Prometheus gets of a GPU with 64 jobs (bench/scrape measures the time).
+#include "bench/busy_status.h"
+
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
 #include <sstream>
 
-#include "bench/busy_status.h"
 #include "noderuntime/gateway/metrics.h"
 
 namespace sluice::gateway {
