@@ -108,7 +108,8 @@ TEST(Explain, AWait) {
   EXPECT_TRUE(explained);
 }
 
-/// One more block and its launches in the middle of a cycle that is known.
+/// One more block and its launches in the middle of a cycle that is known. Seldom: what comes often
+/// is taken for a part of the cycle.
 TEST(Explain, ADeviation) {
   TestBed bed(SmallPool());
   InputPipe input = MakeInputPipe();
@@ -116,7 +117,7 @@ TEST(Explain, ADeviation) {
   group.Add(bed.Start(
       {.label = "job",
        .command = Workload({"--blocks", "8", "--block-bytes", "256KiB", "--iterations", "60",
-                            "--until-eof", "--grow-at", "50:512KiB", "--grow-every", "50"}),
+                            "--until-eof", "--grow-at", "500:512KiB", "--grow-every", "500"}),
        .input = input.read_end.get()}));
   json event;
   Finish(group, 60'000, [&](cli::JobGroup& running) {
@@ -171,11 +172,22 @@ TEST(Explain, AnEviction) {
 // A report of the same run counts what the daemon counted while it lasted.
 TEST(Explain, AReportOfTheRunAgrees) {
   TestBed bed(SmallPool());
-  const cli::JobProcess job = bed.Run(
-      {.label = "job",
-       .command = Workload({"--blocks", "8", "--block-bytes", "256KiB", "--iterations", "60"}),
-       .run_flags = {"--limit", "8MiB"}});
-  ASSERT_TRUE(job.status().ok()) << Describe(job);
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup group;
+  group.Add(bed.Start({.label = "job",
+                       .command = Workload({"--blocks", "8", "--block-bytes", "256KiB",
+                                            "--iterations", "60", "--until-eof"}),
+                       .run_flags = {"--limit", "8MiB"},
+                       .input = input.read_end.get()}));
+  const auto iterations = [&] {
+    const json explained = Explained(bed, 1);
+    return explained.is_object() ? explained["job"]["figures"].value("iterations", 0) : 0;
+  };
+  // They count from where the cycle is known.
+  Finish(group, 60'000, [&](cli::JobGroup&) {
+    if (iterations() > 10) input.write_end.reset();
+  });
+  ASSERT_TRUE(group.jobs().front().status().ok()) << Describe(group.jobs().front());
   const json explained = Explained(bed, 1);
   bed.StopDaemon();
   const cli::CommandOutput output = bed.Sluice({"report", bed.log().path(), "--json"});
@@ -184,7 +196,6 @@ TEST(Explain, AReportOfTheRunAgrees) {
   EXPECT_EQ(report["violations"], 0);
   ASSERT_EQ(report["jobs"].size(), 1u);
   EXPECT_EQ(report["jobs"][0]["iterations"], explained["job"]["figures"]["iterations"]);
-  EXPECT_GT(report["jobs"][0]["iterations"], 10);
 }
 
 }  // namespace

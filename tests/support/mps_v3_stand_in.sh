@@ -7,8 +7,11 @@
 # sockets are pipes at the same places. What a server's clients are is said by the file "clients" beside its log, a
 # line "SERVER NAMESPACE PID" each: without --force nothing is deleted that has some. Without "-p 3" the other
 # stand-in, beside this one, serves.
+# shellcheck disable=SC2317  # what a command names is called by its name
 set -u
-[ $# -ne 0 ] && [ "$*" != -f ] || exec "${BASH:-bash}" "$(dirname "$0")/mps_control_stand_in.sh" "$@"
+case "$*" in
+  '' | -f) exec "${BASH:-bash}" "$(dirname "$0")/mps_control_stand_in.sh" "$@" ;;
+esac
 
 dir=${CUDA_MPS_PIPE_DIRECTORY:?} log=${CUDA_MPS_LOG_DIRECTORY:?}
 pid_file=$dir/nvidia-cuda-mps-control.pid
@@ -48,6 +51,7 @@ server() {
       [[ $what =~ $name ]] || { fail "Invalid server name '$what'"; return; }
       [ "$option" = --uid=0 ] || { fail "Multiuser mode: only --uid=0 is allowed"; return; }
       [ -z "${server_pid[$what]:-}" ] || { fail "Server '$what' already exists"; return; }
+      # shellcheck disable=SC2034  # it stays open
       exec {life}> >(exec cat > /dev/null 2>&1 3>&-)
       server_pid[$what]=$! namespaces[$what]=default
       make_socket "$dir/$what" && make_socket "$dir/$what/default" ;;
@@ -86,7 +90,7 @@ namespace() {
       [[ " ${namespaces[$of]} " == *" $what "* ]] || { fail "Namespace '$what' does not exist"; return; }
       if has_clients "$of" "$what" && [ "$option" != --force ]; then fail "Namespace '$what' has active clients"; return; fi
       local left=" ${namespaces[$of]} "
-      namespaces[$of]=$(echo ${left/ $what / })
+      namespaces[$of]=${left/ $what / }
       rm -rf "${dir:?}/$of/$what" ;;
     *) fail "Unknown verb '$verb'" ;;
   esac
@@ -110,6 +114,7 @@ while read -r reply words <&3; do
   echo "$words" >> "$log/control.log"
   forget_dead
   # Not in a subshell: it changes what there is.
+  # shellcheck disable=SC2086  # words
   answer $words > "$log/answer" 2>&1
   code=$?
   { echo "$code"; cat "$log/answer"; } > "$reply"
