@@ -14,6 +14,8 @@
 namespace sluice::cli {
 namespace {
 
+constexpr int kObservedEveryMs = 50;
+
 /// Reads what is there. Closes `fd` at its end.
 void DrainStream(UniqueFd& fd, LineBuffer& buffer, std::vector<std::string>& lines) {
   while (fd.valid()) {
@@ -99,10 +101,11 @@ Status JobGroup::Run(const Observer& observer, int cancel_fd, int timeout_ms) {
 
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    const int wait_ms = result.ok() ? static_cast<int>(std::max<int64_t>(left, 0)) : -1;
+    int wait_ms = result.ok() ? static_cast<int>(std::max<int64_t>(left, 0)) : -1;
+    if (observer && (wait_ms < 0 || wait_ms > kObservedEveryMs)) wait_ms = kObservedEveryMs;
     const int ready = ::poll(fds.data(), fds.size(), wait_ms);
     if (ready < 0 && errno != EINTR) return Status::FromErrno(errno, "poll");
-    if (result.ok() && ready == 0) {
+    if (result.ok() && Clock::now() >= deadline) {
       result = Status(StatusCode::kFailedPrecondition,
                       "not finished after " + std::to_string(timeout_ms / 1000) + " s");
       KillAll();

@@ -61,7 +61,8 @@ class JobGroup {
   void Add(JobProcess job) { jobs_.push_back(std::move(job)); }
   std::vector<JobProcess>& jobs() { return jobs_; }
 
-  /// What to do after something happened; called after every batch of output and every exit.
+  /// What to do while they run; called after every batch of output and every exit, and 20 times a
+  /// second in between.
   using Observer = std::function<void(JobGroup&)>;
   /// Until every job has ended. When `cancel_fd` (-1: none) becomes readable all jobs are killed
   /// and the result is kUnavailable; so it is after `timeout_ms` (kFailedPrecondition).
