@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "bench/null_driver.h"
 #include "bench/report.h"
 #include "bench/sequence.h"
+#include "bench/watcher.h"
 #include "intercept/session/client.h"
 
 /// What cuMemAllocAsync and cuMemFreeAsync cost a program below the hook: streams, locks, the block
@@ -34,9 +36,11 @@ constinit Client g_client;
 
 CUstream Stream(uintptr_t number) { return reinterpret_cast<CUstream>(0x1000 + 0x10 * number); }
 
+// Of ConnectOnce.
+std::unique_ptr<Bed> g_bed;
+
 /// The client of this process in conversation with a daemon of its own; empty, or why it is not.
 const std::string& ConnectOnce() {
-  static std::unique_ptr<Bed> bed;
   static Job job;
   static const std::string error = []() -> std::string {
     Result<std::unique_ptr<Bed>> started = Bed::Start({.pool_bytes = kPoolBytes,
@@ -44,10 +48,10 @@ const std::string& ConnectOnce() {
                                                        .handle_bytes = kHandleBytes,
                                                        .flags = {}});
     if (!started.ok()) return started.status().message();
-    bed = std::move(*started);
-    const Result<std::array<uint8_t, 16>> uuid = bed->GpuUuid();
+    g_bed = std::move(*started);
+    const Result<std::array<uint8_t, 16>> uuid = g_bed->GpuUuid();
     if (!uuid.ok()) return uuid.status().message();
-    Result<Job> registered = bed->Register("bench");
+    Result<Job> registered = g_bed->Register("bench");
     if (!registered.ok()) return registered.status().message();
     job = std::move(*registered);
     g_client.Configure(&NullDriver(*uuid), job.socket.c_str(), {});
@@ -218,8 +222,9 @@ bool ReadLaunchBound(benchmark::State& state, BlockSequence* sequence) {
 }
 
 /// The launch-bound job's iteration as it was recorded: blocks and launches in their order. CPU
-/// time as above; what it takes longer than without is all that Sluice adds to it.
-void Iteration(benchmark::State& state) {
+/// time as above; what it takes longer than without is all that Sluice adds to it. `watched`: while
+/// somebody looks at the daemon.
+void Iteration(benchmark::State& state, bool watched) {
   if (const std::string& error = ConnectOnce(); !error.empty()) {
     state.SkipWithError(error.c_str());
     return;
@@ -230,14 +235,18 @@ void Iteration(benchmark::State& state) {
   bool ok = true;
   const auto run = [&] { ok = ok && Run(ThroughClient{}, sequence, kDefaultStream, address); };
   UntilFollowed(run);
+  std::optional<Watcher> watcher;
+  if (watched) watcher.emplace(g_bed->runtime_dir());
   const uint64_t marks_before = NullDriverMarks();
   Measure(state, run);
   state.counters[kMarkCounter] = benchmark::Counter(
       static_cast<double>(NullDriverMarks() - marks_before), benchmark::Counter::kAvgIterations);
   if (!ok) state.SkipWithError("the pool is too small for the sequence");
+  if (watched && watcher->answers() == 0) state.SkipWithError("the daemon tells nothing");
   static_cast<void>(g_client.ContextDestroy(kNullContext));
 }
-BENCHMARK(Iteration)->Name("iteration/launch_bound");
+BENCHMARK_CAPTURE(Iteration, alone, false)->Name("iteration/launch_bound");
+BENCHMARK_CAPTURE(Iteration, watched, true)->Name("iteration/watched");
 
 void IterationWithout(benchmark::State& state) {
   BlockSequence sequence;

@@ -24,10 +24,10 @@ std::string Rounded(double value) {
   return text.str();
 }
 
-// What a millisecond of CPU time costs is asked, not a ratio of two things that the same machine
-// slows down: whatever else runs there only adds to it.
+// What CPU time something costs: whatever else runs on the machine only adds to it.
 bool TakesLeast(Compare how) {
-  return how == Compare::kOverhead || how == Compare::kOverheadOfLaunches;
+  return how == Compare::kOverhead || how == Compare::kOverheadOfLaunches ||
+         how == Compare::kRatioOfLeast;
 }
 
 // The measured side, the other one, and the result of their comparison.
@@ -61,6 +61,7 @@ Outcome Evaluate(const Comparison& comparison, const CollectingReporter& reporte
   }
   switch (comparison.how) {
     case Compare::kRatio:
+    case Compare::kRatioOfLeast:
       outcome.result = *outcome.measured_ns / *outcome.baseline_ns;
       break;
     case Compare::kDifferenceNs:
@@ -86,6 +87,7 @@ Outcome Evaluate(const Comparison& comparison, const CollectingReporter& reporte
 std::string Unit(const Comparison& comparison) {
   switch (comparison.how) {
     case Compare::kRatio:
+    case Compare::kRatioOfLeast:
       return "x";
     case Compare::kCount:
       return "";
@@ -140,6 +142,8 @@ const std::vector<Comparison>& Comparisons() {
        "iteration/launch_bound", "iteration/without", 1.0},
       {"  marks that it queues, each a call to the driver", Compare::kCount,
        std::string("iteration/launch_bound:") + kMarkCounter, "", std::nullopt},
+      {"  somebody looks at the daemon / nobody does", Compare::kRatioOfLeast, "iteration/watched",
+       "iteration/launch_bound", 1.05},
       {"decision, 8 jobs, 64 units, 10 pieces held", Compare::kValueNs,
        "decide/next/8_jobs/64_units/10_pieces", "", 2000.0},
       {"  512 units", Compare::kValueNs, "decide/next/8_jobs/512_units/10_pieces", "", 2000.0},
