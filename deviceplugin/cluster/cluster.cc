@@ -19,15 +19,15 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Ow
   cluster->watch_ = std::make_unique<PodWatch>(&cluster->api_, self->names_.node,
                                                self->names_.resource, [self] { self->Wake(); });
   TermsKeeper::World world;
-  world.owners = std::move(owners);
-  world.pods = [self] { return self->watch_->Pods(); };
-  world.renew = [self] { self->watch_->Renew(); };
+  world.owners = {std::move(owners), [self] { return self->watch_->Pods(); },
+                  [self] { self->watch_->Renew(); }};
   world.warn = [self](const pods::Pod& pod, const std::string& reason, const std::string& text) {
     self->Warn(pod, reason, text);
   };
   world.hold = std::move(hold);
   world.trust = self->names_.trust;
   world.ceilings = self->names_.ceilings;
+  world.unseen_ns = self->names_.unseen_ns;
   Result<std::unique_ptr<TermsKeeper>> keeper = TermsKeeper::Start(store, std::move(world));
   if (!keeper.ok()) return keeper.status();
   const std::lock_guard lock(cluster->mutex_);

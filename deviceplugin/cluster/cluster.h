@@ -24,6 +24,7 @@ class Cluster {
     std::string resource;
     pods::Trust trust = pods::Trust::kNamespace;
     pods::Ceilings ceilings;
+    uint64_t unseen_ns = kUnseenNs;  // pods::OverGrants
   };
   using Owners = std::function<Result<std::vector<pods::Owned>>()>;
   using Hold = std::function<void(const std::vector<Holding>&)>;
@@ -36,7 +37,7 @@ class Cluster {
   ~Cluster();
 
   /// The pods of this node; none before the API server has answered. For several threads.
-  std::vector<pods::Pod> Pods() const { return watch_->Pods().value_or(std::vector<pods::Pod>()); }
+  std::vector<pods::Pod> Pods() const { return watch_->Pods().value_or(pods::NodePods()).pods; }
   /// Puts a warning on this node. For several threads.
   void WarnOnNode(const std::string& reason, const std::string& text) const;
 
