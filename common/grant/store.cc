@@ -76,7 +76,7 @@ Result<GrantStore> GrantStore::Open(const std::string& root) {
         std::pair(root + "/a", mode_t{0711}), std::pair(root + "/t", mode_t{0700}),
         std::pair(root + "/l", mode_t{0700}), std::pair(root + "/b", mode_t{0700}),
         std::pair(root + "/d", mode_t{0700}), std::pair(root + "/e", mode_t{0700}),
-        std::pair(root + "/r", mode_t{0700})}) {
+        std::pair(root + "/r", mode_t{0700}), std::pair(root + "/u", mode_t{0700})}) {
     if (Status s = MakeFolder(path, mode); !s.ok()) return s;
   }
   return GrantStore(root);
@@ -103,6 +103,7 @@ Status GrantStore::Remove(const std::string& id) const {
   if (::unlink(RecordOf(id).c_str()) != 0 && errno != ENOENT) {
     return Status::FromErrno(errno, RecordOf(id));
   }
+  ::unlink(FirstPodFileOf(id).c_str());
   ::unlink(TermsFileOf(id).c_str());
   ::unlink(LimitFileOf(id).c_str());
   ::unlink(BypassFileOf(id).c_str());
@@ -111,6 +112,14 @@ Status GrantStore::Remove(const std::string& id) const {
   std::error_code error;
   fs::remove_all(FolderOf(id), error);
   return error ? Status::FromErrno(error.value(), FolderOf(id)) : Status();
+}
+
+Status GrantStore::SetFirstPod(const std::string& id, const std::string& uid) const {
+  return FirstPodOf(id).empty() ? WriteWhole(FirstPodFileOf(id), uid) : Status();
+}
+
+std::string GrantStore::FirstPodOf(const std::string& id) const {
+  return ReadWhole(FirstPodFileOf(id));
 }
 
 Status GrantStore::SetTerms(const std::string& id, const GrantTerms& terms) const {

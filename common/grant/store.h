@@ -31,6 +31,7 @@ struct Happening {
 ///
 ///   ROOT/g/ID   the record, mode 0600: only the node's daemon reads it
 ///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens (kGrantSocket)
+///   ROOT/u/ID   the UID of the pod whose process came to its socket first, by the daemon
 ///   ROOT/t/ID   on what terms, as soon as that is known; written again when they change
 ///   ROOT/l/ID   an operator's limit, where there is one
 ///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
@@ -49,6 +50,11 @@ class GrantStore {
   Result<GrantRecord> Make(GrantRecord wanted) const;
   /// The record first: who finds it finds the folder. No error if it is not there.
   Status Remove(const std::string& id) const;
+
+  /// The first one's word stays: a grant is one pod's.
+  Status SetFirstPod(const std::string& id, const std::string& uid) const;
+  /// Empty: nobody came who was seen to be in a pod.
+  std::string FirstPodOf(const std::string& id) const;
 
   /// Of a grant that is there. Writes nothing where that says the same already.
   Status SetTerms(const std::string& id, const GrantTerms& terms) const;
@@ -88,6 +94,7 @@ class GrantStore {
   std::string FolderOf(const std::string& id) const { return root_ + "/a/" + id; }
   /// In which records come and go.
   std::string record_folder() const { return root_ + "/g"; }
+  std::string first_pod_folder() const { return root_ + "/u"; }
   std::string terms_folder() const { return root_ + "/t"; }
   std::string limit_folder() const { return root_ + "/l"; }
   std::string bypass_folder() const { return root_ + "/b"; }
@@ -98,6 +105,7 @@ class GrantStore {
  private:
   explicit GrantStore(std::string root) : root_(std::move(root)) {}
   std::string RecordOf(const std::string& id) const { return record_folder() + "/" + id; }
+  std::string FirstPodFileOf(const std::string& id) const { return first_pod_folder() + "/" + id; }
   std::string TermsFileOf(const std::string& id) const { return terms_folder() + "/" + id; }
   std::string LimitFileOf(const std::string& id) const { return limit_folder() + "/" + id; }
   std::string BypassFileOf(const std::string& id) const { return bypass_folder() + "/" + id; }

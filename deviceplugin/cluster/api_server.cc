@@ -80,7 +80,9 @@ class Call {
       const auto kind = answer == 404                    ? StatusCode::kNotFound
                         : answer == 401 || answer == 403 ? StatusCode::kPermissionDenied
                         : answer == 409 || answer == 410 ? StatusCode::kFailedPrecondition
-                                                         : StatusCode::kUnavailable;
+                        : answer == 400 || answer == 413 || answer == 422
+                            ? StatusCode::kInvalidArgument
+                            : StatusCode::kUnavailable;
       return Status(kind, "the API server answers " + std::to_string(answer) + ": " +
                               refusal_.substr(0, kMaxShown));
     }
@@ -157,9 +159,10 @@ Result<std::string> ApiServer::Get(const std::string& path) const {
   return body;
 }
 
-Status ApiServer::Post(const std::string& path, const std::string& body) const {
+Status ApiServer::Post(const std::string& path, const std::string& body,
+                       const std::function<bool()>& stopped) const {
   Call call(
-      access_, path, [](std::string_view) { return true; }, nullptr);
+      access_, path, [](std::string_view) { return true; }, &stopped);
   call.Send(body);
   return call.Run();
 }

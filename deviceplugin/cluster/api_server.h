@@ -27,9 +27,11 @@ class ApiServer {
   explicit ApiServer(ApiAccess access);
 
   /// The answer's body. kNotFound: 404; kPermissionDenied: 401, 403; kFailedPrecondition: 409, 410;
-  /// kUnavailable: any other, or nobody answers.
+  /// kInvalidArgument: 400, 413, 422; kUnavailable: any other, or nobody answers.
   Result<std::string> Get(const std::string& path) const;
-  Status Post(const std::string& path, const std::string& body) const;
+  /// Ends early, without an error, when `stopped` is true (asked once a second or more often).
+  Status Post(const std::string& path, const std::string& body,
+              const std::function<bool()>& stopped) const;
   /// Lines as they come, until the server ends the answer, `on_line` returns false or `stopped`
   /// true (asked once a second or more often). Not an error, all three.
   Status Watch(const std::string& path, const std::function<bool(std::string_view)>& on_line,

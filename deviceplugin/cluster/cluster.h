@@ -9,6 +9,7 @@
 
 #include "common/grant/store.h"
 #include "deviceplugin/cluster/api_server.h"
+#include "deviceplugin/cluster/event_queue.h"
 #include "deviceplugin/cluster/pod_watch.h"
 #include "deviceplugin/cluster/terms_keeper.h"
 #include "deviceplugin/metrics/figures.h"
@@ -24,6 +25,7 @@ class Cluster {
     std::string resource;
     pods::Trust trust = pods::Trust::kNamespace;
     pods::Ceilings ceilings;
+    uint64_t unseen_ns = kUnseenNs;  // pods::OverGrants
   };
   using Owners = std::function<Result<std::vector<pods::Owned>>()>;
   using Hold = std::function<void(const std::vector<Holding>&)>;
@@ -36,20 +38,18 @@ class Cluster {
   ~Cluster();
 
   /// The pods of this node; none before the API server has answered. For several threads.
-  std::vector<pods::Pod> Pods() const { return watch_->Pods().value_or(std::vector<pods::Pod>()); }
+  std::vector<pods::Pod> Pods() const { return watch_->Pods().value_or(pods::NodePods()).pods; }
   /// Puts a warning on this node. For several threads.
-  void WarnOnNode(const std::string& reason, const std::string& text) const;
+  void WarnOnNode(const std::string& reason, const std::string& text);
 
  private:
-  Cluster(ApiAccess access, Names names, Figures* figures)
-      : api_(std::move(access)), names_(std::move(names)), figures_(figures) {}
-  void Tell(const std::string& space, const std::string& event, const std::string& whom) const;
+  Cluster(ApiAccess access, Names names, Figures* figures);
   void Wake();
-  void Warn(const pods::Pod& pod, const std::string& reason, const std::string& text) const;
+  void Warn(const pods::Pod& pod, const std::string& reason, const std::string& text);
 
   const ApiServer api_;
   const Names names_;
-  Figures* const figures_;
+  EventQueue events_;
   std::mutex mutex_;
   std::unique_ptr<TermsKeeper> keeper_;  // under mutex_: the watch's thread wakes it
   std::unique_ptr<PodWatch> watch_;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/quantity.h"
+#include "deviceplugin/granule/hash.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -100,14 +101,15 @@ Result<pods::Pod> PodOf(const json& object, const std::string& resource) {
   return pod;
 }
 
-std::string Warning(const json& object, const std::string& space, const std::string& reason,
-                    const std::string& message, const std::string& node, uint64_t now_ns) {
+/// `mark`: what makes its name its own.
+std::string Warning(const json& object, const std::string& space, const std::string& mark,
+                    const std::string& reason, const std::string& message, const std::string& node,
+                    uint64_t now_ns) {
   const std::string time = TimeText(now_ns);
   json event;
   event["apiVersion"] = "v1";
   event["kind"] = "Event";
-  event["metadata"] = {{"namespace", space},
-                       {"name", TextAt(object, "name") + ".sluice-" + std::to_string(now_ns)}};
+  event["metadata"] = {{"namespace", space}, {"name", TextAt(object, "name") + ".sluice-" + mark}};
   event["involvedObject"] = object;
   event["type"] = "Warning";
   event["reason"] = reason;
@@ -165,14 +167,15 @@ std::string WarningOn(const pods::Pod& pod, const std::string& reason, const std
                        {"namespace", pod.space},
                        {"name", pod.name},
                        {"uid", pod.uid}};
-  return Warning(object, pod.space, reason, message, node, now_ns);
+  return Warning(object, pod.space, Hex(Hash(pod.uid + "\n" + reason + "\n" + message), 16), reason,
+                 message, node, now_ns);
 }
 
 std::string WarningOnNode(const std::string& node, const std::string& reason,
                           const std::string& message, uint64_t now_ns) {
   // As kubelet does it: a node has no namespace, and its name stands for its UID.
   const json object = {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}};
-  return Warning(object, kSpaceOfNodes, reason, message, node, now_ns);
+  return Warning(object, kSpaceOfNodes, std::to_string(now_ns), reason, message, node, now_ns);
 }
 
 }  // namespace sluice::deviceplugin

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "deviceplugin/cluster/pod_json.h"
+#include "deviceplugin/daemon/clock.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -34,12 +35,13 @@ PodWatch::~PodWatch() {
   thread_.join();
 }
 
-std::optional<std::vector<pods::Pod>> PodWatch::Pods() const {
+std::optional<pods::NodePods> PodWatch::Pods() const {
   const std::lock_guard lock(mutex_);
-  if (!listed_) return std::nullopt;
-  std::vector<pods::Pod> pods;
-  for (const auto& [uid, pod] : pods_) pods.push_back(pod);
-  return pods;
+  if (listed_ns_ == 0) return std::nullopt;
+  pods::NodePods now;
+  now.as_of_ns = listed_ns_;
+  for (const auto& [uid, pod] : pods_) now.pods.push_back(pod);
+  return now;
 }
 
 void PodWatch::Renew() { renew_ = true; }
@@ -59,11 +61,12 @@ void PodWatch::Run() {
 Status PodWatch::Follow() {
   const std::string of_node = "/api/v1/pods?fieldSelector=spec.nodeName%3D" + node_;
   renew_ = false;
+  const uint64_t asked_ns = Since1970Ns();
   const Result<std::string> answer = api_->Get(of_node);
   if (!answer.ok()) return answer.status();
   Result<PodList> list = ParsePodList(*answer, resource_);
   if (!list.ok()) return list.status();
-  Take(std::move(list->pods));
+  Take(std::move(list->pods), asked_ns);
   changed_();
   Status failed;
   const auto on_line = [this, &failed](std::string_view line) {
@@ -93,12 +96,12 @@ Status PodWatch::Follow() {
 }
 
 /// Instead of what was known.
-void PodWatch::Take(std::vector<pods::Pod> listed) {
+void PodWatch::Take(std::vector<pods::Pod> listed, uint64_t asked_ns) {
   std::map<std::string, pods::Pod> pods;
   for (pods::Pod& pod : listed) pods[pod.uid] = std::move(pod);
   const std::lock_guard lock(mutex_);
   pods_ = std::move(pods);
-  listed_ = true;
+  listed_ns_ = asked_ns;
 }
 
 /// Each state once.

@@ -26,7 +26,7 @@ class PodWatch {
   ~PodWatch();
 
   /// None before the first list has come.
-  std::optional<std::vector<pods::Pod>> Pods() const;
+  std::optional<pods::NodePods> Pods() const;
 
   /// Lists the pods anew, within about a second: for whoever misses one. From any thread.
   void Renew();
@@ -35,7 +35,7 @@ class PodWatch {
   void Run();
   Status Follow();
   void Say(const Status& status);
-  void Take(std::vector<pods::Pod> listed);
+  void Take(std::vector<pods::Pod> listed, uint64_t asked_ns);
 
   const ApiServer* api_;
   const std::string node_;
@@ -45,7 +45,7 @@ class PodWatch {
   std::atomic<bool> renew_ = false;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  bool listed_ = false;
+  uint64_t listed_ns_ = 0;  // when they were asked for last; 0: never with success
   std::map<std::string, pods::Pod> pods_;  // by UID
   std::string said_;
   std::thread thread_;

@@ -6,8 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,8 +13,9 @@
 #include "common/folder_watch.h"
 #include "common/grant/store.h"
 #include "common/unique_fd.h"
+#include "deviceplugin/cluster/grant_owners.h"
+#include "deviceplugin/collect/stale.h"
 #include "deviceplugin/granule/headroom.h"
-#include "deviceplugin/pods/match.h"
 #include "deviceplugin/pods/terms.h"
 
 namespace sluice::deviceplugin {
@@ -39,11 +38,7 @@ class TermsKeeper {
   static constexpr char kEvicted[] = "SluiceEvicted";
 
   struct World {
-    std::function<Result<std::vector<pods::Owned>>()> owners;  // as kubelet lists them
-    /// None: they are not known yet.
-    std::function<std::optional<std::vector<pods::Pod>>()> pods;
-    /// Has the pods listed anew: one that should be among them is not. Returns at once.
-    std::function<void()> renew;
+    GrantOwners::World owners;
     /// Puts a warning on a pod, where people look for it. `reason`: one of the words below.
     std::function<void(const pods::Pod& pod, const std::string& reason, const std::string& text)>
         warn;
@@ -51,6 +46,7 @@ class TermsKeeper {
     std::function<void(const std::vector<Holding>&)> hold;
     pods::Trust trust = pods::Trust::kNamespace;
     pods::Ceilings ceilings;
+    uint64_t unseen_ns = kUnseenNs;  // pods::OverGrants
   };
 
   /// Errors: the grants' folder cannot be watched.
@@ -60,29 +56,28 @@ class TermsKeeper {
   /// Something may have changed; from any thread.
   void Wake() const;
 
-  /// One round, for tests and for the thread. True: some grants are nobody's yet.
+  /// One round, for tests and for the thread. True: the next one will know more, soon.
   bool Round();
 
  private:
   TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
   void Run();
-  void FindOwners(const std::vector<GrantRecord>& grants, const std::vector<pods::Pod>& pods);
+  void Forget(const GrantOwners::Found& found);
+  uint64_t Serve(const GrantRecord& grant, const pods::Pod& pod, const std::string& part);
   void End(const std::string& grant) const;
   uint64_t LimitFor(const GrantRecord& grant, const GrantTerms& terms) const;
   uint64_t InForce(const GrantRecord& grant, const GrantTerms& terms, const std::string& report);
-  void CountMisses(const std::vector<GrantRecord>& grants, const std::string& where);
   void Tell(const pods::Pod& pod, const char* reason, const std::string& text, std::string* told);
 
   const GrantStore* store_;
   const World world_;
+  GrantOwners owners_;
   FolderWatch folder_;
   const UniqueFd wake_;
-  std::map<std::string, pods::Match> matches_;   // by grant; never changes for one
   std::map<std::string, std::string> told_;      // of refusals, by grant
   std::map<std::string, std::string> bypassed_;  // of who passes the daemon by, by grant
   std::map<std::string, std::string> happened_;  // to its job, by grant
   std::map<std::string, uint64_t> in_force_;     // limit, by grant
-  std::map<std::string, unsigned> misses_;       // rounds without a match, by grant
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

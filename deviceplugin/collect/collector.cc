@@ -5,10 +5,9 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <optional>
 #include <set>
 
-#include "deviceplugin/collect/stale.h"
-#include "deviceplugin/daemon/clock.h"
 
 namespace sluice::deviceplugin {
 
@@ -24,18 +23,18 @@ Collector::~Collector() {
   thread_.join();
 }
 
-size_t Collector::Collect(const GrantStore& store, const Owners& owners, uint64_t now_ns) {
+size_t Collector::Collect(const GrantStore& store, const Owners& owners, StaleBook* book) {
   // Before kubelet is asked: a grant that is made in between is not judged by an older answer.
   const Result<GrantStore::Listed> listed = store.List();
   if (!listed.ok() || listed->grants.empty()) return 0;
   const Result<std::vector<pods::Owned>> known = owners();
-  std::set<std::string> in_use;
+  std::optional<std::set<std::string>> in_use;
   if (known.ok()) {
-    for (const pods::Owned& owned : *known) in_use.insert(owned.ids.begin(), owned.ids.end());
+    in_use.emplace();
+    for (const pods::Owned& owned : *known) in_use->insert(owned.ids.begin(), owned.ids.end());
   }
   size_t removed = 0;
-  for (const std::string& id :
-       StaleGrants(listed->grants, known.ok() ? &in_use : nullptr, now_ns)) {
+  for (const std::string& id : book->Judge(listed->grants, in_use)) {
     const Status gone = store.Remove(id);
     if (gone.ok()) {
       ++removed;
@@ -47,10 +46,11 @@ size_t Collector::Collect(const GrantStore& store, const Owners& owners, uint64_
 }
 
 void Collector::Run(int every_s) {
+  StaleBook book;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     lock.unlock();
-    const size_t removed = Collect(*store_, owners_, Since1970Ns());
+    const size_t removed = Collect(*store_, owners_, &book);
     if (removed > 0) spdlog::info("{} grants were over", removed);
     lock.lock();
     wake_.wait_for(lock, std::chrono::seconds(every_s), [this] { return stop_; });

@@ -11,12 +11,13 @@
 
 #include "common/grant/store.h"
 #include "common/status.h"
+#include "deviceplugin/collect/stale.h"
 #include "deviceplugin/pods/owned.h"
 
 namespace sluice::deviceplugin {
 
 /// Removes grants that are over, every so often, in a thread of its own because it waits for
-/// kubelet. The store outlives it.
+/// kubelet: without the API server, which else says so. The store outlives it.
 class Collector {
  public:
   /// Who has which id; may fail, and then only what shows without it counts.
@@ -26,7 +27,7 @@ class Collector {
   ~Collector();
 
   /// One round, for tests and for the thread. Returns how many it removed.
-  static size_t Collect(const GrantStore& store, const Owners& owners, uint64_t now_ns);
+  static size_t Collect(const GrantStore& store, const Owners& owners, StaleBook* book);
 
  private:
   void Run(int every_s);

@@ -7,8 +7,8 @@
 
 namespace sluice::deviceplugin {
 
-std::vector<std::string> StaleGrants(const std::vector<GrantRecord>& grants,
-                                     const std::set<std::string>* in_use, uint64_t now_ns) {
+std::vector<std::string> StaleBook::Judge(const std::vector<GrantRecord>& grants,
+                                          const std::optional<std::set<std::string>>& listed) {
   std::map<std::string, uint64_t> latest;  // by id: when it was allocated last
   for (const GrantRecord& grant : grants) {
     for (const std::string& device : grant.devices) {
@@ -16,19 +16,26 @@ std::vector<std::string> StaleGrants(const std::vector<GrantRecord>& grants,
       at = std::max(at, grant.created_ns);
     }
   }
+  const bool says = listed.has_value() && !listed->empty();
+  std::map<std::string, unsigned> missed;
   std::vector<std::string> stale;
   for (const GrantRecord& grant : grants) {
-    const auto any = [&grant](auto says) {
-      return std::any_of(grant.devices.begin(), grant.devices.end(), says);
+    const auto any = [&grant](auto holds) {
+      return std::any_of(grant.devices.begin(), grant.devices.end(), holds);
     };
+    const auto before = missed_.find(grant.id);
+    if (says && any([&](const std::string& device) { return listed->contains(device); })) {
+      missed[grant.id] = 0;
+    } else if (before != missed_.end()) {
+      missed[grant.id] = before->second + (says ? 1 : 0);
+    }
     const bool again = any([&](const std::string& device) {
       return latest.at(device) - grant.created_ns > kOneAdmissionNs;
     });
-    const bool old = now_ns > grant.created_ns && now_ns - grant.created_ns > kUnseenNs;
-    const bool unused = in_use != nullptr && old &&
-                        !any([&](const std::string& device) { return in_use->contains(device); });
-    if (again || unused) stale.push_back(grant.id);
+    const auto now = missed.find(grant.id);
+    if (again || (now != missed.end() && now->second >= kAnswers)) stale.push_back(grant.id);
   }
+  missed_ = std::move(missed);
   return stale;
 }
 

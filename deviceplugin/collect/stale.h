@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,20 +13,32 @@
 
 namespace sluice::deviceplugin {
 
-/// Which grants are over. Nobody tells a device plugin that a container has ended; what shows it:
+/// How long after a grant was made nothing may be known of who has it.
+inline constexpr uint64_t kUnseenNs = 120'000'000'000;
+inline constexpr uint64_t kOneAdmissionNs = 60'000'000'000;
+
+/// Which grants are over, where nobody says which pods there are (with annotations,
+/// pods/over.h decides). Nobody tells a device plugin that a container has ended; what shows it:
 ///
 /// * One of its ids was allocated again, more than `kOneAdmission` later. Kubelet allocates for all
 ///   containers of a pod in one go, and an init container's ids once more for those after it; later
 ///   than that it is another pod's, so this one's has ended.
-/// * No container has one of its ids, for `kUnseen` since it was made: kubelet lists a container as
-///   long as its pod is there, from shortly after it was admitted.
+/// * One of its ids was listed by kubelet, and then none was in so many answers, one after the
+///   other, of which none was empty: kubelet lists a container as long as its pod is there, but
+///   nobody before it has read its pods after a start, and never those that end before the others
+///   begin. What was never listed is over in the first way alone.
 ///
-/// Pure. `in_use`: the ids that kubelet lists; nullptr: it does not say. `now_ns` since 1970, as in
-/// the records; a clock that was set back makes grants younger, never staler.
-std::vector<std::string> StaleGrants(const std::vector<GrantRecord>& grants,
-                                     const std::set<std::string>* in_use, uint64_t now_ns);
+/// A plain value, for one thread.
+class StaleBook {
+ public:
+  static constexpr unsigned kAnswers = 3;
 
-inline constexpr uint64_t kOneAdmissionNs = 60'000'000'000;
-inline constexpr uint64_t kUnseenNs = 120'000'000'000;
+  /// `listed`: the ids that kubelet lists; nothing: it did not answer.
+  std::vector<std::string> Judge(const std::vector<GrantRecord>& grants,
+                                 const std::optional<std::set<std::string>>& listed);
+
+ private:
+  std::map<std::string, unsigned> missed_;  // by grant that was listed: answers without it since
+};
 
 }  // namespace sluice::deviceplugin

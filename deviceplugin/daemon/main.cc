@@ -4,9 +4,11 @@
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "common/grant/store.h"
 #include "common/metrics/exposer.h"
@@ -26,8 +28,6 @@
 namespace sluice::deviceplugin {
 namespace {
 
-/// A grant that is over costs a folder and a socket.
-constexpr int kCollectEveryS = 60;
 /// So long a GPU may be offered by two.
 constexpr int kLookForOthersEveryS = 5;
 
@@ -50,7 +50,9 @@ Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const Grant
       options.api_server.empty() ? ApiAccess::OfThisPod() : ApiAccess{options.api_server, "", ""};
   if (!access.ok()) return access.status();
   return Cluster::Join(
-      std::move(*access), {options.node, options.resource, options.trust, options.ceilings},
+      std::move(*access),
+      {options.node, options.resource, options.trust, options.ceilings,
+       options.unseen_s * uint64_t{1'000'000'000}},
       [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
       [offer](const std::vector<Holding>& holdings) {
         offer->SetWithheld(Withheld(offer->ids(), holdings));
@@ -104,7 +106,7 @@ Result<ForeignView> LookForOthers(const Options& options, Nvml* nvml, const Clus
 }
 
 std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml,
-                                          const Cluster* cluster, Offer* offer) {
+                                          Cluster* cluster, Offer* offer) {
   std::vector<std::string> uuids;
   for (const Gpu& gpu : offer->ids().gpus()) uuids.push_back(gpu.uuid);
   const auto tell = [offer, cluster](size_t gpu, const std::string& manager) {
@@ -179,14 +181,16 @@ Status Run(Options options) {
       &*store, &offer.ids(),
       [&offer](std::set<std::string> kept) { offer.SetDrained(std::move(kept)); });
   if (!drains.ok()) return drains.status();
-  const Collector collector(
-      &*store, [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
-      kCollectEveryS);
+  std::optional<Collector> collector;
   std::unique_ptr<Cluster> cluster;
   if (options.annotations) {
     Result<std::unique_ptr<Cluster>> started = JoinCluster(options, &*store, &offer, &figures);
     if (!started.ok()) return started.status().Annotate("--annotations on");
     cluster = std::move(*started);
+  } else {
+    collector.emplace(
+        &*store, [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
+        std::max(1, static_cast<int>(options.unseen_s / 2)));
   }
   const Result<std::unique_ptr<Nvml>> nvml_of_watch = Nvml::Load();
   if (!nvml_of_watch.ok()) return nvml_of_watch.status();

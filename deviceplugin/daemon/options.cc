@@ -26,6 +26,7 @@ struct Raw {
   std::string mps_dir = std::string(kDefaultMpsDir);
   std::string mps_version = "auto";
   std::string probation = "600";
+  std::string unseen = "120";
   std::string annotations = "off";
   std::string foreign_gpus = "refuse";
   std::string driver_limit = "auto";
@@ -179,6 +180,9 @@ Result<Options> Checked(const Raw& raw, Options options) {
                "--probation '" + raw.probation + "': allowed: 0 to 9999999 seconds");
   if (IsNumber(raw.probation))
     options.health.probation_ns = std::stoull(raw.probation) * 1'000'000'000;
+  faults.Check(IsNumber(raw.unseen) && std::stoull(raw.unseen) > 0,
+               "--unseen '" + raw.unseen + "': allowed: 1 to 9999999 seconds");
+  if (IsNumber(raw.unseen)) options.unseen_s = std::stoull(raw.unseen);
   for (const std::string& xid : raw.overlooked) {
     faults.Check(IsNumber(xid), "--ignore-xid '" + xid + "': allowed: a number");
     if (IsNumber(xid)) options.health.overlooked.insert(std::stoull(xid));
@@ -293,6 +297,9 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
                  "File with most that pods' annotations may say, by namespace (YAML)");
   app.add_option("--api-server", options.api_server,
                  "URL of the API server (as every pod finds it)");
+  app.add_option("--unseen", raw.unseen,
+                 "Seconds after which a grant is over whose container nobody knows of")
+      ->capture_default_str();
   app.add_option("--probation", raw.probation,
                  "Seconds without a further error after which a GPU is offered again")
       ->capture_default_str();

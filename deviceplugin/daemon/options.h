@@ -40,6 +40,7 @@ struct Options {
   std::string node;  // as the cluster calls it
   pods::Trust trust = pods::Trust::kNamespace;
   pods::Ceilings ceilings;
+  uint64_t unseen_s = 120;  // pods::OverGrants
   std::string api_server;  // URL, for tests; empty: as a pod finds it
 };
 

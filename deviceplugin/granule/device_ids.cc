@@ -7,22 +7,11 @@
 #include <charconv>
 #include <set>
 
+#include "deviceplugin/granule/hash.h"
+
 namespace sluice::deviceplugin {
 
 namespace {
-
-/// FNV-1a, 64 bits (Fowler, Noll and Vo): the same everywhere, and UUIDs are no attack.
-uint64_t Hash(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
-std::string Hex(uint64_t value, size_t digits) {
-  std::string text(digits, '0');
-  for (size_t i = digits; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-  return text;
-}
 
 std::string Base36(uint32_t value) {
   std::array<char, 8> text{};

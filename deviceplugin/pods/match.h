@@ -18,21 +18,36 @@ struct Match {
   friend bool operator==(const Match&, const Match&) = default;
 };
 
-/// Whose each grant is, `known` among them; those that nobody can be shown to have are left out. A
-/// container has one grant, however often it is restarted: it gets none that is not in `known`
-/// where it has one there. Pure.
+/// By grant.
+using Matches = std::map<std::string, Match>;
+
+/// What shows whose a grant is.
+struct Signs {
+  /// By grant: the UID of the pod whose process came to it first, as the daemon saw it.
+  std::map<std::string, std::string> first_pods;
+  /// Containers as kubelet lists them: by names, which are used again, and none of those that end
+  /// before the others begin.
+  std::vector<Owned> listed;
+};
+
+/// Whose each grant is, `known` among them; those that nothing shows to be somebody's are left out,
+/// and nothing is ever guessed: a grant with somebody else's name on it would end with him. Pure.
 ///
-/// `owners`: as kubelet lists them: containers, not those for a pod's beginning, which it allocates
-/// for first, from the same ids where later ones ask, too. What is over is listed for a while.
+/// `grants`: as they were after kubelet had listed its containers. Clocks are compared with none
+/// but their own.
 ///
-/// * Of several grants with the ids of one container, the newest is that container's. Older ones
-///   since the pod was made are those of the init containers that ask for as many granules.
-/// * A grant with ids that nobody is listed with is that of the one pod which asks for as many
-///   granules in an init container and in no other; where there are two such pods it stays open.
-///   To be wrong here would give nobody anything: the daemon lets only that pod's processes in.
-std::map<std::string, Match> MatchGrants(const std::vector<GrantRecord>& grants,
-                                         const std::vector<Owned>& owners,
-                                         const std::vector<Pod>& pods,
-                                         std::map<std::string, Match> known = {});
+/// * Kubelet admits one pod at a time, so a pod's grants follow each other, in the order of its
+///   containers; and each container takes first from the ids of those for the pod's beginning. A
+///   row of grants that is so, and of which one shows to be the pod's, is the pod's.
+/// * Where such a row is not there (a record was lost), a grant is the container's that is listed
+///   with its ids, or the only one of its pod's that asks for as many.
+/// * Of several grants with the same ids the newest is meant.
+/// * Who came first goes before kubelet's list, and before what was found without it.
+Matches MatchGrants(const std::vector<GrantRecord>& grants, const Signs& signs,
+                    const std::vector<Pod>& pods, Matches known = {});
+
+/// True: there is a container without a grant that asks for as many granules, so the grant, which
+/// nobody is found to have, may be its. Pure.
+bool MayBeSomebodys(const GrantRecord& grant, const std::vector<Pod>& pods, const Matches& matches);
 
 }  // namespace sluice::pods

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,7 +25,27 @@ struct Pod {
   bool over = false;       // all of its containers have ended for good
   Annotations annotations;
   std::string manages_gpus;  // what this pod is, where it manages the node's GPUs; else empty
-  std::vector<Part> parts;   // containers, those for its beginning first
+  std::vector<Part> parts;   // containers, those for its beginning first: as kubelet takes them
 };
+
+/// The pods of a node as they are now, as far as the API server has said.
+struct NodePods {
+  std::vector<Pod> pods;
+  /// When they were listed last (since 1970): who was there then is among them, or has ended.
+  uint64_t as_of_ns = 0;
+};
+
+/// Nullptr: there is none with this UID.
+inline const Pod* Find(const std::vector<Pod>& pods, const std::string& uid) {
+  const auto found =
+      std::find_if(pods.begin(), pods.end(), [&](const Pod& pod) { return pod.uid == uid; });
+  return found == pods.end() ? nullptr : &*found;
+}
+
+/// Something of it runs, or will.
+inline bool IsThere(const std::vector<Pod>& pods, const std::string& uid) {
+  const Pod* pod = Find(pods, uid);
+  return pod != nullptr && !pod->over;
+}
 
 }  // namespace sluice::pods

@@ -241,7 +241,7 @@ class Daemon : private flow::FlowSink {
   void EndLeavingAlone();
   void Answer(uint32_t id, Client* client, const protocol::Ask& ask);
   void AnswerAsked(uint32_t id, Client* client);
-  static void AwaitTerms(JobEntry* job, Client* client);
+  void AwaitTerms(JobEntry* job, Client* client);
 
   // daemon_bypass.cc: who uses the GPU past this daemon
   Status WatchProcesses();

@@ -13,6 +13,7 @@
 #include "common/nvml.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/daemon/job_figures.h"
+#include "noderuntime/identity/process.h"
 
 namespace sluice::noded {
 namespace {
@@ -128,6 +129,14 @@ void Daemon::AwaitTerms(JobEntry* job, Client* client) {
   if (now - job->terms_awaited_ns > kSameNs) job->terms_awaited_ns = now;
   client->waits_for_terms = true;
   client->waits_since_ns = job->terms_awaited_ns;
+  if (job->terms.has_value() || !grants_.has_value()) return;
+  // Kubelet's list has no containers for a pod's beginning: the plugin finds those by who comes.
+  const session::Peer& peer = client->session->peer();
+  const auto process = identity::ContainerOfProcess(peer.pid, peer.pidfd.get());
+  if (!process.has_value()) return;
+  if (Status s = grants_->ReportFirstPod(job->grant, process->pod); !s.ok()) {
+    spdlog::error("{}", s.message());
+  }
 }
 
 void Daemon::AnswerAsked(uint32_t id, Client* client) {

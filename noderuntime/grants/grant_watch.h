@@ -35,6 +35,11 @@ class GrantWatch {
   /// Since the last call; all of them the first time.
   Changes Read();
 
+  /// For the plugin: of which pod the process is that came to the grant's socket first.
+  Status ReportFirstPod(const std::string& id, const std::string& uid) const {
+    return store_.SetFirstPod(id, uid);
+  }
+
   /// For the plugin, and by it for people: why somebody or something was refused. Empty: nothing.
   Status Report(const std::string& id, const std::string& text) const {
     return store_.SetReport(id, text);

@@ -12,19 +12,34 @@ def container_logs(kubectl, name, part):
 
 
 def test_an_init_container_and_those_behind_it_have_a_grant_each(sluice, kubectl):
-    kubectl.apply(pod("staged", container(12, ["prober", "see"], "main"),
-                      init=[container(8, ["prober", "see"], "first")],
-                      annotations={"sluice.dev/container.main.memory-limit": "16Mi"}))
-    kubectl.until_phase("staged", "Succeeded")
-    assert container_logs(kubectl, "staged", "first")["driver_total"] == [8 << 20]
-    assert container_logs(kubectl, "staged", "main")["driver_total"] == [16 << 20]
+    # Fewer and more granules than those behind it: kubelet gives these the same ids, and lists them alone.
+    for name, first, main in (("small-first", 2, 12), ("large-first", 12, 4)):
+        kubectl.apply(pod(name, container(main, ["prober", "take"], "main"),
+                          init=[container(first, ["prober", "take"], "first")],
+                          annotations={"sluice.dev/container.first.memory-limit": f"{first + 1}Mi",
+                                       "sluice.dev/container.main.memory-limit": f"{main + 4}Mi"}))
+        kubectl.until_phase(name, "Succeeded")
+        # Some of it is for what is not a block.
+        assert first <= container_logs(kubectl, name, "first")["taken_mib"][0] <= first + 1
+        assert main < container_logs(kubectl, name, "main")["taken_mib"][0] <= main + 4
 
 
-def test_an_init_container_alone_is_known_by_its_pod(sluice, kubectl):
-    kubectl.apply(pod("prepares", container(0, ["true"], "main"), init=[container(8, ["prober", "see"], "first")],
-                      annotations={"sluice.dev/memory-limit": "16Mi"}))
-    kubectl.until_phase("prepares", "Succeeded")
-    assert container_logs(kubectl, "prepares", "first")["driver_total"] == [16 << 20]
+def test_init_containers_that_ask_for_the_same_do_not_wait_for_each_other(sluice, kubectl):
+    # The first one stays in its init container until the others have ended, long after the age at which a grant that
+    # nobody knows of is over.
+    wait = ["sh", "-c", "until test -e /tmp/go; do sleep 0.1; done; prober take"]
+    limit = {"sluice.dev/memory-limit": "10Mi"}
+    main = container(0, ["true"], "main")
+    kubectl.apply(pod("waits", main, init=[container(8, wait, "first")], annotations=limit))
+    until("it prepares", lambda: kubectl.run("exec", "waits", "-c", "first", "--", "true", check=False).returncode == 0)
+    for name in ("next", "one-more"):
+        kubectl.apply(pod(name, main, init=[container(8, ["prober", "take"], "first")], annotations=limit))
+    for name in ("next", "one-more"):
+        kubectl.until_phase(name, "Succeeded")
+        assert 8 < container_logs(kubectl, name, "first")["taken_mib"][0] <= 10
+    kubectl.run("exec", "waits", "-c", "first", "--", "sh", "-c", "sleep 5; touch /tmp/go")
+    kubectl.until_phase("waits", "Succeeded")
+    assert 8 < container_logs(kubectl, "waits", "first")["taken_mib"][0] <= 10
 
 
 def test_two_containers_of_a_pod_have_a_grant_each(sluice, kubectl):

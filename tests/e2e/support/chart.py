@@ -40,7 +40,8 @@ class Chart:
             "node": {**beside, "gpus": "0", "eventLog": f"{folder}/events.jsonl", "leaseUnit": "256Ki", "handle": "2Mi", "hostMemory": "64Mi",
                      # Some tests hold memory and do nothing with it.
                      "patience": 5},
-            "devicePlugin": {**beside, "granule": "1Mi", "containerEnv": self._gpus.environment,
+            # Soon, so that tests show who is not taken for one that is over.
+            "devicePlugin": {**beside, "extraArgs": ["--unseen=2"], "granule": "1Mi", "containerEnv": self._gpus.environment,
                              "containerMounts": [{"hostPath": folder, "mountPath": folder, "readOnly": False}]}}
 
     def install(self):

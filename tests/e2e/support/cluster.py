@@ -9,6 +9,7 @@ configures is gone with them. What is the machine's own and not a namespace's, s
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 
 import yaml
@@ -51,7 +52,7 @@ class Cluster:
         self._controllers()
         self._write_kubelet_config()
         self.start_kubelet()
-        until("the node is ready", self._node_is_ready)
+        until("the node is ready", self.node_is_ready)
         # Made by the controllers; no pod is admitted without it.
         until("there is a service account", lambda: self.kubectl.get("serviceaccount", "default"))
 
@@ -75,7 +76,16 @@ class Cluster:
     def stop_kubelet(self, number):
         self.processes.stop("kubelet", number)
 
-    def _node_is_ready(self):
+    # --- and the API server
+
+    def start_api_server(self):
+        self._api_server()
+        until("the API server answers again", lambda: self.kubectl.run("get", "nodes", check=False).returncode == 0)
+
+    def stop_api_server(self):
+        self.processes.stop("kube-apiserver", signal.SIGKILL)
+
+    def node_is_ready(self):
         nodes = self.kubectl.get("nodes")["items"]
         return nodes and any(condition["type"] == "Ready" and condition["status"] == "True"
                              for condition in nodes[0]["status"]["conditions"])

@@ -390,10 +390,15 @@ TEST_F(DevicePlugin, CollectsWhatNoContainerHasAnyMore) {
   FakeKubelet kubelet(kubelet_dir_);
   kubelet.Own("sluice.dev/gpu-memory", "a-2", "main");
   kubelet.Own("example.com/other", "a-3", "main");
-  Start({"--pod-resources", kubelet.pod_resources()});
-  while (fs::exists(store->FolderOf(over->id)) || fs::exists(store->FolderOf(other->id))) {
+  // The next pod with its ids has them.
+  const auto next = store->Make({"", "GPU-a", 1, 3'600'000'000'000, {"a-1"}});
+  ASSERT_TRUE(next.ok());
+  Start({"--pod-resources", kubelet.pod_resources(), "--unseen", "1"});
+  while (fs::exists(store->FolderOf(over->id))) {
   }
   EXPECT_TRUE(fs::exists(store->FolderOf(runs->id)));
+  EXPECT_TRUE(fs::exists(store->FolderOf(other->id))) << "kubelet does not list init containers";
+  EXPECT_TRUE(fs::exists(store->FolderOf(next->id)));
   // One that was just given stays, listed or not.
   const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
   ASSERT_TRUE(given.ok());

@@ -129,6 +129,19 @@ TEST_F(GrantStoreTest, TermsComeLaterAndGoWithTheGrant) {
   EXPECT_TRUE(fs::is_empty(root_ + "/t"));
 }
 
+TEST_F(GrantStoreTest, TheFirstPodStaysTheFirst) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  ASSERT_TRUE(grant.ok());
+  EXPECT_EQ(store.FirstPodOf(grant->id), "");
+  ASSERT_TRUE(store.SetFirstPod(grant->id, "uid-a").ok());
+  ASSERT_TRUE(store.SetFirstPod(grant->id, "uid-b").ok());
+  EXPECT_EQ(Open().FirstPodOf(grant->id), "uid-a");
+  EXPECT_EQ(ModeOf(root_ + "/u"), 0700u);
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_EQ(store.FirstPodOf(grant->id), "");
+}
+
 TEST_F(GrantStoreTest, TermsThatSayTheSameAreNotWrittenAgain) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());

@@ -125,6 +125,15 @@ TEST(PodJson, AWarningIsAnEventOnThePod) {
   EXPECT_EQ(event["firstTimestamp"], "2026-11-20T10:00:05Z");
   EXPECT_EQ(event["source"]["host"], "node-1");
   EXPECT_EQ(event["message"].get<std::string>().size(), 1000u) << "the API takes 1024";
+  const auto name_of = [&](const std::string& text, uint64_t now_ns) {
+    return nlohmann::json::parse(WarningOn(pod, "SluiceRefused", text, "node-1", now_ns))
+        .at("metadata")
+        .at("name")
+        .get<std::string>();
+  };
+  EXPECT_EQ(name_of("it", 1), name_of("it", 2)) << "a plugin that begins anew says it again";
+  EXPECT_NE(name_of("it", 1), name_of("other", 1));
+  EXPECT_TRUE(name_of("it", 1).starts_with("train-0.sluice-"));
 }
 
 TEST(PodJson, AWarningOnANodeNamesIt) {

@@ -100,7 +100,7 @@ class PodWatchTest : public ::testing::Test {
   bool AwaitPods(size_t count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] {
-      return watch_->Pods().has_value() && watch_->Pods()->size() == count;
+      return watch_->Pods().has_value() && watch_->Pods()->pods.size() == count;
     });
   }
 

@@ -14,7 +14,10 @@
 namespace sluice::deviceplugin {
 namespace {
 
+using Owners = std::vector<pods::Owned>;
 constexpr std::chrono::seconds kPatience{60};  // only ends a test that fails
+
+constexpr uint64_t kHour = 3'600'000'000'000;
 
 class TermsKeeperTest : public ::testing::Test {
  protected:
@@ -22,15 +25,16 @@ class TermsKeeperTest : public ::testing::Test {
 
   void Start() {
     TermsKeeper::World world;
-    world.owners = [this] {
+    world.owners.listed = [this] {
       const std::lock_guard lock(mutex_);
-      return Result<std::vector<pods::Owned>>(owners_);
+      return owners_;
     };
-    world.pods = [this] {
+    world.owners.pods = [this]() -> std::optional<pods::NodePods> {
       const std::lock_guard lock(mutex_);
-      return pods_;
+      if (!pods_.has_value()) return std::nullopt;
+      return pods::NodePods{*pods_, as_of_ns_};
     };
-    world.renew = [this] {
+    world.owners.renew = [this] {
       const std::lock_guard lock(mutex_);
       renewed_at_.push_back(round_);
     };
@@ -82,7 +86,8 @@ class TermsKeeperTest : public ::testing::Test {
   const GrantStore store_;
   std::mutex mutex_;
   std::condition_variable rounds_;
-  std::vector<pods::Owned> owners_;
+  Result<std::vector<pods::Owned>> owners_ = std::vector<pods::Owned>();
+  uint64_t as_of_ns_ = 0;
   std::optional<std::vector<pods::Pod>> pods_ = std::vector<pods::Pod>();
   std::vector<std::string> warnings_;
   std::vector<std::string> reasons_;
@@ -97,7 +102,7 @@ TEST_F(TermsKeeperTest, AGrantGetsTheTermsOfItsPodAndTheirChangesAndEndsWithIt) 
   ASSERT_NO_FATAL_FAILURE(Start());
   const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
   ASSERT_TRUE(Await([&] { return held() == kMiB; })) << "nobody's yet";
-  Change([&] { owners_ = {{"ns/a/main", {"x-0"}}}; });
+  Change([&] { owners_ = Owners{{"ns/a/main", {"x-0"}}}; });
   ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
   EXPECT_EQ(*store_.TermsOf(grant->id), (GrantTerms{"ns/a/main", "uid", 4 * kMiB, 0, "ns", ""}));
 
@@ -105,7 +110,19 @@ TEST_F(TermsKeeperTest, AGrantGetsTheTermsOfItsPodAndTheirChangesAndEndsWithIt) 
   ASSERT_TRUE(Await([&] { return held() == 6 * kMiB; }));
   EXPECT_EQ(store_.TermsOf(grant->id)->limit_bytes, 6 * kMiB);
 
-  Change([&] { pods_->clear(); });
+  int before = 0;
+  Change([&] {
+    pods_->clear();
+    before = round_;
+  });
+  size_t count = 0;
+  ASSERT_TRUE(Await([&] {
+    keeper_->Wake();
+    count = holdings_.size();
+    return round_ > before + 2;
+  }));
+  EXPECT_EQ(count, 1u) << "it was deleted by force: kubelet still has it";
+  Change([&] { owners_ = Owners(); });
   ASSERT_TRUE(Await([&] { return holdings_.empty(); }));
   EXPECT_TRUE(store_.List()->grants.empty());
   EXPECT_TRUE(warnings_.empty());
@@ -137,8 +154,64 @@ TEST_F(TermsKeeperTest, AGrantWhosePodEndedWithoutAPluginEnds) {
   EXPECT_EQ(store_.List()->grants.at(0).id, fresh->id) << "whose pod nobody knows yet";
 }
 
+TEST_F(TermsKeeperTest, WhoComesToAnInitContainersGrantGetsItsTerms) {
+  pods::Pod one = PodWith({{"sluice.dev/memory-limit", "4Mi"}});
+  one.parts = {{"prepare", 1, true}, {"main", 0, false}};
+  pods::Pod other = one;
+  other.uid = "other";
+  pods_ = {one, other};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return !holdings_.empty(); }));
+  EXPECT_FALSE(store_.TermsOf(grant->id).ok());
+  ASSERT_TRUE(store_.SetFirstPod(grant->id, "uid").ok());
+  ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok(); })) << "nobody else wakes it";
+  EXPECT_EQ(store_.TermsOf(grant->id)->pod, "uid");
+  EXPECT_EQ(store_.TermsOf(grant->id)->job, "ns/a/prepare");
+}
+
+TEST_F(TermsKeeperTest, AKubeletThatListsNobodyEndsNobodyHoweverOldHisGrantIs) {
+  pods_ = {PodWith({})};
+  as_of_ns_ = kHour;
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  const Result<GrantRecord> left = store_.Make({"", "GPU-1", kMiB, 2, {"x-1"}});
+  ASSERT_NO_FATAL_FAILURE(Start());
+  ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok() && holdings_.size() == 1; }))
+      << "the other one is nobody's: the only pod has its own";
+  for (const auto& answer :
+       {Result<Owners>(Owners()), Result<Owners>(Status(StatusCode::kUnavailable, "away"))}) {
+    int before = 0;
+    Change([&] {
+      owners_ = answer;
+      before = round_;
+    });
+    // A grant that it cannot match makes it ask.
+    const Result<GrantRecord> fresh = store_.Make({"", "GPU-1", kMiB, 2 * kHour, {"x-2"}});
+    ASSERT_TRUE(Await([&] {
+      keeper_->Wake();
+      return round_ > before + 3;
+    }));
+    EXPECT_TRUE(store_.TermsOf(grant->id).ok());
+    ASSERT_TRUE(store_.Remove(fresh->id).ok());
+  }
+  // And where kubelet does not answer, a pod that is gone may be on its way out.
+  int before = 0;
+  Change([&] {
+    pods_->clear();
+    before = round_;
+  });
+  ASSERT_TRUE(Await([&] {
+    keeper_->Wake();
+    return round_ > before + 3;
+  }));
+  EXPECT_TRUE(store_.TermsOf(grant->id).ok());
+  Change([&] { owners_ = Owners(); });
+  EXPECT_TRUE(Await([&] { return holdings_.empty(); }));
+}
+
 TEST_F(TermsKeeperTest, PodsAreListedAnewEverMoreSeldomWhileOneIsMissed) {
-  owners_ = {{"ns/a/main", {"x-0"}}};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
   ASSERT_NO_FATAL_FAILURE(Start());
   const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
   ASSERT_TRUE(Await([&] {
@@ -153,7 +226,7 @@ TEST_F(TermsKeeperTest, PodsAreListedAnewEverMoreSeldomWhileOneIsMissed) {
 
 TEST_F(TermsKeeperTest, RoomIsKeptForAnOperatorsLimit) {
   pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
-  owners_ = {{"ns/a/main", {"x-0"}}};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
   ASSERT_NO_FATAL_FAILURE(Start());
   const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
   ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
@@ -165,7 +238,7 @@ TEST_F(TermsKeeperTest, RoomIsKeptForAnOperatorsLimit) {
 
 TEST_F(TermsKeeperTest, WhoPassesTheDaemonByIsSaidOnce) {
   pods_ = {PodWith({})};
-  owners_ = {{"ns/a/main", {"x-0"}}};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
   ASSERT_NO_FATAL_FAILURE(Start());
   const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
   ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok(); }));
@@ -180,7 +253,7 @@ TEST_F(TermsKeeperTest, WhoPassesTheDaemonByIsSaidOnce) {
 
 TEST_F(TermsKeeperTest, WhatHappenedToAJobIsAnEventOfItsOwnKind) {
   pods_ = {PodWith({})};
-  owners_ = {{"ns/a/main", {"x-0"}}};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
   ASSERT_NO_FATAL_FAILURE(Start());
   const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
   ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok(); }));
@@ -198,7 +271,7 @@ TEST_F(TermsKeeperTest, WhatHappenedToAJobIsAnEventOfItsOwnKind) {
 
 TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
   pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
-  owners_ = {{"ns/a/main", {"x-0"}}};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
   ASSERT_NO_FATAL_FAILURE(Start());
   const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
   ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));

@@ -20,43 +20,50 @@ using Owners = std::vector<pods::Owned>;
 class CollectorTest : public ::testing::Test {
  protected:
   void SetUp() override { store_.emplace(std::move(*GrantStore::Open(root_))); }
-  std::string Make(const std::string& device, uint64_t created_ns) {
+  std::string Make(const std::string& device, uint64_t created_ns = 1) {
     return store_->Make({"", "GPU-a", 1, created_ns, {device}})->id;
   }
   const testing::TempFolder temp_;
   const std::string root_ = temp_.path();
   std::optional<GrantStore> store_;
+  StaleBook book_;
 };
 
-TEST_F(CollectorTest, RemovesWhatNobodyHas) {
-  const std::string kept = Make("x-0", 1);
-  const std::string gone = Make("x-1", 1);
-  const auto owners = [] { return Result<Owners>(Owners{{"default/train/main", {"x-0"}}}); };
-  EXPECT_EQ(Collector::Collect(*store_, owners, kHour), 1u);
+TEST_F(CollectorTest, RemovesWhatNobodyHasAnyMore) {
+  const std::string kept = Make("x-0");
+  const std::string gone = Make("x-1");
+  Owners listed = {{"default/train/main", {"x-0"}}, {"default/old/main", {"x-1"}}};
+  const auto owners = [&] { return Result<Owners>(listed); };
+  EXPECT_EQ(Collector::Collect(*store_, owners, &book_), 0u);
+  listed.pop_back();
+  size_t removed = 0;
+  for (unsigned i = 0; i < StaleBook::kAnswers; ++i) {
+    removed += Collector::Collect(*store_, owners, &book_);
+  }
+  EXPECT_EQ(removed, 1u);
   ASSERT_EQ(store_->List()->grants.size(), 1u);
   EXPECT_EQ(store_->List()->grants[0].id, kept);
   EXPECT_FALSE(fs::exists(store_->FolderOf(gone)));
 }
 
-TEST_F(CollectorTest, RemovesNothingWhereKubeletDoesNotAnswer) {
-  Make("x-0", 1);
-  const auto owners = [] { return Result<Owners>(Status(StatusCode::kUnavailable, "away")); };
-  EXPECT_EQ(Collector::Collect(*store_, owners, kHour), 0u);
+TEST_F(CollectorTest, RemovesNothingWhereKubeletDoesNotAnswerOrHasJustBegun) {
+  Make("x-0");
+  Result<Owners> answer = Owners{{"default/train/main", {"x-0"}}};
+  const auto owners = [&] { return answer; };
+  EXPECT_EQ(Collector::Collect(*store_, owners, &book_), 0u);
+  for (const Result<Owners>& each :
+       {Result<Owners>(Status(StatusCode::kUnavailable, "away")), Result<Owners>(Owners())}) {
+    answer = each;
+    for (unsigned i = 0; i < 2 * StaleBook::kAnswers; ++i) {
+      EXPECT_EQ(Collector::Collect(*store_, owners, &book_), 0u);
+    }
+  }
   EXPECT_EQ(store_->List()->grants.size(), 1u);
 }
 
-TEST_F(CollectorTest, AGrantThatIsMadeWhileKubeletAnswersIsNotJudged) {
-  Make("x-0", 1);
-  const auto owners = [this] {
-    Make("x-9", 1);
-    return Result<Owners>(Owners{{"default/train/main", {"x-0"}}});
-  };
-  EXPECT_EQ(Collector::Collect(*store_, owners, kHour), 0u);
-  EXPECT_EQ(store_->List()->grants.size(), 2u);
-}
-
 TEST_F(CollectorTest, LooksAtOnceAndEndsWhenItIsTold) {
-  Make("x-0", 1);
+  const std::string old = Make("x-0");
+  const std::string young = Make("x-0", kHour);
   std::promise<void> asked;
   bool first = true;
   {
@@ -69,7 +76,8 @@ TEST_F(CollectorTest, LooksAtOnceAndEndsWhenItIsTold) {
         3600);
     asked.get_future().wait();
   }
-  EXPECT_TRUE(store_->List()->grants.empty());
+  ASSERT_EQ(store_->List()->grants.size(), 1u);
+  EXPECT_EQ(store_->List()->grants[0].id, young);
 }
 
 }  // namespace

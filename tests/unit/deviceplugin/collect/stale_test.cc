@@ -14,38 +14,50 @@ GrantRecord Grant(const std::string& id, uint64_t at_s, Ids devices) {
   return {id, "GPU-a", 1, at_s * kSecond, std::move(devices)};
 }
 
-TEST(Stale, WhoHasItsIdsIsNot) {
-  const std::set<std::string> in_use = {"x-0"};
-  EXPECT_EQ(StaleGrants({Grant("a", 0, {"x-0", "x-1"})}, &in_use, 100'000 * kSecond), Ids());
+using Listed = std::optional<std::set<std::string>>;
+const Listed kNoAnswer;
+
+TEST(Stale, WhoIsListedNoMoreIsOverAfterSeveralAnswers) {
+  const std::vector<GrantRecord> grants = {Grant("a", 1000, {"x-0", "x-1"}),
+                                           Grant("b", 1000, {"x-5"})};
+  StaleBook book;
+  EXPECT_EQ(book.Judge(grants, Listed({"x-1", "x-5"})), Ids());
+  EXPECT_EQ(book.Judge(grants, Listed({"x-5"})), Ids());
+  EXPECT_EQ(book.Judge(grants, Listed({"x-5"})), Ids());
+  EXPECT_EQ(book.Judge(grants, Listed({"x-5"})), Ids{"a"});
 }
 
-TEST(Stale, WhoIsNotListedIsOverAfterAWhile) {
-  const std::set<std::string> in_use = {"x-5"};
+TEST(Stale, AKubeletThatHasJustBegunEndsNobody) {
+  const std::vector<GrantRecord> grants = {Grant("a", 1000, {"x-0"}), Grant("b", 1000, {"x-5"})};
+  StaleBook book;
+  EXPECT_EQ(book.Judge(grants, Listed({"x-0", "x-5"})), Ids());
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(book.Judge(grants, i % 2 == 0 ? Listed(std::in_place) : kNoAnswer), Ids());
+  }
+  EXPECT_EQ(book.Judge(grants, Listed({"x-5"})), Ids());
+  EXPECT_EQ(book.Judge(grants, Listed({"x-0"})), Ids()) << "and counting begins anew";
+  EXPECT_EQ(book.Judge(grants, Listed({"x-5"})), Ids());
+  EXPECT_EQ(book.Judge(grants, Listed({"x-5"})), Ids());
+}
+
+TEST(Stale, WhatIsNeverListedIsAnInitContainersPerhaps) {
   const std::vector<GrantRecord> grants = {Grant("a", 1000, {"x-0"})};
-  EXPECT_EQ(StaleGrants(grants, &in_use, 1100 * kSecond), Ids()) << "it may be about to start";
-  EXPECT_EQ(StaleGrants(grants, &in_use, 1121 * kSecond), Ids{"a"});
-  EXPECT_EQ(StaleGrants(grants, nullptr, 9999 * kSecond), Ids()) << "kubelet does not say";
+  StaleBook book;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(book.Judge(grants, Listed({"x-5"})), Ids());
 }
 
 TEST(Stale, TheNextPodWithItsIdsEndsIt) {
-  const std::set<std::string> in_use = {"x-0", "x-1"};
   const std::vector<GrantRecord> grants = {Grant("old", 1000, {"x-0", "x-1"}),
                                            Grant("new", 1061, {"x-1"})};
-  EXPECT_EQ(StaleGrants(grants, &in_use, 1062 * kSecond), Ids{"old"});
-  EXPECT_EQ(StaleGrants(grants, nullptr, 1062 * kSecond), Ids{"old"}) << "whatever kubelet says";
+  EXPECT_EQ(StaleBook().Judge(grants, Listed({"x-0", "x-1"})), Ids{"old"});
+  EXPECT_EQ(StaleBook().Judge(grants, kNoAnswer), Ids{"old"}) << "whatever kubelet says";
 }
 
 TEST(Stale, AnInitContainersIdsAreAllocatedTwiceForOnePod) {
   const std::vector<GrantRecord> grants = {Grant("init", 1000, {"x-0", "x-1"}),
                                            Grant("main", 1001, {"x-1", "x-0"})};
-  EXPECT_EQ(StaleGrants(grants, nullptr, 5000 * kSecond), Ids());
-  const std::set<std::string> in_use = {"x-0", "x-1"};
-  EXPECT_EQ(StaleGrants(grants, &in_use, 5000 * kSecond), Ids());
-}
-
-TEST(Stale, AClockThatWasSetBackEndsNobody) {
-  const std::set<std::string> in_use;
-  EXPECT_EQ(StaleGrants({Grant("a", 1000, {"x-0"})}, &in_use, 10 * kSecond), Ids());
+  EXPECT_EQ(StaleBook().Judge(grants, kNoAnswer), Ids());
+  EXPECT_EQ(StaleBook().Judge(grants, Listed({"x-0", "x-1"})), Ids());
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ TEST(Options, WithoutAnyTheyAreThoseOfANode) {
   EXPECT_EQ(options.packing, Packing::kPack);
   EXPECT_TRUE(options.delivery.visible_devices);
   EXPECT_EQ(options.health.probation_ns, 600'000'000'000u);
+  EXPECT_EQ(options.unseen_s, 120u);
   EXPECT_TRUE(options.refuse_foreign_gpus);
   EXPECT_EQ(options.driver_limit, DriverLimitMode::kAuto);
   EXPECT_EQ(options.driver_charges, DriverCharges::kMapped);
@@ -126,7 +127,7 @@ TEST(Options, AllOfThemAreTaken) {
 
 TEST(Options, EveryFaultIsNamedAtOnce) {
   EXPECT_EQ(Fault({"--granule", "much", "--packing", "tight", "--visible-devices", "1",
-                   "--probation", "-1", "--resource", "memory", "--root", "here", "--env", "=x",
+                   "--probation", "-1", "--unseen", "0", "--resource", "memory", "--root", "here", "--env", "=x",
                    "--mount", "/h", "--ignore-xid", "a"}),
             "--granule: 'much' is not an amount of memory; allowed: a positive number and k, M, G, "
             "T, Ki, Mi, "
@@ -134,6 +135,7 @@ TEST(Options, EveryFaultIsNamedAtOnce) {
             "--packing 'tight': allowed: pack, spread\n"
             "--visible-devices '1': allowed: on, off\n"
             "--probation '-1': allowed: 0 to 9999999 seconds\n"
+            "--unseen '0': allowed: 1 to 9999999 seconds\n"
             "--ignore-xid 'a': allowed: a number\n"
             "--resource 'memory': allowed: DOMAIN/NAME, for example sluice.dev/gpu-memory\n"
             "--root 'here': allowed: an absolute path\n"
