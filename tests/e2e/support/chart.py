@@ -10,7 +10,9 @@ import urllib.request
 import yaml
 
 from support.images import REPOSITORY
-from support.processes import until
+from support.processes import descendants_named, until
+
+SLUICE = REPOSITORY / "build/release/bin/sluice"
 
 NAMESPACE = "sluice"
 RESOURCE = "sluice.dev/gpu-memory"
@@ -65,12 +67,21 @@ class Chart:
 
     def audit(self):
         """What `sluice check-log` finds in the daemon's log: (every promise was kept, text)."""
-        done = subprocess.run([REPOSITORY / "build/release/bin/sluice", "check-log", self._gpus.folder / "events.jsonl"],
+        done = subprocess.run([SLUICE, "check-log", self._gpus.folder / "events.jsonl"],
                               capture_output=True, text=True, check=False)
         return done.returncode == 0, done.stdout + done.stderr
 
     def status(self):
         return json.loads(self.node("/opt/sluice/bin/sluice", "status", "--json", "--runtime-dir", "/run/sluice-node/0").stdout)
+
+    def status_now(self):
+        """The same without kubelet; None while none serves."""
+        for pid in descendants_named("sluice-noded"):
+            done = subprocess.run([SLUICE, "status", "--json", "--runtime-dir", f"/proc/{pid}/root/run/sluice-node/0"],
+                                  capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return json.loads(done.stdout)
+        return None
 
     def metrics(self):
         """What Prometheus would read, from the pod's own address."""
