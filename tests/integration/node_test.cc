@@ -149,8 +149,9 @@ TEST_F(Node, ItsFolderIsAllOfItsDaemonsToTheCommandLine) {
   const cli::CommandOutput changed = sluice({"limit", "trains", "12MiB"});
   EXPECT_EQ(changed.status.code, 0) << changed.err;
   EXPECT_NE(changed.out.find("limit 12.0 MiB"), std::string::npos) << changed.out;
-  EXPECT_EQ(changed.err, silent + "; 'sluice run' starts one, or name another folder with "
-                                  "--runtime-dir\n");
+  EXPECT_EQ(changed.err, silent +
+                             "; 'sluice run' starts one, or name another folder with "
+                             "--runtime-dir\n");
   // The silent one may have a job of this number.
   const cli::CommandOutput guess = sluice({"limit", std::to_string(job->job), "8MiB"});
   EXPECT_EQ(guess.status.code, 1);
