@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Sluice on the cluster, as a user installs it: the chart by Helm, with the values that simulated GPUs need."""
 
+import copy
 import json
 import pathlib
 import subprocess
@@ -51,11 +52,13 @@ class Chart:
         self._until_ready()
 
     def plugin_sees(self, environment):
-        """The device plugin is restarted with these variables."""
-        before = self.values["devicePlugin"]["extraEnvs"]
+        """The device plugin is restarted with these variables, and offers all that it sees."""
+        before = copy.deepcopy(self.values)
         self.values["devicePlugin"]["extraEnvs"] = [{"name": name, "value": value} for name, value in environment.items()]
+        # Not of a daemon that is there: its pod stays. The log is for one GPU alone.
+        self.values["node"].update(gpus="all", eventLog="")
         self.upgrade()
-        self.values["devicePlugin"]["extraEnvs"] = before
+        self.values = before
 
     def upgrade(self, *arguments, chart=REPOSITORY / "charts/sluice"):
         self._helm("upgrade", "sluice", str(chart), "--namespace", NAMESPACE,
