@@ -146,7 +146,9 @@ Status Run(Options options) {
   if (!stop.ok()) return stop.status();
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
   if (!nvml.ok()) return nvml.status();
-  Result<std::vector<Nvml::Gpu>> gpus = (*nvml)->Gpus();
+  Result<std::vector<Nvml::Gpu>> all = (*nvml)->Gpus();
+  if (!all.ok()) return all.status();
+  const Result<std::vector<Nvml::Gpu>> gpus = GpusMeant(std::move(*all), options.gpus);
   if (!gpus.ok()) return gpus.status();
   Result<DeviceIds> ids = IdsOfNode(*gpus, options.granule_bytes, options.reserve_bytes);
   if (!ids.ok()) return ids.status();

@@ -7,6 +7,20 @@
 
 namespace sluice::deviceplugin {
 
+Result<std::vector<Nvml::Gpu>> GpusMeant(std::vector<Nvml::Gpu> gpus, const GpuNumbers& numbers) {
+  if (!numbers.has_value()) return gpus;
+  std::vector<Nvml::Gpu> meant;
+  for (const uint32_t number : *numbers) {
+    if (number >= gpus.size()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--gpus " + std::to_string(number) + ": allowed: numbers below " +
+                        std::to_string(gpus.size()) + ", which is how many GPUs this node has");
+    }
+    meant.push_back(gpus[number]);
+  }
+  return meant;
+}
+
 Result<DeviceIds> IdsOfNode(const std::vector<Nvml::Gpu>& gpus, uint64_t granule_bytes,
                             std::optional<uint64_t> reserve_bytes) {
   std::vector<Gpu> shared;

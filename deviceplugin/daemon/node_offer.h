@@ -6,10 +6,15 @@
 #include <optional>
 #include <vector>
 
+#include "common/gpu_numbers.h"
 #include "common/nvml.h"
 #include "deviceplugin/granule/device_ids.h"
 
 namespace sluice::deviceplugin {
+
+/// Those of a node's GPUs, in the driver's order, that are meant. kInvalidArgument: one of the
+/// numbers is none of theirs.
+Result<std::vector<Nvml::Gpu>> GpusMeant(std::vector<Nvml::Gpu> gpus, const GpuNumbers& numbers);
 
 /// The ids of a node with these GPUs, of which each keeps a reserve back. kInvalidArgument: the
 /// reserve leaves nothing of a GPU, or GranuleBytes and DeviceIds say why.

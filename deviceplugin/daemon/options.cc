@@ -18,6 +18,7 @@ namespace {
 /// What stands on the command line, before it is checked: CLI11's own checks do not say what is
 /// allowed.
 struct Raw {
+  std::string gpus = "all";
   std::string granule = "auto";
   std::string reserve;
   std::string packing = "pack";
@@ -132,6 +133,12 @@ void TakeDriverLimit(const Raw& raw, Options* options, Faults* faults) {
 
 Result<Options> Checked(const Raw& raw, Options options) {
   Faults faults;
+  Result<GpuNumbers> gpus = ParseGpuNumbers(raw.gpus, "--gpus");
+  if (gpus.ok()) {
+    options.gpus = std::move(*gpus);
+  } else {
+    faults.Add(gpus.status().message());
+  }
   if (raw.granule != "auto") TakeBytes(raw.granule, "--granule", &options.granule_bytes, &faults);
   if (!raw.reserve.empty())
     TakeBytes(raw.reserve, "--reserve", &options.reserve_bytes.emplace(), &faults);
@@ -237,6 +244,9 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   app.add_flag("--describe-metrics", describe, "Print what /metrics has, in Markdown, and end");
   app.add_option("--root", options.root,
                  "Folder for grants and their sockets, shared with sluice-noded")
+      ->capture_default_str();
+  app.add_option("--gpus", raw.gpus,
+                 "Those that have a daemon: all, or numbers such as 0,1, as sluice-node has them")
       ->capture_default_str();
   app.add_option("--granule", raw.granule,
                  "Memory of one granule: auto (1 GiB, less on small GPUs, more where there would "

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/bytes.h"
+#include "common/gpu_numbers.h"
 #include "common/mps_version.h"
 #include "deviceplugin/granule/preferred.h"
 #include "deviceplugin/inventory/driver_limit.h"
@@ -23,6 +24,7 @@ struct Options {
   std::string kubelet_dir = "/var/lib/kubelet/device-plugins";
   std::string pod_resources = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string root = "/run/sluice";       // grants and their sockets
+  GpuNumbers gpus;                        // that are offered
   uint64_t granule_bytes = 0;             // 0: derived from the node
   std::optional<uint64_t> reserve_bytes;  // of each GPU, beside the pool; default: DefaultReserve
   Packing packing = Packing::kPack;

@@ -86,7 +86,7 @@ class Reader {
       for (const auto& [suffix, key] :
            {std::pair(kRequest, "request"), std::pair(kLimit, "limit")}) {
         if (!rest.ends_with(suffix)) continue;
-        if (OfThis(field, rest.substr(0, rest.size() - suffix.size())))
+        if (OfThis(field, text, rest.substr(0, rest.size() - suffix.size())))
           theirs_[key] = {field, text};
         return;
       }
@@ -99,28 +99,29 @@ class Reader {
       rest.remove_prefix(kOfContainer.size());
       const size_t dot = rest.rfind('.');
       key = dot == std::string_view::npos ? "" : rest.substr(dot + 1);
-      if (!IsKey(key)) return Unknown(field);
-      if (OfThis(field, rest.substr(0, dot))) own_[std::string(key)] = {field, text};
+      if (!IsKey(key)) return Unknown(field, text);
+      if (OfThis(field, text, rest.substr(0, dot))) own_[std::string(key)] = {field, text};
       return;
     }
-    if (!IsKey(key)) return Unknown(field);
+    if (!IsKey(key)) return Unknown(field, text);
     own_.emplace(key, Value{field, text});  // where the container has none of its own
   }
   static bool IsKey(std::string_view key) {
     return key == "class" || key == "host-memory" || key == "inject" || key == "memory-limit" ||
            key == "priority" || key == "share-group";
   }
-  void Unknown(const std::string& field) {
-    errors_.insert(field + ": allowed keys behind " + std::string(kOurs) + " and behind " +
-                   std::string(kOurs) + "container.NAME.: " + std::string(kKeys));
+  void Unknown(const std::string& field, const std::string& text) {
+    errors_.insert(field + " " + Quoted(text) + ": allowed keys behind " + std::string(kOurs) +
+                   " and behind " + std::string(kOurs) + "container.NAME.: " + std::string(kKeys));
   }
   /// Says that there is no such container, where there is none.
-  bool OfThis(const std::string& field, std::string_view name) {
+  bool OfThis(const std::string& field, const std::string& text, std::string_view name) {
     if (name == container_.name) return true;
     if (std::find(containers_.begin(), containers_.end(), name) == containers_.end()) {
       std::string names;
       for (const std::string& each : containers_) names += (names.empty() ? "" : ", ") + each;
-      errors_.insert(field + ": the pod has no container " + Quoted(name) + "; allowed: " + names);
+      errors_.insert(field + " " + Quoted(text) + ": the pod has no container " + Quoted(name) +
+                     "; allowed: " + names);
     }
     return false;
   }

@@ -48,6 +48,23 @@ int Fail(const std::string& text, int code) {
   return code;
 }
 
+/// NAMESPACE/POD, and perhaps a container.
+bool IsPod(const std::string& job) {
+  const auto slashes = std::count(job.begin(), job.end(), '/');
+  return (slashes == 1 || slashes == 2) && !job.starts_with('/') && !job.ends_with('/') &&
+         job.find("//") == std::string::npos;
+}
+
+/// A number is another job's on each node, and another name may be.
+Status CheckJob(const std::vector<std::string>& command) {
+  const auto job = std::find_if(command.begin() + 1, command.end(),
+                                [](const std::string& word) { return !word.starts_with('-'); });
+  const std::string said = job == command.end() ? "" : *job;
+  if (IsPod(said)) return {};
+  return Bad(command.front() + " '" + said +
+             "': allowed on a cluster: NAMESPACE/POD or NAMESPACE/POD/CONTAINER");
+}
+
 std::string Trimmed(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
   return text;
@@ -101,6 +118,9 @@ Result<ClusterCommand> ParseClusterCommand(const std::vector<std::string>& argum
   if (all_nodes && !command.node.empty()) return Bad("--node, --all-nodes: allowed: one of them");
   if (IsOneOf(word, {"drain", "policy", "budget"}) && !all_nodes && command.node.empty()) {
     return Bad(word + " changes a node; allowed: with --node NODE or --all-nodes");
+  }
+  if (IsOneOf(word, {"limit", "explain"})) {
+    if (Status s = CheckJob(command.command); !s.ok()) return s;
   }
   for (const std::string& argument : command.command) {
     if (argument.starts_with("--runtime-dir")) {
@@ -169,11 +189,13 @@ int RunClusterCommand(const std::vector<std::string>& arguments, const Environme
     // kubectl exec gives a program no terminal unless it is asked to.
     if (command->command.front() == "top") run.emplace_back("--once");
     const Result<CommandOutput> ran = Kubectl(kubectl, *command, run, environment);
-    if (!ran.ok() || !ran->status.ok()) {
+    const bool good = ran.ok() && ran->status.ok();
+    if (good) ++done;
+    if (!good) {
       errors += pod.node + ": " + Trimmed(ran.ok() ? ran->err : ran.status().message()) + "\n";
-      continue;
+      // One of its daemons does not answer, say; the others' answers are there.
+      if (!ran.ok() || ran->out.empty()) continue;
     }
-    ++done;
     if (json) {
       out += std::string(out.empty() ? "" : ",\n") + R"({"node": )" +
              nlohmann::json(pod.node).dump() + R"(, "gpus": )" + Trimmed(ran->out) + "}";

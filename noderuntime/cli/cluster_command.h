@@ -21,7 +21,7 @@ struct ClusterCommand {
 };
 
 /// kInvalidArgument: what is wrong and what is allowed. What changes a node is refused without
-/// --node or --all-nodes; a job is where it is.
+/// --node or --all-nodes; a job is named by its pod, which is where it is.
 Result<ClusterCommand> ParseClusterCommand(const std::vector<std::string>& arguments);
 
 /// One of sluice-node's pods.

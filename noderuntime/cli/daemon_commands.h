@@ -13,7 +13,7 @@ int Complain(const std::string& text, int code);
 
 /// What the command line has daemons do and say. Each prints its result and returns the program's
 /// exit code. With sluice-node's folder all daemons of the node are meant, or the one that has the
-/// job.
+/// job; one that does not answer is complained about, and the others are served all the same.
 int ShowStatus(const StatusOptions& options);
 int SwitchPolicy(const PolicyOptions& options);
 int SwitchBudget(const BudgetOptions& options);

@@ -21,11 +21,6 @@ constexpr size_t kMaxKnownProcesses = 64;
 
 UniqueFd Hold(pid_t pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-std::optional<identity::ContainerOf> ContainerOf(pid_t pid) {
-  const UniqueFd held = Hold(pid);
-  return held.valid() ? identity::ContainerOfProcess(pid, held.get()) : std::nullopt;
-}
-
 }  // namespace
 
 Status Daemon::WatchProcesses() {
@@ -64,10 +59,11 @@ std::set<pid_t> Daemon::KnownPids() {
 }
 
 void Daemon::FoundBypassing(pid_t pid) {
-  const auto container = ContainerOf(pid);
+  const UniqueFd held = Hold(pid);
   // The daemon before this one, or NVIDIA's own server beside it.
-  static const auto own = ContainerOf(::getpid());
-  if (container.has_value() && container == own) return bypass_.Forgive(pid);
+  if (held.valid() && identity::InOwnContainer(pid, held.get())) return bypass_.Forgive(pid);
+  const auto container =
+      held.valid() ? identity::ContainerOfProcess(pid, held.get()) : std::nullopt;
   const auto job = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
     return container.has_value() && !entry.second.grant.empty() &&
            entry.second.pod == container->pod;

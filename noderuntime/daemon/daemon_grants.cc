@@ -21,6 +21,16 @@ namespace {
 /// Of a pool that came from an earlier daemon without anybody in it. No namespace has this name.
 constexpr char kUnknownGroup[] = "(of an earlier daemon)";
 
+/// What the daemon says of a limit, said of the annotation that asked for it.
+std::string OfAnnotation(uint64_t bytes, const std::string& text) {
+  const std::string size = FormatBytes(bytes);
+  size_t own = 0;
+  for (const std::string& begins : {"limit " + size + ": ", std::string("limit: ")}) {
+    if (text.starts_with(begins)) own = begins.size();
+  }
+  return "sluice.dev/memory-limit " + size + ": " + text.substr(own);
+}
+
 }  // namespace
 
 Status Daemon::WatchGrants() {
@@ -179,9 +189,12 @@ Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms
                       ": allowed: up to " + FormatBytes(host_tier_.capacity_bytes()) +
                       ", which all jobs of this GPU have together");
   }
-  return ApplyLimit(id, job,
-                    std::max(grants_->LimitOf(job->grant, terms.limit_bytes), job->request_bytes),
-                    terms.priority);
+  const uint64_t limit = grants_->LimitOf(job->grant, terms.limit_bytes);
+  const Status applied = ApplyLimit(id, job, std::max(limit, job->request_bytes), terms.priority);
+  // An operator's order is not the annotation's fault, nor are granules beyond the pool.
+  const bool others = limit != terms.limit_bytes || job->request_bytes > pool_.bytes();
+  if (applied.ok() || others) return applied;
+  return Status(applied.code(), OfAnnotation(terms.limit_bytes, applied.message()));
 }
 
 void Daemon::Report(const JobEntry& job, const std::string& text) {

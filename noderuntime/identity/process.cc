@@ -8,15 +8,37 @@
 #include <sstream>
 
 namespace sluice::identity {
+namespace {
+
+std::string CgroupOf(const std::string& proc, const std::string& process) {
+  std::ostringstream text;
+  text << std::ifstream(proc + "/" + process + "/cgroup").rdbuf();
+  return text.str();
+}
+
+bool HasEnded(int pidfd) {
+  pollfd ended = {pidfd, POLLIN, 0};
+  return ::poll(&ended, 1, 0) != 0;
+}
+
+}  // namespace
 
 std::optional<ContainerOf> ContainerOfProcess(pid_t pid, int pidfd, const std::string& proc) {
   if (pid <= 0) return std::nullopt;
-  std::ostringstream text;
-  text << std::ifstream(proc + "/" + std::to_string(pid) + "/cgroup").rdbuf();
-  // Readable: it has ended, and what was read may be another one's with its number.
-  pollfd ended = {pidfd, POLLIN, 0};
-  if (::poll(&ended, 1, 0) != 0) return std::nullopt;
-  return ContainerFromCgroup(text.str());
+  const std::string text = CgroupOf(proc, std::to_string(pid));
+  // What was read may be another one's with its number.
+  if (HasEnded(pidfd)) return std::nullopt;
+  return ContainerFromCgroup(text);
+}
+
+bool InOwnContainer(pid_t pid, int pidfd, const std::string& proc) {
+  if (pid <= 0) return false;
+  const std::string own = CgroupOf(proc, "self");
+  if (CgroupOf(proc, std::to_string(pid)) != own || HasEnded(pidfd)) return false;
+  // From inside a cgroup namespace of its own a container is "/", which names none: that it is one
+  // shows by the node's first process, which is outside of it.
+  return ContainerFromCgroup(own).has_value() ||
+         CgroupOf(proc, "1").find(":/..") != std::string::npos;
 }
 
 Status CheckPod(pid_t pid, const std::optional<ContainerOf>& process, std::string* pod) {

@@ -18,6 +18,10 @@ namespace sluice::identity {
 std::optional<ContainerOf> ContainerOfProcess(pid_t pid, int pidfd,
                                               const std::string& proc = "/proc");
 
+/// Whether it is in the container that this process is in. False: it is not, it is gone, or this
+/// process is in none. Needs the node's processes (hostPID). `proc` as above.
+bool InOwnContainer(pid_t pid, int pidfd, const std::string& proc = "/proc");
+
 /// A grant is its first pod's. `pod`: that pod's UID, or empty as long as nobody of a pod came;
 /// taken down here. kPermissionDenied: the process is another pod's, or in none, and the text says
 /// whose the grant is: the folder, the socket or a connection has got into other hands.

@@ -3,30 +3,12 @@
 #include "noderuntime/supervisor/options.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 namespace sluice::supervisor {
 namespace {
 
 Status Bad(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
-
-Result<std::optional<std::vector<uint32_t>>> ParseGpus(const std::string& text) {
-  const Status bad = Bad("--gpus '" + text + "': allowed: all, or numbers such as 0,1");
-  if (text == "all") return std::optional<std::vector<uint32_t>>();
-  std::set<uint32_t> gpus;
-  std::string rest = text + ",";
-  while (!rest.empty()) {
-    const std::string one = rest.substr(0, rest.find(','));
-    rest.erase(0, one.size() + 1);
-    const bool number =
-        !one.empty() && one.size() <= 3 &&
-        std::all_of(one.begin(), one.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!number || !gpus.insert(static_cast<uint32_t>(std::stoul(one))).second) return bad;
-  }
-  return std::optional(std::vector<uint32_t>(gpus.begin(), gpus.end()));
-}
 
 /// What each daemon is told by its supervisor.
 Status CheckArguments(const std::vector<std::string>& arguments) {
@@ -119,7 +101,7 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
   if (check && check_alive) return Bad("--check, --check-alive: allowed: one of them");
   if (check) options.what = Options::What::kCheck;
   if (check_alive) options.what = Options::What::kCheckAlive;
-  auto parsed = ParseGpus(gpus);
+  Result<GpuNumbers> parsed = ParseGpuNumbers(gpus, "--gpus");
   if (!parsed.ok()) return parsed.status();
   options.gpus = std::move(*parsed);
   if (Status s = CheckArguments(options.arguments); !s.ok()) return s;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu_numbers.h"
 #include "common/mps_folder.h"
 #include "common/mps_version.h"
 #include "common/status.h"
@@ -19,9 +20,9 @@ struct Options {
   enum class What { kServe, kCheck, kCheckAlive };
   What what = What::kServe;
   std::string runtime_dir;
-  std::optional<std::vector<uint32_t>> gpus;  // none: all that there are
-  std::string noded;                          // program
-  std::vector<std::string> arguments;         // for each daemon, as they are
+  GpuNumbers gpus;
+  std::string noded;                   // program
+  std::vector<std::string> arguments;  // for each daemon, as they are
   /// Beside each daemon NVIDIA's MPS control daemon of its GPU (noderuntime/mps).
   bool mps = false;
   std::string mps_control = "/usr/bin/nvidia-cuda-mps-control";  // program

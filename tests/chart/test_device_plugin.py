@@ -13,8 +13,8 @@ def test_default():
     assert plugin.container["command"] == ["/opt/sluice/bin/sluice-device-plugin"]
     assert plugin.args == ["--resource=sluice.dev/gpu-memory", "--root=/run/sluice",
                            "--library=/var/lib/sluice/library/0.1.0",
-                           "--ready-file=/run/sluice-device-plugin/registered", "--granule=auto", "--packing=pack",
-                           "--probation=600", "--foreign-gpus=refuse", "--driver-limit=auto", "--driver-charges=mapped",
+                           "--ready-file=/run/sluice-device-plugin/registered", "--gpus=all", "--granule=auto",
+                           "--packing=pack", "--probation=600", "--foreign-gpus=refuse", "--driver-limit=auto", "--driver-charges=mapped",
                            "--visible-devices=on", "--metrics=0.0.0.0:9454", "--node=$(NODE_NAME)",
                            "--annotations=on", "--trust=namespace"]
     assert plugin.container["ports"] == [{"name": "metrics", "containerPort": 9454}]

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """What the objects are called, where they are, and their labels."""
 
-from chart import covers, defaults, refusal, render, run_helm, value
+from chart import defaults, render, run_helm, value
 
 
 def names(rendered):
@@ -40,13 +40,6 @@ def test_namespace(rendered):
         assert document["metadata"].get("namespace") == expected
     assert rendered.one("ClusterRoleBinding")["subjects"][0]["namespace"] == "gpu-system"
     assert rendered.one("ClusterRole")["metadata"]["name"].startswith("gpu-system-")
-
-
-@covers("allowDefaultNamespace")
-def test_default_namespace():
-    assert "allowDefaultNamespace" in refusal({"namespaceOverride": "default"})
-    rendered = render({"namespaceOverride": "default", "allowDefaultNamespace": True})
-    assert rendered.node.document["metadata"]["namespace"] == "default"
 
 
 def test_labels():

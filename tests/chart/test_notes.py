@@ -46,6 +46,7 @@ def test_first_gpu(notes):
 
 
 @pytest.mark.parametrize("values, words", [
+    ({"namespaceOverride": "default"}, "WARNING: the namespace is default"),
     ({"annotations.enabled": False}, "WARNING: annotations.enabled is false"),
     ({"annotations.trust": "node"}, "WARNING: annotations.trust is node"),
     ({"node.updateStrategy.type": "RollingUpdate"}, "WARNING: node.updateStrategy.type is RollingUpdate"),

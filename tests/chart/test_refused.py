@@ -11,7 +11,7 @@ from chart import CHART, defaults, refusal, render, render_text, run_helm
 
 @pytest.mark.parametrize("path, setting", [
     ("image.pullPolicy", "Sometimes"), ("image.digest", "sha256:12"), ("image.tag", "a b"), ("image.registry", "https://a/"),
-    ("namespaceOverride", "A"), ("allowDefaultNamespace", "yes"), ("imagePullSecrets", ["plain"]),
+    ("namespaceOverride", "A"), ("imagePullSecrets", ["plain"]),
     ("podLabels.a", 1), ("tolerations", [{"effect": "Never"}]), ("hostPaths.root", "run"), ("hostPaths.root", "/" + "r" * 60),
     ("reserve", "4"), ("reserve", 4), ("reserve", "0Gi"), ("reserve", "4 gigabytes"), ("reserve", "-1Gi"), ("compute", "both"), ("mpsVersion", "2"),
     ("annotations.enabled", "on"), ("annotations.trust", "everybody"), ("annotations.namespaces.a.maxPriority", 1001),
@@ -27,6 +27,7 @@ from chart import CHART, defaults, refusal, render, render_text, run_helm
     ("devicePlugin.visibleDevices", "on"), ("devicePlugin.containerEnv.A", 1),
     ("devicePlugin.containerMounts", [{"hostPath": "/a"}]), ("devicePlugin.containerMounts", [{"hostPath": "a", "mountPath": "/a"}]),
     ("nodeConfigs", [{"config": {}}]), ("nodeConfigs", [{"name": "A"}]), ("resourceQuota.pods", 0),
+    ("networkPolicy.metricsFrom", "all"), ("networkPolicy.metricsFrom", [{}]), ("networkPolicy.metricsFrom", [{"cidr": "10.0.0.0/8"}]),
     ("dashboards.enabled", "yes"), ("dashboards.labels", {"a": 1}), ("dashboards.namespace", "A"), ("serviceMonitor.interval", "15"),
     ("serviceMonitor.scrapeTimeout", "soon"), ("serviceMonitor.honorLabels", "no"), ("serviceMonitor.relabelings", [{"label": "a"}]),
     ("serviceMonitor.metricRelabelings", ["drop"]), ("prometheusRule.additionalLabels", ["a"]), ("prometheusRule.runbookUrl", "docs"),
@@ -63,6 +64,7 @@ def test_in_the_configuration_of_some_nodes(config, where):
     ({"devicePlugin.containerEnv": {"SLUICE_SOCKET": "/x"}}, "devicePlugin.containerEnv.SLUICE_SOCKET"),
     ({"devicePlugin.containerEnv": {"NVIDIA_GPU_MEMORY_LIMIT": "1"}}, "devicePlugin.containerEnv.NVIDIA_GPU_MEMORY_LIMIT"),
     ({"devicePlugin.extraArgs": ["--foreign-gpus=share"]}, "devicePlugin.extraArgs '--foreign-gpus'"),
+    ({"devicePlugin.extraArgs": ["--gpus=0"]}, "devicePlugin.extraArgs '--gpus'"),
     ({"devicePlugin.extraArgs": ["--compute=mps"]}, "devicePlugin.extraArgs '--compute'"),
     ({"compute": "mps", "devicePlugin.containerEnv": {"CUDA_MPS_PIPE_DIRECTORY": "/x"}}, "devicePlugin.containerEnv.CUDA_MPS_PIPE_DIRECTORY"),
     ({"compute": "mps", "mpsVersion": "3", "hostPaths.root": "/" + "r" * 29}, "mpsVersion '3' is allowed with a hostPaths.root of at most 29"),
@@ -70,7 +72,6 @@ def test_in_the_configuration_of_some_nodes(config, where):
     ({"devicePlugin.containerEnv": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "devicePlugin.containerEnv.NVIDIA_VISIBLE_DEVICES"),
     ({"devicePlugin.resource": "nvidia.com/gpu"}, "devicePlugin.resource 'nvidia.com/gpu'"),
     ({"devicePlugin.resource": "node.kubernetes.io/gpu"}, "devicePlugin.resource 'node.kubernetes.io/gpu'"),
-    ({"namespaceOverride": "default"}, "namespace 'default'"),
     ({"annotations.enabled": False, "annotations.namespaces": {"*": {}}}, "annotations.namespaces: allowed with"),
     ({"serviceAccount.create": False}, "serviceAccount.name: needed"),
     ({"resourceQuota.enabled": True, "priorityClassName": ""}, "resourceQuota.enabled: allowed with priorityClassName"),
@@ -90,6 +91,7 @@ def test_by_the_chart(values, words):
     {"devicePlugin.containerEnv": {"NVIDIA_GPU_MEMORY_LIMIT": "1"}, "devicePlugin.driverLimit": False},
     {"serviceAccount.create": False, "annotations.enabled": False},
     {"hostPaths.library": "/run/sluice-library"},
+    {"namespaceOverride": "default"},
     {"node.extraArgs": ["--oracle", "/tmp/oracle"]},
     {"global": {"imageRegistry": "a.example.com", "of a parent chart": 1}},
 ])

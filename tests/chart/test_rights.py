@@ -21,6 +21,7 @@ EVERYTHING = {
     "serviceMonitor.enabled": True, "serviceMonitor.interval": "15s", "serviceMonitor.scrapeTimeout": "10s",
     "serviceMonitor.relabelings": [{"action": "labeldrop", "regex": "endpoint"}],
     "serviceMonitor.metricRelabelings": [{"sourceLabels": ["__name__"], "regex": "exposer_.*", "action": "drop"}],
+    "networkPolicy.metricsFrom": [{"ipBlock": {"cidr": "10.0.0.0/8"}}, {"podSelector": {}}],
     "nodeSelector": {"pool": "training"}, "resourceQuota.enabled": True, "podDisruptionBudget.enabled": True, "serviceAccount.annotations": {"a": "b"},
     "nodeConfigs": [{"name": "h200", "config": {"reserve": "8Gi", "node": {"gpus": 1}, "devicePlugin": {"granule": "2Gi"}}},
                     {"name": "plain"}],
@@ -100,8 +101,8 @@ def test_tokens(chart):
 
 def test_role():
     assert defaults().one("ClusterRole")["rules"] == [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
 
 
 def test_binding():
@@ -140,6 +141,15 @@ def test_no_connection_is_let_in_but_to_the_metrics():
     assert spec["policyTypes"] == ["Ingress"] and spec["ingress"] == [{"ports": [{"port": 9452}, {"port": 9454}]}]
     for daemon_set in defaults().both:
         assert spec["podSelector"]["matchLabels"].items() <= daemon_set.template["metadata"]["labels"].items()
+
+
+MONITORING = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+
+
+@value("networkPolicy.metricsFrom", [MONITORING])
+def test_who_may_read_the_metrics(rendered):
+    (rule,) = rendered.one("NetworkPolicy")["spec"]["ingress"]
+    assert rule == {"ports": [{"port": 9452}, {"port": 9454}], "from": [MONITORING]}
 
 
 @value("networkPolicy.enabled", False)

@@ -208,7 +208,8 @@ TEST_F(Grants, ALimitThatThePoolDoesNotHaveIsReported) {
   const GrantRecord grant = Make(8 * kMiB);
   SetTerms(grant, Terms(grant, 64 * kMiB));
   EXPECT_EQ(AwaitReport(grant),
-            "limit 64.0 MiB: allowed: 256.0 KiB (a lease unit) to 16.0 MiB (the pool)");
+            "sluice.dev/memory-limit 64.0 MiB: allowed: 256.0 KiB (a lease unit) to 16.0 MiB (the "
+            "pool)");
 }
 
 TEST_F(Grants, AProgramOfAnotherPodIsNobody) {

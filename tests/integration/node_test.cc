@@ -129,6 +129,35 @@ TEST_F(Node, ItsFolderIsAllOfItsDaemonsToTheCommandLine) {
   EXPECT_NE(sluice({"limit", "nobody", "8MiB"}).err.find("job 'nobody': there is none"),
             std::string::npos);
 
+  // Of one that is down: a folder without a daemon.
+  const std::string down = folder_ / "9";
+  ASSERT_TRUE(std::filesystem::create_directory(down));
+  const std::string silent = "sluice: " + down + ": no daemon runs in " + down;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"status"}, {"status", "--json"}, {"drain", "off"}}) {
+    const cli::CommandOutput most = sluice(command);
+    EXPECT_EQ(most.status.code, 1);
+    EXPECT_EQ(most.err.find(silent), 0u) << most.err;
+    EXPECT_FALSE(most.out.empty());
+  }
+  EXPECT_EQ(nlohmann::json::parse(sluice({"status", "--json"}).out).size(), 2u);
+  auto client = cli::DaemonClient::Connect(folder_ / "0/noded.sock");
+  ASSERT_TRUE(client.ok()) << client.status().message();
+  const auto job = client->Register(
+      {.limit_bytes = 8 * kMiB, .request_bytes = 4 * kMiB, .gpu = 0, .name = "trains"});
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  const cli::CommandOutput changed = sluice({"limit", "trains", "12MiB"});
+  EXPECT_EQ(changed.status.code, 0) << changed.err;
+  EXPECT_NE(changed.out.find("limit 12.0 MiB"), std::string::npos) << changed.out;
+  EXPECT_EQ(changed.err, silent +
+                             "; 'sluice run' starts one, or name another folder with "
+                             "--runtime-dir\n");
+  // The silent one may have a job of this number.
+  const cli::CommandOutput guess = sluice({"limit", std::to_string(job->job), "8MiB"});
+  EXPECT_EQ(guess.status.code, 1);
+  EXPECT_NE(guess.err.find("a GPU whose daemon does not answer"), std::string::npos) << guess.err;
+  EXPECT_TRUE(std::filesystem::remove(down));
+
   // All are told, whatever one of them says.
   ASSERT_EQ(sluice({"budget", "8MiB", "--runtime-dir", folder_ / "0"}).status.code, 0);
   EXPECT_EQ(sluice({"budget", "all"}).status.code, 0);

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The Sluice authors
-"""Kubelet, plugin, daemon and the job itself are killed in any order: no job is lost, and nobody's limit or ids change."""
+"""Two jobs that lend to each other, while kubelet, plugin, daemon and the jobs themselves are killed in any order: no job
+is lost, nobody's limit is lost, doubled or another, and ids stay."""
 
 import json
 import os
 import pathlib
 import random
+import re
 import signal
+import time
 
 from support.chart import RESOURCE
 from support.gpu import MIB
@@ -15,19 +18,18 @@ from support.processes import descendants_named, until
 
 KILLS = int(os.environ.get("SLUICE_E2E_KILLS", "10"))
 SEED = int(os.environ.get("SLUICE_E2E_SEED", "1"))
-ITERATIONS = 60
+# Long enough for several kills, and for a job that begins anew.
+ITERATIONS = 120
+# Of a pool of 48 MiB. Each needs 33 MiB at its peak and has 12 of its own, so each iteration borrows.
+LIMIT = 36 * MIB
+JOBS = {"steady-a": 1, "steady-b": 2}  # by seed
+GRANTS = pathlib.Path("/run/sluice")
 
 
-def kill(name):
+def kill(name, *words):
     """The program on the node, whichever container it is in."""
-    found = until(f"{name} runs", lambda: descendants_named(name))
+    found = until(f"{name} runs", lambda: descendants_named(name, *words))
     os.kill(found[0], signal.SIGKILL)
-
-
-def kill_job():
-    """Unless it has just ended by itself."""
-    for pid in descendants_named("train")[:1]:
-        os.kill(pid, signal.SIGKILL)
 
 
 def ids_as_kubelet_has_them():
@@ -35,54 +37,107 @@ def ids_as_kubelet_has_them():
     return sorted(json.loads(file.read_text())["Data"]["RegisteredDevices"].get(RESOURCE, []))
 
 
-def limits(sluice):
-    return [job["limit_bytes"] for job in sluice.status()["jobs"] if job["name"].startswith("default/steady-")]
+def make_grants_old():
+    """As if all containers had begun an hour ago: what is collected late would be collected now."""
+    for record in (GRANTS / "g").iterdir():
+        other = GRANTS / "older"
+        text, times = re.subn(r"(?<=created_ns = )\d+", lambda ns: str(int(ns[0]) - 3600 * 10**9), record.read_text())
+        assert times == 1, text
+        other.write_text(text)
+        other.chmod(0o600)
+        other.rename(record)
 
 
-def test_any_order_of_kills_loses_no_job(sluice, cluster, kubectl):
-    def run(name):
-        kubectl.apply(as_job(trainer(name, 12, "36Mi", iterations=ITERATIONS, seed=1, restartPolicy="OnFailure")))
+class Pair:
+    """The two jobs of one round, as the daemon sees them."""
 
+    def __init__(self, sluice, kubectl):
+        self._sluice = sluice
+        self._kubectl = kubectl
+        kubectl.apply(*(as_job(trainer(name, 12, "36Mi", iterations=ITERATIONS, seed=seed, restartPolicy="OnFailure"))
+                        for name, seed in JOBS.items()))
+
+    def train(self):
+        """Waits until each of the two has its limit and has ended an iteration since, and they have lent to each other.
+        False: one of them is over before."""
+        first = {}
+
+        def look():
+            status = self._sluice.status_now()
+            if status is None:
+                return None
+            jobs = [job for job in status["jobs"] if job["name"].startswith("default/steady-")]
+            assert len({job["name"] for job in jobs}) == len(jobs), jobs
+            assert {job["limit_bytes"] for job in jobs} <= {LIMIT}, jobs
+            if sorted(job["name"].split("/")[1].rpartition("-")[0] for job in jobs) != sorted(JOBS):
+                return "over" if any(self.is_over(name) for name in JOBS) else None
+            moved = []
+            for job in jobs:
+                at = (status["started_unix_ms"], job["id"])
+                done = job["figures"]["iterations"]
+                moved.append(done > first.setdefault(at, done))
+            lent = sum(job["figures"]["lent_total_bytes"] for job in jobs)
+            return "train" if all(moved) and lent > 0 else None
+
+        return until("both jobs train and lend", look, seconds=120) == "train"
+
+    def is_over(self, name):
+        return self._kubectl.get("job", name)["status"].get("succeeded", 0) > 0
+
+    def end(self, alone, killed):
+        """Waits until both have ended, as if alone; `killed`: what was. What became of them, in words."""
+        became = []
+        for name, seed in JOBS.items():
+            ended, refused = self._kubectl.until_complete(name, seconds=300)
+            assert losses(self._kubectl.logs(ended["metadata"]["name"])) == alone[seed]
+            # A kubelet that begins anew admits a pod whose program has just been killed before it knows of any plugin.
+            assert [pod["status"]["reason"] for pod in refused] == ["UnexpectedAdmissionError"] * len(refused)
+            assert not refused or {name, "kubelet"} <= set(killed)
+            restarts = ended["status"]["containerStatuses"][0]["restartCount"]
+            became.append(f"{name} began anew {restarts} times, {len(refused)} pods of it were refused")
+            # One that begins while the others are away is told so and ends.
+            assert refused or restarts <= killed.count(name)
+        self._kubectl.delete("jobs", *JOBS, "--cascade=foreground")
+        return "; ".join(became)
+
+
+def test_any_order_of_kills_loses_no_job(sluice, cluster, gpus, kubectl):
     def restart_kubelet():
         cluster.stop_kubelet(signal.SIGKILL)
         cluster.start_kubelet()
 
-    run("alone")
-    ended, _ = kubectl.until_complete("alone")
-    alone = losses(kubectl.logs(ended["metadata"]["name"]))
-    kubectl.delete("job", "alone", "--cascade=foreground")
-    sluice.until_offered(48)
-
+    alone = {seed: losses(gpus.train_without_sluice(ITERATIONS, seed)) for seed in JOBS.values()}
+    assert all(len(lines) == ITERATIONS for lines in alone.values())
     deeds = [("daemon", lambda: kill("sluice-noded")), ("kubelet", restart_kubelet),
-             ("plugin", lambda: kill("sluice-device-plugin")), ("job", kill_job)]
+             ("plugin", lambda: kill("sluice-device-plugin")),
+             *((name, lambda seed=seed: kill("train", "--seed", str(seed))) for name, seed in JOBS.items())]
     ids = ids_as_kubelet_has_them()
     assert len(ids) == 48
     chance = random.Random(SEED)
-    killed = 0
-    while killed < KILLS:
-        run("steady")
-        until("it trains", lambda: losses(kubectl.logs("job/steady", check=False)))
-        chosen = chance.sample(deeds, min(chance.randint(1, len(deeds)), KILLS - killed))
-        for name, deed in chosen:
-            killed += 1
-            print(f"kill {killed}: {name}", flush=True)
+    begun = time.monotonic()
+
+    def say(text):
+        print(f"{time.monotonic() - begun:.0f} s: {text}", flush=True)
+
+    count = 0
+    while count < KILLS:
+        pair = Pair(sluice, kubectl)
+        killed = []
+        # A second death of one program would only show how long kubelet waits before it begins it again.
+        for name, deed in chance.sample(deeds, min(len(deeds), KILLS - count)):
+            if not pair.train():
+                break
+            make_grants_old()
+            killed.append(name)
+            say(f"kill {count + 1}: {name}")
             deed()
-        ended, refused = kubectl.until_complete("steady", seconds=300)
-        assert losses(kubectl.logs(ended["metadata"]["name"])) == alone
-        # A kubelet that begins anew admits a pod whose program has just been killed before it knows of any plugin.
-        assert [pod["status"]["reason"] for pod in refused] == ["UnexpectedAdmissionError"] * len(refused)
-        assert not refused or {"job", "kubelet"} <= set(dict(chosen))
-        print(f"{len(refused)} pods were refused", flush=True)
-        restarts = ended["status"]["containerStatuses"][0]["restartCount"]
-        print(f"{restarts} restarts of the program", flush=True)
-        # Its end may have come before the signal. One that begins while the others are away is told so and ends.
-        assert refused or restarts <= ("job" in dict(chosen))
-        until("the daemon serves", sluice.serves)
-        # Of a pod that is over, as long as its grant is there.
-        assert set(limits(sluice)) <= {36 * MIB}
-        assert len(limits(sluice)) <= 1
-        kubectl.delete("job", "steady", "--cascade=foreground")
-    until("everything is offered again", lambda: kubectl.allocatable(RESOURCE) == 48, seconds=180)
-    until("kubelet has the same ids again", lambda: ids_as_kubelet_has_them() == ids)
+            # Whether both have theirs, and go on. Else the kill was too late, and does not count.
+            if not pair.train():
+                break
+            count += 1
+        say(pair.end(alone, killed))
+        until("everything is offered again", lambda: kubectl.allocatable(RESOURCE) == 48, seconds=180)
+        until("kubelet has the same ids again", lambda: ids_as_kubelet_has_them() == ids)
+        say("all is offered again")
     kept, text = sluice.audit()
     assert kept, text

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Sluice on the cluster, as a user installs it: the chart by Helm, with the values that simulated GPUs need."""
 
+import copy
 import json
 import pathlib
 import subprocess
@@ -10,7 +11,9 @@ import urllib.request
 import yaml
 
 from support.images import REPOSITORY
-from support.processes import until
+from support.processes import descendants_named, until
+
+SLUICE = REPOSITORY / "build/release/bin/sluice"
 
 NAMESPACE = "sluice"
 RESOURCE = "sluice.dev/gpu-memory"
@@ -50,11 +53,13 @@ class Chart:
         self._until_ready()
 
     def plugin_sees(self, environment):
-        """The device plugin is restarted with these variables."""
-        before = self.values["devicePlugin"]["extraEnvs"]
+        """The device plugin is restarted with these variables, and offers all that it sees."""
+        before = copy.deepcopy(self.values)
         self.values["devicePlugin"]["extraEnvs"] = [{"name": name, "value": value} for name, value in environment.items()]
+        # Not of a daemon that is there: its pod stays. The log is for one GPU alone.
+        self.values["node"].update(gpus="all", eventLog="")
         self.upgrade()
-        self.values["devicePlugin"]["extraEnvs"] = before
+        self.values = before
 
     def upgrade(self, *arguments, chart=REPOSITORY / "charts/sluice"):
         self._helm("upgrade", "sluice", str(chart), "--namespace", NAMESPACE,
@@ -66,12 +71,21 @@ class Chart:
 
     def audit(self):
         """What `sluice check-log` finds in the daemon's log: (every promise was kept, text)."""
-        done = subprocess.run([REPOSITORY / "build/release/bin/sluice", "check-log", self._gpus.folder / "events.jsonl"],
+        done = subprocess.run([SLUICE, "check-log", self._gpus.folder / "events.jsonl"],
                               capture_output=True, text=True, check=False)
         return done.returncode == 0, done.stdout + done.stderr
 
     def status(self):
         return json.loads(self.node("/opt/sluice/bin/sluice", "status", "--json", "--runtime-dir", "/run/sluice-node/0").stdout)
+
+    def status_now(self):
+        """The same without kubelet; None while none serves."""
+        for pid in descendants_named("sluice-noded"):
+            done = subprocess.run([SLUICE, "status", "--json", "--runtime-dir", f"/proc/{pid}/root/run/sluice-node/0"],
+                                  capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return json.loads(done.stdout)
+        return None
 
     def metrics(self):
         """What Prometheus would read, from the pod's own address."""

@@ -29,6 +29,13 @@ class SimulatedGpus:
         self.environment = {"SLUICE_SIMGPU": f"{self.gpus}/1", "LD_LIBRARY_PATH": str(driver)}
         self.all = {**self.environment, "SLUICE_SIMGPU": str(self.gpus)}
 
+    def train_without_sluice(self, iterations, seed):
+        """What the example trainer says on the first GPU, which Sluice does not have."""
+        return subprocess.run(
+            [REPOSITORY / "build/release/bin/train", "--model", "small-a", "--iterations", str(iterations), "--seed", str(seed)],
+            capture_output=True, text=True, check=True,
+            env={**self.all, "PATH": "/usr/bin:/bin"}).stdout
+
     def stats(self, gpu=0):
         return json.loads(self._control("stats", self.gpus, "--gpu", str(gpu), "--json"))
 

@@ -61,16 +61,17 @@ class Processes:
         return file.read_text(errors="replace") if file.exists() else ""
 
 
-def descendants_named(name):
-    """Process ids of programs with this file name, of this PID namespace."""
+def descendants_named(name, *words):
+    """Process ids of programs with this file name, of this PID namespace, and these words in a row in their command."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
         try:
-            argv = pathlib.Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
+            argv = pathlib.Path("/proc", entry, "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if os.path.basename(argv[0].decode(errors="replace")) == name:
+        in_a_row = any(argv[at:at + len(words)] == list(words) for at in range(len(argv)))
+        if os.path.basename(argv[0]) == name and in_a_row:
             found.append(int(entry))
     return sorted(found)

@@ -10,6 +10,7 @@ SPDX-FileCopyrightText: The Sluice authors
 {{- include "sluice.option" (list "root" $values.hostPaths.root) }}
 {{- include "sluice.option" (list "library" .library) }}
 {{- include "sluice.option" (list "ready-file" "/run/sluice-device-plugin/registered") }}
+{{- include "sluice.option" (list "gpus" $values.node.gpus) }}
 {{- include "sluice.option" (list "granule" $plugin.granule) }}
 {{- include "sluice.option" (list "reserve" $values.reserve) }}
 {{- include "sluice.option" (list "packing" $plugin.packing) }}

@@ -37,6 +37,17 @@ TEST(NodeOffer, AReserveThatLeavesNothingIsNamed) {
             "--reserve 8.0 GiB: allowed: less than 8.0 GiB, which GPU-a has");
 }
 
+TEST(NodeOffer, OnlyTheGpusThatAreMeant) {
+  EXPECT_EQ(GpusMeant(Eight(kGiB), std::nullopt)->size(), 8u);
+  const auto meant = GpusMeant(Eight(kGiB), GpuNumbers({1, 7}));
+  ASSERT_TRUE(meant.ok());
+  ASSERT_EQ(meant->size(), 2u);
+  EXPECT_EQ(meant->at(0).uuid, "GPU-1");
+  EXPECT_EQ(meant->at(1).uuid, "GPU-7");
+  EXPECT_EQ(GpusMeant(Eight(kGiB), GpuNumbers({0, 8})).status().message(),
+            "--gpus 8: allowed: numbers below 8, which is how many GPUs this node has");
+}
+
 TEST(NodeOffer, ANodeWithoutAGpuSaysSo) { EXPECT_FALSE(IdsOfNode({}, 0, std::nullopt).ok()); }
 
 }  // namespace

@@ -43,6 +43,12 @@ TEST(Options, WithoutAnyTheyAreThoseOfANode) {
   EXPECT_NE(options.node, "");
 }
 
+TEST(Options, GpusAreThoseOfTheNodesDaemons) {
+  EXPECT_EQ(Good({}).gpus, GpuNumbers());
+  EXPECT_EQ(Good({"--gpus", "1,0"}).gpus, GpuNumbers({0, 1}));
+  EXPECT_EQ(Fault({"--gpus", "first"}), "--gpus 'first': allowed: all, or numbers such as 0,1");
+}
+
 TEST(Options, OfMetricsAreTaken) {
   const Options options = Good({"--metrics", "127.0.0.1:9454", "--node", "n1"});
   EXPECT_EQ(options.metrics, "127.0.0.1:9454");

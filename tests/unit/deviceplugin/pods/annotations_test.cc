@@ -105,15 +105,17 @@ TEST(Annotations, EachErrorNamesFieldValueAndWhatIsAllowed) {
             "sluice.dev/share-group 'Team A': allowed: a DNS label (a-z, 0-9 and -, at most 63 "
             "characters)");
   EXPECT_EQ(Errors({{"sluice.dev/gpumem", "8Gi"}}),
-            "sluice.dev/gpumem: allowed keys behind sluice.dev/ and behind "
+            "sluice.dev/gpumem '8Gi': allowed keys behind sluice.dev/ and behind "
             "sluice.dev/container.NAME.: class, "
             "host-memory, inject, memory-limit, priority, share-group");
-  EXPECT_EQ(Errors({{"sluice.dev/container.mian.priority", "1"}}),
-            "sluice.dev/container.mian.priority: the pod has no container 'mian'; allowed: main, "
-            "sidecar");
-  EXPECT_EQ(Errors({{"nvidia.com/container.mian.gpu-memory.limit", "1Gi"}}),
-            "nvidia.com/container.mian.gpu-memory.limit: the pod has no container 'mian'; allowed: "
-            "main, sidecar");
+  EXPECT_EQ(
+      Errors({{"sluice.dev/container.mian.priority", "1"}}),
+      "sluice.dev/container.mian.priority '1': the pod has no container 'mian'; allowed: main, "
+      "sidecar");
+  EXPECT_EQ(
+      Errors({{"nvidia.com/container.mian.gpu-memory.limit", "1Gi"}}),
+      "nvidia.com/container.mian.gpu-memory.limit '1Gi': the pod has no container 'mian'; allowed: "
+      "main, sidecar");
 }
 
 TEST(Annotations, AllErrorsAreListedAtOnce) {

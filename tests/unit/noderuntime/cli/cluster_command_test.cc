@@ -44,6 +44,18 @@ TEST(ParseClusterCommand, NamesWhatIsWrong) {
   EXPECT_NE(error({"status", "--runtime-dir=/x"}).find("allowed: --node"), std::string::npos);
 }
 
+TEST(ParseClusterCommand, AJobIsAPodsBecauseEachNodeHasItsOwnNumbers) {
+  for (const char* word : {"limit", "explain"}) {
+    EXPECT_TRUE(ParseClusterCommand({word, "ns/pod", "4GiB"}).ok());
+    EXPECT_TRUE(ParseClusterCommand({word, "--json", "ns/pod/main"}).ok());
+    for (const char* job : {"3", "pod", "/pod", "ns/", "ns//main", "a/b/c/d", "--json"}) {
+      const Status refused = ParseClusterCommand({word, job}).status();
+      EXPECT_NE(refused.message().find("allowed on a cluster: NAMESPACE/POD"), std::string::npos)
+          << job << ": " << refused.message();
+    }
+  }
+}
+
 TEST(NodePodsOf, ThoseThatRunByNode) {
   const auto pods = NodePodsOf(R"({"items": [
     {"metadata": {"namespace": "s", "name": "b"}, "spec": {"nodeName": "n2"}, "status": {"phase": "Running"}},
@@ -67,6 +79,8 @@ case "$*" in
     {"metadata": {"namespace": "s", "name": "p2"}, "spec": {"nodeName": "n2"}, "status": {"phase": "Running"}}]}';;
   *p1*limit*) echo "job: there is none" >&2; exit 1;;
   *p1*drain*) echo "disk full" >&2; exit 1;;
+  *p1*budget*) echo "of GPU 0"; echo "GPU 1 is silent" >&2; exit 1;;
+  *p1*top*--json*) echo "[{}]"; echo "GPU 1 is silent" >&2; exit 1;;
   *--json*) echo "[{}]";;
   *) echo "done";;
 esac
@@ -120,6 +134,14 @@ TEST_F(ClusterOfTwo, ANodeThatFailsIsNamed) {
   EXPECT_EQ(out_, "node n2\ndone\n");
   EXPECT_EQ(err_, "n1: disk full\n");
   EXPECT_EQ(Run({"drain", "on"}), 2);
+}
+
+TEST_F(ClusterOfTwo, WhatTheOtherDaemonsOfANodeSaidIsShown) {
+  EXPECT_EQ(Run({"--all-nodes", "budget", "1GiB"}), 1);
+  EXPECT_EQ(out_, "node n1\nof GPU 0\nnode n2\ndone\n");
+  EXPECT_EQ(err_, "n1: GPU 1 is silent\n");
+  EXPECT_EQ(Run({"top", "--json"}), 1);
+  EXPECT_EQ(out_, "[{\"node\": \"n1\", \"gpus\": [{}]},\n{\"node\": \"n2\", \"gpus\": [{}]}]\n");
 }
 
 }  // namespace

@@ -27,11 +27,14 @@ UniqueFd PidfdOf(pid_t pid) {
 
 class ProcessTest : public ::testing::Test {
  protected:
-  void Write(pid_t pid, const ContainerOf& where) {
-    fs::create_directories(proc_ + "/" + std::to_string(pid));
-    std::ofstream(proc_ + "/" + std::to_string(pid) + "/cgroup")
-        << "0::/kubepods/pod" << where.pod << "/" << where.container << "\n";
+  void Put(const std::string& process, const std::string& cgroup) {
+    fs::create_directories(proc_ + "/" + process);
+    std::ofstream(proc_ + "/" + process + "/cgroup") << cgroup << "\n";
   }
+  void Write(pid_t pid, const ContainerOf& where) {
+    Put(std::to_string(pid), "0::/kubepods/pod" + where.pod + "/" + where.container);
+  }
+  bool IsInOwnContainer() { return InOwnContainer(::getpid(), PidfdOf(::getpid()).get(), proc_); }
   const testing::TempFolder temp_;
   const std::string proc_ = temp_.path();
 };
@@ -55,6 +58,48 @@ TEST_F(ProcessTest, AProcessWithoutANumberHereIsNowhere) {
   const UniqueFd self = PidfdOf(::getpid());
   EXPECT_EQ(ContainerOfProcess(0, self.get(), proc_), std::nullopt);
   EXPECT_EQ(ContainerOfProcess(::getpid(), self.get(), proc_), std::nullopt) << "no file";
+}
+
+/// As a container sees them: by their names, or from inside a cgroup namespace of its own.
+struct Seen {
+  const char* name;
+  std::string node;  // the node's first process
+  std::string own;
+  std::string other;  // another container's
+};
+
+class OwnContainer : public ProcessTest, public ::testing::WithParamInterface<Seen> {};
+
+TEST_P(OwnContainer, IsWhoeverIsInIt) {
+  const std::string here = std::to_string(::getpid());
+  Put("1", GetParam().node);
+  Put("self", GetParam().own);
+  Put(here, GetParam().own);
+  EXPECT_TRUE(IsInOwnContainer());
+  Put(here, GetParam().other);
+  EXPECT_FALSE(IsInOwnContainer());
+  Put(here, GetParam().node);
+  EXPECT_FALSE(IsInOwnContainer());
+}
+
+const std::string kPods = "/kubepods.slice/kubepods-pod3f2e1d0c_0b1a_4c5d_8e9f_001122334455.slice";
+INSTANTIATE_TEST_SUITE_P(
+    Cgroups, OwnContainer,
+    ::testing::Values(Seen{"Named", "0::/init.scope",
+                           "0::" + kPods + "/cri-containerd-" + kHere.container + ".scope",
+                           "0::" + kPods + "/cri-containerd-" + kThere.container + ".scope"},
+                      Seen{"Private", "0::/../../../init.scope", "0::/",
+                           "0::/../../kubepods-pod99999999_0b1a_4c5d_8e9f_001122334455.slice/"
+                           "cri-containerd-" +
+                               kThere.container + ".scope"}),
+    [](const auto& seen) { return seen.param.name; });
+
+TEST_F(ProcessTest, ADaemonOutsideOfContainersHasNone) {
+  for (const std::string& process :
+       {std::string("1"), std::string("self"), std::to_string(::getpid())}) {
+    Put(process, "0::/");
+  }
+  EXPECT_FALSE(IsInOwnContainer());
 }
 
 TEST(CheckPod, TheFirstPodKeepsTheGrant) {
