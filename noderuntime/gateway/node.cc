@@ -40,8 +40,7 @@ std::vector<Asked> Ask(const std::string& runtime_dir) {
   const cli::NodeDaemons daemons = cli::DaemonsIn(runtime_dir);
   std::vector<std::future<Asked>> asking;
   for (size_t i = 1; i < daemons.folders.size(); ++i) {
-    asking.push_back(
-        std::async(std::launch::async, AskOne, daemons.folders[i], daemons.of_node));
+    asking.push_back(std::async(std::launch::async, AskOne, daemons.folders[i], daemons.of_node));
   }
   std::vector<Asked> answers = {AskOne(daemons.folders.front(), daemons.of_node)};
   for (std::future<Asked>& each : asking) answers.push_back(each.get());
