@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "bench/busy_status.h"
 
-#include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "noderuntime/figures/histogram.h"
@@ -20,10 +20,40 @@ Json Histogram(size_t bounds) {
   return json;
 }
 
+std::string NameOf(uint32_t id) {
+  return "team-" + std::to_string(id % 5) + "/resnet-training-7f9c4d8b6-" +
+         std::to_string(10'000 + id) + "/main";
+}
+
+/// What is counted of each.
+Json Counted(uint32_t id) {
+  Json counted;
+  for (const char* key :
+       {"iterations", "lent_bytes", "borrowed_bytes", "lent_total_bytes", "borrowed_total_bytes",
+        "claim_raises", "deviations", "evictions", "returns"}) {
+    counted[key] = 12'345'678'901 + id;
+  }
+  counted["gate_wait"] = counted["lease_wait"] = Histogram(std::size(figures::kWaitBounds));
+  for (const char* reason : {"turn", "memory", "measurement"}) counted["waits"][reason] = 1234;
+  for (const char* reason : {"over-limit", "exhausted"}) counted["refusals"][reason] = 12;
+  for (int i = 0; i < 16; ++i) {
+    counted["events"].push_back({{"unix_ms", 1'764'000'000'000},
+                                 {"kind", "waited"},
+                                 {"reason", "memory"},
+                                 {"text", std::string(120, 'x')}});
+  }
+  return counted;
+}
+
+Json Ended(uint32_t id) {
+  Json json = {{"id", id}, {"name", NameOf(id)}, {"phase", "ended"}, {"figures", Counted(id)}};
+  json["figures"]["lent_bytes"] = json["figures"]["borrowed_bytes"] = 0;
+  return json;
+}
+
 Json JobOf(uint32_t id) {
   Json json = {{"id", id},
-               {"name", "team-" + std::to_string(id % 5) + "/resnet-training-7f9c4d8b6-" +
-                            std::to_string(10'000 + id) + "/main"},
+               {"name", NameOf(id)},
                {"pid", 12345},
                {"phase", "running"},
                {"launches", 123'456'789},
@@ -39,27 +69,13 @@ Json JobOf(uint32_t id) {
         "unfenced_bytes", "spare_bytes", "peak_held_bytes", "live_bytes", "outside_bytes"}) {
     json[key] = 12'345'678'901 + id;
   }
-  Json& counted = json["figures"];
-  for (const char* key :
-       {"iterations", "lent_bytes", "borrowed_bytes", "lent_total_bytes", "borrowed_total_bytes",
-        "claim_raises", "deviations", "evictions", "returns"}) {
-    counted[key] = 12'345'678'901 + id;
-  }
-  counted["gate_wait"] = counted["lease_wait"] = Histogram(std::size(figures::kWaitBounds));
-  for (const char* reason : {"turn", "memory", "measurement"}) counted["waits"][reason] = 1234;
-  for (const char* reason : {"over-limit", "exhausted"}) counted["refusals"][reason] = 12;
-  for (int i = 0; i < 16; ++i) {
-    counted["events"].push_back({{"unix_ms", 1'764'000'000'000},
-                                 {"kind", "waited"},
-                                 {"reason", "memory"},
-                                 {"text", std::string(120, 'x')}});
-  }
+  json["figures"] = Counted(id);
   return json;
 }
 
 }  // namespace
 
-std::string BusyStatus() {
+Json BusyStatus() {
   Json json = {{"version", "0.2.0"},
                {"gpu", 3},
                {"gpu_uuid", "GPU-01234567-89ab-cdef-0123-456789abcdef"},
@@ -69,8 +85,7 @@ std::string BusyStatus() {
                {"claims", "steps"},
                {"draining", false},
                {"sessions", {{"1.5", 60}, {"1.4", 4}}},
-               {"nvml", {{"used_bytes", 12'345'678'901}, {"drift_bytes", -12'345'678}}},
-               {"ended", Json::array()}};
+               {"nvml", {{"used_bytes", 12'345'678'901}, {"drift_bytes", -12'345'678}}}};
   for (const char* key : {"gpu_bytes", "pool_bytes", "budget_bytes", "free_bytes", "reserve_bytes",
                           "largest_free_bytes", "outside_reserve_bytes", "outside_bytes"}) {
     json[key] = 123'456'789'012;
@@ -95,7 +110,8 @@ std::string BusyStatus() {
                                 {"loans", 123'456}});
   }
   for (uint32_t id = 1; id <= kBusyJobs; ++id) json["jobs"].push_back(JobOf(id));
-  return json.dump();
+  for (uint32_t i = 1; i <= kBusyEnded; ++i) json["ended"].push_back(Ended(kBusyJobs + i));
+  return json;
 }
 
 }  // namespace sluice::bench

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <nlohmann/json.hpp>
 
 namespace sluice::bench {
 
 inline constexpr uint32_t kBusyJobs = 64;
-inline constexpr uint32_t kBusyPairs = 256;  // the most that a daemon tells of
+inline constexpr uint32_t kBusyPairs = 256;  // the most that a daemon tells of, as
+inline constexpr uint32_t kBusyEnded = 64;   // this is
 
-/// What a daemon with kBusyJobs jobs, each in everything that can be counted, answers to Status.
-std::string BusyStatus();
+/// What a daemon with kBusyJobs jobs, each in everything that can be counted, and kBusyEnded that
+/// ended answers to Status.
+nlohmann::json BusyStatus();
 
 }  // namespace sluice::bench

@@ -42,6 +42,8 @@ class Family {
  public:
   explicit Family(const Metric& metric);
 
+  /// Room for so many samples, which are large.
+  void Reserve(size_t samples) { family_.metric.reserve(samples); }
   /// What every sample has until the next call, before its own labels.
   void SetCommon(LabelText labels) { common_ = std::move(labels); }
   void Add(double value, const Labels& labels = {});

@@ -7,10 +7,12 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "intercept/protocol/wire.h"
@@ -20,7 +22,6 @@ namespace {
 
 namespace wire = ::sluice::protocol;
 
-constexpr int kAnswerTimeoutMs = 10'000;
 // More than a status or a recording can hold; bounds what a broken daemon can make us read.
 constexpr uint64_t kMaxTextBytes = 64u << 20;
 
@@ -38,6 +39,12 @@ Status Broken(const std::string& what) {
   return Status(StatusCode::kUnavailable, "sluice-noded: " + what);
 }
 
+Status TooLate(std::chrono::milliseconds patience) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(patience.count()) / 1e3);
+  return Broken("no answer within " + std::string(seconds) + " s");
+}
+
 /// The text in a file that came with an answer.
 Result<std::string> ReadPassed(const UniqueFd& file, uint64_t bytes, const std::string& what) {
   if (!file.valid() || bytes > kMaxTextBytes) return Broken("sent a " + what + " without its text");
@@ -51,7 +58,8 @@ Result<std::string> ReadPassed(const UniqueFd& file, uint64_t bytes, const std::
 
 }  // namespace
 
-Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path) {
+Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path,
+                                           std::chrono::milliseconds patience) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (socket_path.size() >= sizeof address.sun_path) {
@@ -62,10 +70,17 @@ Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path) {
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Status::FromErrno(errno, "socket");
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return Status::FromErrno(errno, socket_path);
+  // One that hangs accepts nobody: when its backlog is full connect() would wait for ever.
+  const auto ms = patience.count();
+  const timeval limit = {ms / 1000, ms % 1000 * 1000};
+  if (::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
+    return Status::FromErrno(errno, "socket");
   }
-  return DaemonClient(std::move(fd));
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return errno == EAGAIN ? Status(StatusCode::kInternal, TooLate(patience).message())
+                           : Status::FromErrno(errno, socket_path);
+  }
+  return DaemonClient(std::move(fd), patience);
 }
 
 Status DaemonClient::Send(const void* frame, size_t bytes) {
@@ -79,9 +94,9 @@ Result<UniqueFd> DaemonClient::Receive(uint16_t type, void* frame, size_t bytes)
   pollfd readable = {socket_.get(), POLLIN, 0};
   int ready = 0;
   do {
-    ready = ::poll(&readable, 1, kAnswerTimeoutMs);
+    ready = ::poll(&readable, 1, static_cast<int>(patience_.count()));
   } while (ready < 0 && errno == EINTR);
-  if (ready == 0) return Broken("no answer within 10 s");
+  if (ready == 0) return TooLate(patience_);
 
   alignas(8) char buffer[wire::kMaxFrameBytes];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,11 +26,16 @@ struct JobGrant {
   std::string socket;  // the job's own
 };
 
+/// How long a person waits for a daemon.
+inline constexpr std::chrono::milliseconds kPatience{10'000};
+
 /// The command line's end of the daemon's own socket.
 class DaemonClient {
  public:
-  /// kNotFound or kUnavailable when no daemon answers there.
-  static Result<DaemonClient> Connect(const std::string& socket_path);
+  /// kNotFound or kUnavailable when no daemon listens there. `patience`: how long it may take to
+  /// accept (kInternal: it hangs), and to answer each question (kUnavailable).
+  static Result<DaemonClient> Connect(const std::string& socket_path,
+                                      std::chrono::milliseconds patience = kPatience);
 
   /// A refusal by the daemon is kResourceExhausted with its reason; anything else means that the
   /// daemon could not be talked to.
@@ -77,12 +83,14 @@ class DaemonClient {
   UniqueFd Release() && { return std::move(socket_); }
 
  private:
-  explicit DaemonClient(UniqueFd socket) : socket_(std::move(socket)) {}
+  DaemonClient(UniqueFd socket, std::chrono::milliseconds patience)
+      : socket_(std::move(socket)), patience_(patience) {}
   Status Send(const void* frame, size_t bytes);
-  /// One frame, and the descriptor beside it if any. The daemon has ten seconds.
+  /// One frame, and the descriptor beside it if any.
   Result<UniqueFd> Receive(uint16_t type, void* frame, size_t bytes);
 
   UniqueFd socket_;
+  std::chrono::milliseconds patience_;
 };
 
 /// "train --model small-a": what people recognise a job by.

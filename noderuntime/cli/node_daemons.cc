@@ -30,8 +30,9 @@ NodeDaemons DaemonsIn(const std::string& runtime_dir) {
   return found;
 }
 
-Result<DaemonClient> ConnectIn(const std::string& folder) {
-  Result<DaemonClient> client = DaemonClient::Connect(DaemonSocket(folder));
+Result<DaemonClient> ConnectIn(const std::string& folder, std::chrono::milliseconds patience) {
+  const std::string socket = DaemonSocket(folder);
+  Result<DaemonClient> client = DaemonClient::Connect(socket, patience);
   if (client.ok()) return client;
   const StatusCode code = client.status().code();
   if (code != StatusCode::kNotFound && code != StatusCode::kUnavailable) return client;

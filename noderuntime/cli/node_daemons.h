@@ -21,6 +21,7 @@ struct NodeDaemons {
 NodeDaemons DaemonsIn(const std::string& runtime_dir);
 
 /// Connects to the daemon of one of them. kNotFound, kUnavailable: none runs, in words.
-Result<DaemonClient> ConnectIn(const std::string& folder);
+Result<DaemonClient> ConnectIn(const std::string& folder,
+                               std::chrono::milliseconds patience = kPatience);
 
 }  // namespace sluice::cli

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include <map>
 #include <string>
 
 #include "noderuntime/gateway/metric_rows.h"
 #include "noderuntime/gateway/metric_table.h"
-#include "scheduler/record/reason.h"
 
 namespace sluice::gateway {
-namespace {
-
-/// Every reason from the beginning: where the first refusal is the last thing that happens to a
-/// job, a counter that comes with it has never risen.
-void Refusals(const JobView& job, Family* family) {
-  if (!job.refusals.has_value()) return;
-  std::map<std::string, uint64_t> counts = *job.refusals;
-  for (uint8_t i = 0; i <= static_cast<uint8_t>(scheduler::RefusalReason::kInternal); ++i) {
-    counts.emplace(scheduler::ReasonName(static_cast<scheduler::RefusalReason>(i)), 0);
-  }
-  for (const auto& [reason, count] : counts) {
-    family->Add(static_cast<double>(count), {{"reason", metrics::LabelValue(reason)}});
-  }
-}
-
-}  // namespace
 
 const Table<JobView>& JobTable() {
   static const Table<JobView> table = {
@@ -99,7 +81,7 @@ const Table<JobView>& JobCountsTable() {
        Each("reason", &JobView::waits)},
       {{"sluice_job_refusals_total", kCounter, "reason",
         "How often it did not get memory, and why"},
-       Refusals},
+       Each("reason", &JobView::refusals)},
       {{"sluice_job_claim_raises_total", kCounter, "",
         "How often it was allowed more than it claimed"},
        Plain(&JobView::claim_raises)},

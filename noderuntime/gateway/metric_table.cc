@@ -22,8 +22,8 @@ std::vector<metrics::Group> MetricGroups() {
           GroupOf("Jobs", kOfJob, JobTable()),
           GroupOf("Counts of jobs", kOfJob, JobCountsTable()),
           GroupOf("Loans",
-                  "node, gpu, lender_namespace, lender_pod, lender_container, lender_id, "
-                  "borrower_namespace, borrower_pod, borrower_container, borrower_id",
+                  "node, gpu, lender_namespace, lender_pod, lender_id, borrower_namespace, "
+                  "borrower_pod, borrower_id",
                   LoanTable())};
 }
 

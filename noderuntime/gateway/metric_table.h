@@ -28,8 +28,8 @@ const Table<GpuView>& SchedulerTable();
 /// Labels: node, gpu, UUID, namespace, pod, container, id.
 const Table<JobView>& JobTable();
 const Table<JobView>& JobCountsTable();
-/// Labels: node, gpu, and for lender_ and borrower_ each namespace, pod, container, id. There may
-/// be hundreds: the GPU's UUID, which its number on the node says, too, would be a tenth of them.
+/// Labels: node, gpu, and for lender_ and borrower_ each namespace, pod, id. There may be hundreds:
+/// the GPU's UUID and the containers, which number and id say, too, would be a third of them.
 const Table<LoanView>& LoanTable();
 
 /// The tables as a page shows them.

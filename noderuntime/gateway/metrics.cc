@@ -25,6 +25,7 @@ void Fill(const Table<View>& table, const Entries<View>& entries,
           std::vector<prometheus::MetricFamily>* out) {
   for (const Row<View>& row : table) {
     metrics::Family family(row.metric);
+    family.Reserve(entries.size());
     for (const Entry<View>& entry : entries) {
       family.SetCommon(entry.labels);
       row.fill(*entry.view, &family);
@@ -39,8 +40,8 @@ class Parts {
   /// `common`: labels of its jobs, `of_loans`: and of its loans.
   Parts(const GpuView& gpu, metrics::LabelText common, metrics::LabelText of_loans)
       : common_(std::move(common)), of_loans_(std::move(of_loans)) {
-    AddJobs(gpu.jobs);
-    if (gpu.ended.has_value()) AddJobs(*gpu.ended);
+    for (const JobView& job : gpu.jobs) AddJob(job);
+    if (gpu.ended.has_value()) AddEnded(*gpu.ended);
     std::set<std::pair<uint32_t, uint32_t>> pairs;
     for (const LoanView& loan : gpu.loans) {
       if (loans_.size() == kMostLoans || !pairs.insert({loan.lender, loan.borrower}).second) {
@@ -53,16 +54,27 @@ class Parts {
   const Entries<LoanView>& loans() const { return loans_; }
 
  private:
-  void AddJobs(const std::vector<JobView>& list) {
-    for (const JobView& job : list) {
-      const JobLabels labels = LabelsOf(job.name);
-      // Two samples of the same name and labels cost Prometheus the whole answer.
-      if (!known_.emplace(job.id, labels).second || jobs_.size() == kMostJobs) continue;
-      jobs_.push_back({&job, common_});
-      jobs_.back().labels.Add({{"namespace", labels.space},
-                               {"pod", labels.pod},
-                               {"container", labels.container},
-                               {"id", std::to_string(job.id)}});
+  void AddJob(const JobView& job) {
+    const JobLabels labels = LabelsOf(job.name);
+    // Two samples of the same name and labels cost Prometheus the whole answer.
+    if (!known_.emplace(job.id, labels).second || jobs_.size() == kMostJobs) return;
+    jobs_.push_back({&job, common_});
+    jobs_.back().labels.Add({{"namespace", labels.space},
+                             {"pod", labels.pod},
+                             {"container", labels.container},
+                             {"id", std::to_string(job.id)}});
+  }
+  /// `list`: in the order in which they ended.
+  void AddEnded(const std::vector<JobView>& list) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      const JobView& job = list[i];
+      // What is lent has two ends, and the sums of both are one.
+      const bool counts = job.lent_bytes.value_or(0) > 0 || job.borrowed_bytes.value_or(0) > 0;
+      if (counts || i + kMostEnded >= list.size()) {
+        AddJob(job);
+      } else {
+        known_.emplace(job.id, LabelsOf(job.name));
+      }
     }
   }
   void AddLoan(const LoanView& loan) {
@@ -71,11 +83,9 @@ class Parts {
     loans_.push_back({&loan, of_loans_});
     loans_.back().labels.Add({{"lender_namespace", lender.space},
                               {"lender_pod", lender.pod},
-                              {"lender_container", lender.container},
                               {"lender_id", std::to_string(loan.lender)},
                               {"borrower_namespace", borrower.space},
                               {"borrower_pod", borrower.pod},
-                              {"borrower_container", borrower.container},
                               {"borrower_id", std::to_string(loan.borrower)}});
   }
   JobLabels Known(uint32_t id) const {

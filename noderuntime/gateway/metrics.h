@@ -13,6 +13,8 @@ namespace sluice::gateway {
 /// Of each GPU so many jobs, those that ended among them, have series of their own; sums over all
 /// jobs are of all.
 constexpr size_t kMostJobs = 256;
+/// And so many of those that ended, the latest ones: they are there for one scrape more.
+constexpr size_t kMostEnded = 8;
 /// And so many loans: as many as a daemon tells apart.
 constexpr size_t kMostLoans = 257;
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <future>
 
 #include "noderuntime/cli/job_lookup.h"
 #include "noderuntime/cli/node_daemons.h"
@@ -17,20 +18,32 @@ struct Asked {
   Result<std::string> json = Status(StatusCode::kUnavailable, "not asked");
 };
 
-/// Where the folder is a daemon's own, its GPU's number is what it says.
+/// To accept, and to answer. Prometheus, as most set it up, gives up a scrape after ten seconds,
+/// and then nothing of this node is known.
+constexpr std::chrono::milliseconds kScrapePatience{2'000};
+
+/// Where the folder is a daemon's own (`of_node` is false), its GPU's number is what it says.
+Asked AskOne(const std::string& folder, bool of_node) {
+  Asked asked;
+  const std::string name = std::filesystem::path(folder).filename();
+  if (of_node) asked.number = static_cast<uint32_t>(std::stoul(name));
+  const auto began = std::chrono::steady_clock::now();
+  Result<cli::DaemonClient> client = cli::ConnectIn(folder, kScrapePatience);
+  asked.json = client.ok() ? client->FetchStatus() : Result<std::string>(client.status());
+  asked.took_ns = static_cast<uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
+  return asked;
+}
+
+/// All at once: one that hangs must not keep the others' figures from who asks.
 std::vector<Asked> Ask(const std::string& runtime_dir) {
-  std::vector<Asked> answers;
   const cli::NodeDaemons daemons = cli::DaemonsIn(runtime_dir);
-  for (const std::string& folder : daemons.folders) {
-    Asked& asked = answers.emplace_back();
-    const std::string name = std::filesystem::path(folder).filename();
-    if (daemons.of_node) asked.number = static_cast<uint32_t>(std::stoul(name));
-    const auto began = std::chrono::steady_clock::now();
-    Result<cli::DaemonClient> client = cli::ConnectIn(folder);
-    asked.json = client.ok() ? client->FetchStatus() : Result<std::string>(client.status());
-    asked.took_ns = static_cast<uint64_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
+  std::vector<std::future<Asked>> asking;
+  for (size_t i = 1; i < daemons.folders.size(); ++i) {
+    asking.push_back(std::async(std::launch::async, AskOne, daemons.folders[i], daemons.of_node));
   }
+  std::vector<Asked> answers = {AskOne(daemons.folders.front(), daemons.of_node)};
+  for (std::future<Asked>& each : asking) answers.push_back(each.get());
   return answers;
 }
 

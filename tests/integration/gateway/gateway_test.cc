@@ -3,9 +3,12 @@
 // sluice-gateway before real daemons: what operators' programs and Prometheus get.
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 
 #include "common/bytes.h"
 #include "common/metrics/exposer.h"
@@ -137,6 +140,23 @@ TEST_F(Gateway, MetricsAreAskedForAnewAndSayWhenADaemonIsGone) {
   api::ListReply list;
   EXPECT_EQ(Call(&api::Admin::Stub::List, api::ListRequest(), &list).error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(Gateway, ADaemonThatHangsHidesNoOther) {
+  const TestBed other(SmallBed());
+  std::filesystem::create_symlink(bed_.runtime_dir(), temp_ / "0");
+  std::filesystem::create_symlink(other.runtime_dir(), temp_ / "1");
+  ASSERT_EQ(::kill(bed_.daemon_pid(), SIGSTOP), 0);
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<gateway::GpuView> gpus = gateway::Node(temp_.path()).Look();
+  const auto took = std::chrono::steady_clock::now() - began;
+  ASSERT_EQ(::kill(bed_.daemon_pid(), SIGCONT), 0);
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_FALSE(gpus[0].up);
+  EXPECT_TRUE(gpus[1].up);
+  // What Prometheus waits for, with room for a machine that is busy.
+  EXPECT_LT(took, std::chrono::seconds(8));
+  EXPECT_LT(gpus[1].look_ns, gpus[0].look_ns);
 }
 
 TEST_F(Gateway, WhoConnectsAndSaysNothingKeepsNobodyFromTheMetrics) {

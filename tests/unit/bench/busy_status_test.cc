@@ -16,9 +16,10 @@ namespace {
 constexpr size_t kMostBytes = size_t{1} << 20;
 
 TEST(BusyStatus, ItsMetricsAreBounded) {
-  const Result<GpuView> gpu = ParseStatus(bench::BusyStatus());
+  const Result<GpuView> gpu = ParseStatus(bench::BusyStatus().dump());
   ASSERT_TRUE(gpu.ok());
   ASSERT_EQ(gpu->jobs.size(), bench::kBusyJobs);
+  ASSERT_EQ(gpu->ended->size(), bench::kBusyEnded);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, MetricsOf("gpu-node-017.example.com", {*gpu}));
   EXPECT_NE(out.str().find("sluice_loans_total{"), std::string::npos);

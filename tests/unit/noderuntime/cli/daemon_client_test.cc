@@ -11,6 +11,7 @@
 
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "intercept/protocol/wire.h"
 
@@ -130,6 +131,20 @@ TEST_F(DaemonClientTest, ADaemonThatGoesAwayIsUnavailable) {
   EXPECT_EQ(DaemonClient::Connect(path_).status().code(), StatusCode::kUnavailable);
   ::unlink(path_.c_str());
   EXPECT_EQ(DaemonClient::Connect(path_).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(DaemonClientTest, ADaemonThatHangsIsWaitedForAsLongAsIsSaid) {
+  constexpr std::chrono::milliseconds kShort{20};
+  std::vector<DaemonClient> crowd;
+  Result<DaemonClient> next = DaemonClient::Connect(path_, kShort);
+  ASSERT_TRUE(next.ok()) << next.status().message();
+  EXPECT_EQ(next->FetchStatus().status().message(), "sluice-noded: no answer within 0.02 s");
+  // Nobody accepts: the backlog of four is full soon.
+  for (; next.ok() && crowd.size() < 16; next = DaemonClient::Connect(path_, kShort)) {
+    crowd.push_back(std::move(*next));
+  }
+  EXPECT_EQ(next.status().code(), StatusCode::kInternal);
+  EXPECT_EQ(next.status().message(), "sluice-noded: no answer within 0.02 s");
 }
 
 TEST_F(DaemonClientTest, ReadsTheStatusFromItsFile) {

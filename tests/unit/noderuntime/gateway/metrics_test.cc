@@ -108,7 +108,6 @@ TEST(Metrics, SayWhatTheStatusSays) {
         "sluice_job_phase" + job + R"(,phase="running"} 1)",
         "sluice_job_waits_total" + job + R"(,reason="turn"} 5)",
         "sluice_job_refusals_total" + job + R"(,reason="over-limit"} 1)",
-        "sluice_job_refusals_total" + job + R"(,reason="exhausted"} 0)",
         "sluice_job_gate_wait_seconds_bucket" + job + R"(,le="0.001"} 4)",
         "sluice_job_gate_wait_seconds_count" + job + "} 5"}) {
     EXPECT_TRUE(Has(text, line)) << line << "\n" << text;
@@ -119,11 +118,9 @@ TEST(Metrics, SayWhatTheStatusSays) {
   EXPECT_TRUE(Has(text, "sluice_job_iterations_total" + gpu +
                             R"(,namespace="team-b",pod="old",container="main",id="6"} 1000)"));
   EXPECT_TRUE(Has(
-      text,
-      std::string("sluice_loan_bytes") +
-          R"({node="n1",gpu="0",lender_namespace="team-a",lender_pod="train",lender_container="main",)"
-          R"(lender_id="7",borrower_namespace="",borrower_pod="train \"x\"",)"
-          R"(borrower_container="",borrower_id="8"} 4)"))
+      text, std::string("sluice_loan_bytes") +
+                R"({node="n1",gpu="0",lender_namespace="team-a",lender_pod="train",lender_id="7",)"
+                R"(borrower_namespace="",borrower_pod="train \"x\"",borrower_id="8"} 4)"))
       << text;
 }
 
@@ -147,6 +144,30 @@ TEST(Metrics, WhatADaemonDoesNotTellIsNo0) {
                                           "sluice_pool_held_bytes", "sluice_pool_free_bytes",
                                           "sluice_build_info", "sluice_jobs",
                                           "sluice_job_held_bytes", "sluice_job_phase"}));
+}
+
+TEST(Metrics, OfThoseThatEndedTheLatestHaveSeriesAndWhoStillLends) {
+  std::string ended;
+  for (int id = 1; id <= 40; ++id) {
+    ended += (id == 1 ? "" : ",") + std::string(R"({"id": )") + std::to_string(id) +
+             R"(, "name": "a/b/c", "figures": {"iterations": 3, "lent_bytes": )" +
+             (id == 2 ? "5" : "0") + "}}";
+  }
+  const GpuView gpu = Parsed(R"({"jobs": [], "figures": {"loans": [
+      {"lender": 2, "borrower": 1, "bytes": 5}]}, "ended": [)" +
+                             ended + "]}");
+  const std::string text = Text({gpu});
+  for (const auto& family : MetricsOf("n1", {gpu})) {
+    if (family.name == "sluice_job_iterations_total") {
+      EXPECT_EQ(family.metric.size(), kMostEnded + 1);
+    }
+  }
+  EXPECT_NE(text.find(R"(id="40"} 3)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(id="33"} 3)"), std::string::npos);
+  EXPECT_EQ(text.find(R"(id="32"} 3)"), std::string::npos);
+  EXPECT_NE(text.find(R"(id="2"} 5)"), std::string::npos);
+  EXPECT_NE(text.find(R"(borrower_pod="b",borrower_id="1"} 5)"), std::string::npos)
+      << "its name is known for all that";
 }
 
 TEST(Metrics, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {

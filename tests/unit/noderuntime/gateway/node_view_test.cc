@@ -58,6 +58,20 @@ TEST(ParseStatus, TakesFigures) {
   EXPECT_TRUE(gpu->ended.has_value());
 }
 
+TEST(ParseStatus, LeavesOutTheEventsAndNothingElse) {
+  const Result<GpuView> gpu = ParseStatus(
+      R"({"jobs":[{"id":1,"name":"a \"events\":[ b","figures":{"events":[{"text":"] \" [\\"},[]],)"
+      R"("iterations":7}},{"id":2,"figures":{"events":[],"iterations":8}}]})");
+  ASSERT_TRUE(gpu.ok());
+  ASSERT_EQ(gpu->jobs.size(), 2u);
+  EXPECT_EQ(gpu->jobs[0].name, "a \"events\":[ b");
+  EXPECT_EQ(gpu->jobs[0].iterations, 7u);
+  EXPECT_EQ(gpu->jobs[1].iterations, 8u);
+  for (const char* cut : {R"({"events":[)", R"({"events":["\)", R"({"events":[]])"}) {
+    EXPECT_EQ(ParseStatus(cut).status().code(), StatusCode::kUnavailable) << cut;
+  }
+}
+
 TEST(ParseStatus, WhatAnotherVersionDoesNotSayIsNothing) {
   const Result<GpuView> gpu =
       ParseStatus(R"({"gpu": "one", "bypassed": 3, "jobs": [1, {"id": -1}], "draining": "yes"})");
