@@ -94,6 +94,14 @@ bool TermsKeeper::Round() {
     } else if (const Result<GrantTerms> last = store_->TermsOf(grant.id); last.ok()) {
       // What was said last holds, also while a plugin that has just begun knows of no pods.
       holding.limit_bytes = LimitFor(grant, *last);
+    } else if (match == found.matches.end() && found.pods.has_value()) {
+      // Kubelet may admit the next pod before this one's is known.
+      for (const auto& [uid, part] :
+           pods::CandidatesFor(grant, found.pods->pods, found.matches)) {
+        const GrantTerms terms = pods::TermsFor(*pods::Find(found.pods->pods, uid), part,
+                                                grant.bytes, world_.trust, world_.ceilings);
+        holding.limit_bytes = std::max(holding.limit_bytes, terms.limit_bytes);
+      }
     }
     holdings.push_back(std::move(holding));
   }

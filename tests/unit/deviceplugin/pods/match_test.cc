@@ -195,14 +195,16 @@ TEST(MatchGrants, WithoutTheRecordsBesideItAGrantIsStillFound) {
   EXPECT_EQ(MatchGrants(grants, {{{"main", "uid-a"}}, {}}, pods), main);
 }
 
-TEST(MayBeSomebodys, AsLongAsAContainerThatAsksForAsManyHasNone) {
+TEST(CandidatesFor, ContainersWithoutAGrantThatAskForAsMany) {
   const GrantRecord grant = Grant("1", 101, {"x-0", "x-1"});
-  Pod pod = PodOf("a", {{"prepare", 2, true}, {"main", 1}});
-  EXPECT_TRUE(MayBeSomebodys(grant, {pod}, {}));
-  EXPECT_FALSE(MayBeSomebodys(grant, {pod}, {{"2", {"uid-a", "prepare"}}}));
-  EXPECT_TRUE(MayBeSomebodys(grant, {pod}, {{"2", {"uid-a", "main"}}}));
+  Pod pod = PodOf("a", {{"prepare", 2, true}, {"main", 1}, {"side", 2}});
+  const Match prepare = {"uid-a", "prepare"};
+  const Match side = {"uid-a", "side"};
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {}), (Candidates{prepare, side}));
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {{"2", prepare}}), Candidates{side});
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {{"2", prepare}, {"3", side}}), Candidates());
   pod.over = true;
-  EXPECT_FALSE(MayBeSomebodys(grant, {pod}, {}));
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {}), Candidates());
 }
 
 }  // namespace
