@@ -96,7 +96,9 @@ Result<pods::Pod> PodOf(const json& object, const std::string& resource) {
   AddParts(At(spec, "initContainers"), true, resource, &pod);
   AddParts(At(spec, "containers"), false, resource, &pod);
   pod.manages_gpus = ManagerOfGpus(meta, spec);
-  const std::string phase = TextAt(At(object, "status"), "phase");
+  const json& state = At(object, "status");
+  pod.begun = !TextAt(state, "startTime").empty();
+  const std::string phase = TextAt(state, "phase");
   pod.over = phase == "Succeeded" || phase == "Failed";
   return pod;
 }

@@ -24,6 +24,7 @@
 #include "deviceplugin/inventory/foreign_watch.h"
 #include "deviceplugin/inventory/health_watch.h"
 #include "deviceplugin/metrics/plugin_metrics.h"
+#include "deviceplugin/pods/room.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -196,10 +197,16 @@ Status Run(Options options) {
   if (!nvml_of_watch.ok()) return nvml_of_watch.status();
   const std::unique_ptr<ForeignWatch> others =
       WatchOthers(options, nvml_of_watch->get(), cluster.get(), &offer);
+  Preference preference = {options.packing};
+  if (cluster != nullptr) {
+    preference.room = [&cluster](uint64_t granules) {
+      return pods::RoomFor(granules, cluster->Pods());
+    };
+  }
   Serving serving(
       {options.kubelet_dir, options.resource, options.ready_file},
       [&](const std::string& path) {
-        return PluginServer::Start(path, &offer, &allocator, options.packing, &figures);
+        return PluginServer::Start(path, &offer, &allocator, preference, &figures);
       },
       &figures);
   const Status done = serving.Run(stop->get());

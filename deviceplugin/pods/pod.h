@@ -22,6 +22,7 @@ struct Pod {
   std::string name;
   std::string uid;
   uint64_t created_s = 0;  // since 1970
+  bool begun = false;      // kubelet has admitted it
   bool over = false;       // all of its containers have ended for good
   Annotations annotations;
   std::string manages_gpus;  // what this pod is, where it manages the node's GPUs; else empty

@@ -57,6 +57,17 @@ TEST(PodJson, APodThatHasEndedIsOver) {
   }
 }
 
+TEST(PodJson, APodHasBegunWhenKubeletHasAdmittedIt) {
+  nlohmann::json pod = nlohmann::json::parse(kPod);
+  pod["status"] = {{"phase", "Pending"}};
+  const auto list = [&pod] {
+    return ParsePodList(nlohmann::json{{"items", {pod}}}.dump(), kResource)->pods.at(0);
+  };
+  EXPECT_FALSE(list().begun);
+  pod["status"]["startTime"] = "2026-11-20T10:00:05Z";
+  EXPECT_TRUE(list().begun);
+}
+
 TEST(PodJson, DaemonsOfGpuFractionsManageGpus) {
   const auto managed = [](const char* component, const char* manager, const char* volumes) {
     nlohmann::json pod = nlohmann::json::parse(kPod);
