@@ -76,7 +76,8 @@ Result<GrantStore> GrantStore::Open(const std::string& root) {
         std::pair(root + "/a", mode_t{0711}), std::pair(root + "/t", mode_t{0700}),
         std::pair(root + "/l", mode_t{0700}), std::pair(root + "/b", mode_t{0700}),
         std::pair(root + "/d", mode_t{0700}), std::pair(root + "/e", mode_t{0700}),
-        std::pair(root + "/r", mode_t{0700}), std::pair(root + "/u", mode_t{0700})}) {
+        std::pair(root + "/r", mode_t{0700}), std::pair(root + "/u", mode_t{0700}),
+        std::pair(root + "/x", mode_t{0700})}) {
     if (Status s = MakeFolder(path, mode); !s.ok()) return s;
   }
   return GrantStore(root);
@@ -173,6 +174,23 @@ std::set<std::string> GrantStore::DrainedGpus() const {
   for (const auto& entry : fs::directory_iterator(drain_folder(), error)) {
     const std::string name = entry.path().filename();
     if (!name.ends_with(".new")) gpus.insert(name);
+  }
+  return gpus;
+}
+
+Status GrantStore::SetBroken(const std::string& gpu, uint64_t xid, const std::string& boot) const {
+  return WriteIfOther(broken_folder() + "/" + gpu, std::to_string(xid) + " " + boot + "\n");
+}
+
+std::map<std::string, uint64_t> GrantStore::BrokenGpus(const std::string& boot) const {
+  std::map<std::string, uint64_t> gpus;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(broken_folder(), error)) {
+    std::istringstream text(ReadWhole(entry.path()));
+    uint64_t xid = 0;
+    std::string of;
+    const std::string name = entry.path().filename();
+    if (text >> xid >> of && of == boot && !name.ends_with(".new")) gpus[name] = xid;
   }
   return gpus;
 }

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +37,7 @@ struct Happening {
 ///   ROOT/l/ID   an operator's limit, where there is one
 ///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
 ///   ROOT/d/UUID this GPU is being drained: nobody new is to be given memory of it
+///   ROOT/x/UUID an error after which this GPU needs a reset: its XID, and the boot that it came in
 ///   ROOT/e/ID   what happened to its job last, for people: a word, and a sentence below it
 ///   ROOT/r/ID   what the daemon has to say about it: why it refused somebody or something
 ///
@@ -84,6 +86,11 @@ class GrantStore {
   Status SetDrained(const std::string& gpu, bool drained) const;
   std::set<std::string> DrainedGpus() const;
 
+  /// `boot`: this one's id; what was kept in another one is over, like the errors themselves.
+  Status SetBroken(const std::string& gpu, uint64_t xid, const std::string& boot) const;
+  /// XIDs by the GPU's UUID.
+  std::map<std::string, uint64_t> BrokenGpus(const std::string& boot) const;
+
   struct Listed {
     std::vector<GrantRecord> grants;  // by id
     std::vector<std::string> errors;  // of records that cannot be read, with their paths
@@ -99,6 +106,7 @@ class GrantStore {
   std::string limit_folder() const { return root_ + "/l"; }
   std::string bypass_folder() const { return root_ + "/b"; }
   std::string drain_folder() const { return root_ + "/d"; }
+  std::string broken_folder() const { return root_ + "/x"; }
   std::string happening_folder() const { return root_ + "/e"; }
   std::string report_folder() const { return root_ + "/r"; }
 

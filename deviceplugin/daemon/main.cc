@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "common/grant/store.h"
@@ -85,6 +86,16 @@ Status SetMpsVersion(Nvml* nvml, Options* options) {
   if (!v3.ok()) return v3.status();
   options->delivery.mps_v3 = *v3;
   return {};
+}
+
+/// A plugin that is started anew has not reset any GPU.
+HealthWatch::Lasting LastingErrors(const GrantStore* store) {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return {store->BrokenGpus(boot), [store, boot](const std::string& uuid, uint64_t xid) {
+            const Status kept = store->SetBroken(uuid, xid, boot);
+            if (!kept.ok()) spdlog::error("{}: {}", uuid, kept.message());
+          }};
 }
 
 /// For the thread of ForeignWatch; `nvml` is its own, `cluster` null where there is none.
@@ -169,7 +180,7 @@ Status Run(Options options) {
     spdlog::info("metrics at port {}", exposer->port());
   }
   const Allocator allocator(&offer.ids(), &*store, options.delivery);
-  const HealthWatch health(nvml->get(), *gpus, options.health,
+  const HealthWatch health(nvml->get(), *gpus, options.health, LastingErrors(&*store),
                            [&](size_t gpu, bool healthy, const std::string& why) {
                              if (healthy) {
                                spdlog::info("{} is offered again", (*gpus)[gpu].uuid);

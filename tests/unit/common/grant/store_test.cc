@@ -199,6 +199,16 @@ TEST_F(GrantStoreTest, AGpuIsDrainedUntilItIsNot) {
   EXPECT_EQ(Open().DrainedGpus(), std::set<std::string>{"GPU-b"});
 }
 
+TEST_F(GrantStoreTest, AGpuIsBrokenUntilTheNextBoot) {
+  const GrantStore store = Open();
+  EXPECT_TRUE(store.BrokenGpus("boot-1").empty());
+  ASSERT_TRUE(store.SetBroken("GPU-1", 79, "boot-1").ok());
+  EXPECT_EQ(Open().BrokenGpus("boot-1"), (std::map<std::string, uint64_t>{{"GPU-1", 79}}));
+  EXPECT_TRUE(store.BrokenGpus("boot-2").empty());
+  std::ofstream(root_ + "/x/GPU-2") << "much";
+  EXPECT_EQ(store.BrokenGpus("boot-1").size(), 1u);
+}
+
 TEST_F(GrantStoreTest, AReportIsWhatWasSaidLast) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());
