@@ -34,6 +34,7 @@ struct Happening {
 ///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens (kGrantSocket)
 ///   ROOT/u/ID   the UID of the pod whose process came to its socket first, by the daemon
 ///   ROOT/t/ID   on what terms, as soon as that is known; written again when they change
+///   ROOT/f/ID   the limit that the plugin keeps room for, which may be one before the terms'
 ///   ROOT/l/ID   an operator's limit, where there is one
 ///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
 ///   ROOT/d/UUID this GPU is being drained: nobody new is to be given memory of it
@@ -66,6 +67,11 @@ class GrantStore {
   Status SetReport(const std::string& id, const std::string& text) const;
   /// Empty: there is none.
   std::string ReportOf(const std::string& id) const;
+
+  /// Bytes that the plugin keeps room for.
+  Status SetInForce(const std::string& id, uint64_t bytes) const;
+  /// Nothing: nobody has said so yet.
+  std::optional<uint64_t> InForceOf(const std::string& id) const;
 
   /// An operator's limit from now on; nothing: that of the terms.
   Status SetLimitOrder(const std::string& id, const std::optional<LimitOrder>& order) const;
@@ -103,6 +109,7 @@ class GrantStore {
   std::string record_folder() const { return root_ + "/g"; }
   std::string first_pod_folder() const { return root_ + "/u"; }
   std::string terms_folder() const { return root_ + "/t"; }
+  std::string in_force_folder() const { return root_ + "/f"; }
   std::string limit_folder() const { return root_ + "/l"; }
   std::string bypass_folder() const { return root_ + "/b"; }
   std::string drain_folder() const { return root_ + "/d"; }
@@ -115,6 +122,7 @@ class GrantStore {
   std::string RecordOf(const std::string& id) const { return record_folder() + "/" + id; }
   std::string FirstPodFileOf(const std::string& id) const { return first_pod_folder() + "/" + id; }
   std::string TermsFileOf(const std::string& id) const { return terms_folder() + "/" + id; }
+  std::string InForceFileOf(const std::string& id) const { return in_force_folder() + "/" + id; }
   std::string LimitFileOf(const std::string& id) const { return limit_folder() + "/" + id; }
   std::string BypassFileOf(const std::string& id) const { return bypass_folder() + "/" + id; }
   std::string HappeningFileOf(const std::string& id) const { return happening_folder() + "/" + id; }

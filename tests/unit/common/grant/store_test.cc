@@ -167,6 +167,16 @@ TEST_F(GrantStoreTest, ALimitOrderHoldsUntilItIsTakenBackOrTheGrantEnds) {
   EXPECT_TRUE(fs::is_empty(root_ + "/l"));
 }
 
+TEST_F(GrantStoreTest, TheLimitInForceStaysWithItsGrant) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_EQ(store.InForceOf(grant->id), std::nullopt);
+  ASSERT_TRUE(store.SetInForce(grant->id, 8192).ok());
+  EXPECT_EQ(Open().InForceOf(grant->id), 8192u);
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_TRUE(fs::is_empty(root_ + "/f"));
+}
+
 TEST_F(GrantStoreTest, ABypassStaysWithItsGrant) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());

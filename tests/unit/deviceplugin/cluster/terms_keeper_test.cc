@@ -297,6 +297,19 @@ TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
   ASSERT_TRUE(Await([&] { return warnings_.size() == 2; }));
   EXPECT_EQ(warnings_[1], "it holds 3.0 MiB");
   EXPECT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  // The plugin after this one knows it, too, before it knows any pod and then.
+  for (const bool knows : {false, true}) {
+    keeper_.reset();
+    holdings_.clear();
+    if (knows) {
+      pods_ = {PodWith({{"sluice.dev/memory-limit", "2Mi"}})};
+    } else {
+      pods_.reset();
+    }
+    ASSERT_NO_FATAL_FAILURE(Start());
+    EXPECT_TRUE(Await([&] { return !holdings_.empty(); }));
+    EXPECT_EQ(held(), 4 * kMiB) << knows;
+  }
   ASSERT_TRUE(store_.SetReport(grant->id, "").ok());
   EXPECT_TRUE(Await([&] { return held() == 2 * kMiB; })) << "the report's end is followed";
 }
