@@ -65,14 +65,14 @@ void AddParts(const json& containers, bool first, const std::string& resource, p
   }
 }
 
-/// A pod from a file of the node's is in the API as a mirror with a UID of its own; kubelet knows it
-/// by a hash. Anybody can write annotations: these can name no pod that has a UID from the API.
+/// A pod from a file of the node's is in the API as a mirror with a UID of its own; kubelet knows
+/// it by a hash. Anybody can write annotations: these can name no pod that has a UID from the API.
 std::string UidOnNode(const json& meta) {
   constexpr size_t kDigits = 32;
   const json& annotations = At(meta, "annotations");
   const std::string hash = TextAt(annotations, "kubernetes.io/config.hash");
-  const bool is_hash = hash.size() == kDigits &&
-                       hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool is_hash =
+      hash.size() == kDigits && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
   const bool mirror = TextAt(annotations, "kubernetes.io/config.mirror") == hash;
   return is_hash && mirror ? hash : TextAt(meta, "uid");
 }

@@ -31,9 +31,9 @@ const char* ReasonFor(const std::string& word) {
 Result<std::unique_ptr<TermsKeeper>> TermsKeeper::Start(const GrantStore* store, World world) {
   Result<FolderWatch> folder = FolderWatch::Open(store->record_folder());
   if (!folder.ok()) return folder.status();
-  for (const std::string& other : {store->report_folder(), store->limit_folder(),
-                                   store->bypass_folder(), store->happening_folder(),
-                                   store->first_pod_folder()}) {
+  for (const std::string& other :
+       {store->report_folder(), store->limit_folder(), store->bypass_folder(),
+        store->happening_folder(), store->first_pod_folder()}) {
     if (Status s = folder->Add(other); !s.ok()) return s;
   }
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -97,8 +97,7 @@ bool TermsKeeper::Round() {
           std::max(LimitFor(grant, *last), store_->InForceOf(grant.id).value_or(0));
     } else if (match == found.matches.end() && found.pods.has_value()) {
       // Kubelet may admit the next pod before this one's is known.
-      for (const auto& [uid, part] :
-           pods::CandidatesFor(grant, found.pods->pods, found.matches)) {
+      for (const auto& [uid, part] : pods::CandidatesFor(grant, found.pods->pods, found.matches)) {
         const GrantTerms terms = pods::TermsFor(*pods::Find(found.pods->pods, uid), part,
                                                 grant.bytes, world_.trust, world_.ceilings);
         holding.limit_bytes = std::max(holding.limit_bytes, terms.limit_bytes);
@@ -113,8 +112,7 @@ bool TermsKeeper::Round() {
 /// Most that the container may hold now.
 uint64_t TermsKeeper::Serve(const GrantRecord& grant, const pods::Pod& pod,
                             const std::string& part) {
-  const GrantTerms terms =
-      pods::TermsFor(pod, part, grant.bytes, world_.trust, world_.ceilings);
+  const GrantTerms terms = pods::TermsFor(pod, part, grant.bytes, world_.trust, world_.ceilings);
   if (Status s = store_->SetTerms(grant.id, terms); !s.ok()) {
     spdlog::error("terms of {}: {}", terms.job, s.message());
   }

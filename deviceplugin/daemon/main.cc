@@ -117,8 +117,8 @@ Result<ForeignView> LookForOthers(const Options& options, Nvml* nvml, const Clus
   return view;
 }
 
-std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml,
-                                          Cluster* cluster, Offer* offer) {
+std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml, Cluster* cluster,
+                                          Offer* offer) {
   std::vector<std::string> uuids;
   for (const Gpu& gpu : offer->ids().gpus()) uuids.push_back(gpu.uuid);
   const auto tell = [offer, cluster](size_t gpu, const std::string& manager) {

@@ -26,9 +26,9 @@ struct Preference {
 };
 
 /// `size` of the `available` ids for one container, those that it must have first, all on one GPU:
-/// memory of two GPUs is no larger memory. On one with room for the whole pod, where there is one. kInvalidArgument: an id that nobody advertised, or the
-/// ids that it must have lie on two GPUs or are more than `size`. kResourceExhausted: no GPU has so
-/// many; the text says which has most.
+/// memory of two GPUs is no larger memory. On one with room for the whole pod, where there is one.
+/// kInvalidArgument: an id that nobody advertised, or the ids that it must have lie on two GPUs or
+/// are more than `size`. kResourceExhausted: no GPU has so many; the text says which has most.
 Result<std::vector<std::string>> PreferredIds(const DeviceIds& ids,
                                               const std::vector<std::string>& available,
                                               const std::vector<std::string>& must_have,

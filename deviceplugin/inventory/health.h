@@ -21,7 +21,8 @@ XidClass ClassOf(uint64_t xid);
 
 /// Which devices of a node may be given to containers. A device with an error leaves for a while,
 /// its probation, which begins anew with each further error; one that needs a reset stays away:
-/// whoever keeps the book keeps that beyond its own end. Pure: errors and times in, health out. Devices are indices; times in nanoseconds of any steady clock.
+/// whoever keeps the book keeps that beyond its own end. Pure: errors and times in, health out.
+/// Devices are indices; times in nanoseconds of any steady clock.
 class HealthBook {
  public:
   struct Options {

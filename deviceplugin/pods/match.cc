@@ -55,9 +55,8 @@ class Matching {
   Matching(const std::vector<GrantRecord>& grants, const Signs& signs, Matches known)
       : signs_(signs), known_(known), matches_(std::move(known)) {
     for (const GrantRecord& grant : grants) in_order_.push_back(&grant);
-    std::stable_sort(in_order_.begin(), in_order_.end(), [](const auto* a, const auto* b) {
-      return a->created_ns < b->created_ns;
-    });
+    std::stable_sort(in_order_.begin(), in_order_.end(),
+                     [](const auto* a, const auto* b) { return a->created_ns < b->created_ns; });
     DropContradicted();
   }
 

@@ -31,8 +31,7 @@ PluginServer::PluginServer(std::unique_ptr<Parts> parts) : parts_(std::move(part
 Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& path,
                                                           const Offer* offer,
                                                           const Allocator* allocator,
-                                                          Preference preference,
-                                                          Figures* figures) {
+                                                          Preference preference, Figures* figures) {
   auto parts = std::make_unique<Parts>(offer, allocator, std::move(preference), figures);
   ::unlink(path.c_str());
   // No bound on threads: gRPC refuses a call for which it has none, and that pod would not start.

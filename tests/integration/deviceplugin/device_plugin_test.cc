@@ -308,7 +308,7 @@ TEST_F(DevicePlugin, AGpuWithAnErrorIsNotOffered) {
   Xid(0, 94);
   Await(*kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
   Await(*kubelet, AllHealthy);  // after its probation
-  Xid(1, 79);                  // fallen off the bus
+  Xid(1, 79);                   // fallen off the bus
   const Devices rest =
       Await(*kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
   EXPECT_EQ(rest.healthy.size(), 24u) << "the capacity stays";
