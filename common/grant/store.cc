@@ -76,7 +76,8 @@ Result<GrantStore> GrantStore::Open(const std::string& root) {
         std::pair(root + "/a", mode_t{0711}), std::pair(root + "/t", mode_t{0700}),
         std::pair(root + "/l", mode_t{0700}), std::pair(root + "/b", mode_t{0700}),
         std::pair(root + "/d", mode_t{0700}), std::pair(root + "/e", mode_t{0700}),
-        std::pair(root + "/r", mode_t{0700}), std::pair(root + "/u", mode_t{0700})}) {
+        std::pair(root + "/r", mode_t{0700}), std::pair(root + "/u", mode_t{0700}),
+        std::pair(root + "/x", mode_t{0700}), std::pair(root + "/f", mode_t{0700})}) {
     if (Status s = MakeFolder(path, mode); !s.ok()) return s;
   }
   return GrantStore(root);
@@ -105,6 +106,7 @@ Status GrantStore::Remove(const std::string& id) const {
   }
   ::unlink(FirstPodFileOf(id).c_str());
   ::unlink(TermsFileOf(id).c_str());
+  ::unlink(InForceFileOf(id).c_str());
   ::unlink(LimitFileOf(id).c_str());
   ::unlink(BypassFileOf(id).c_str());
   ::unlink(HappeningFileOf(id).c_str());
@@ -175,6 +177,33 @@ std::set<std::string> GrantStore::DrainedGpus() const {
     if (!name.ends_with(".new")) gpus.insert(name);
   }
   return gpus;
+}
+
+Status GrantStore::SetBroken(const std::string& gpu, uint64_t xid, const std::string& boot) const {
+  return WriteIfOther(broken_folder() + "/" + gpu, std::to_string(xid) + " " + boot + "\n");
+}
+
+std::map<std::string, uint64_t> GrantStore::BrokenGpus(const std::string& boot) const {
+  std::map<std::string, uint64_t> gpus;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(broken_folder(), error)) {
+    std::istringstream text(ReadWhole(entry.path()));
+    uint64_t xid = 0;
+    std::string of;
+    const std::string name = entry.path().filename();
+    if (text >> xid >> of && of == boot && !name.ends_with(".new")) gpus[name] = xid;
+  }
+  return gpus;
+}
+
+Status GrantStore::SetInForce(const std::string& id, uint64_t bytes) const {
+  return WriteIfOther(InForceFileOf(id), std::to_string(bytes) + "\n");
+}
+
+std::optional<uint64_t> GrantStore::InForceOf(const std::string& id) const {
+  std::istringstream text(ReadWhole(InForceFileOf(id)));
+  uint64_t bytes = 0;
+  return text >> bytes ? std::optional(bytes) : std::nullopt;
 }
 
 Status GrantStore::SetLimitOrder(const std::string& id,

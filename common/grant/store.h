@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,9 +34,11 @@ struct Happening {
 ///   ROOT/a/ID/  the folder that the container sees, in which the daemon listens (kGrantSocket)
 ///   ROOT/u/ID   the UID of the pod whose process came to its socket first, by the daemon
 ///   ROOT/t/ID   on what terms, as soon as that is known; written again when they change
+///   ROOT/f/ID   the limit that the plugin keeps room for, which may be one before the terms'
 ///   ROOT/l/ID   an operator's limit, where there is one
 ///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
 ///   ROOT/d/UUID this GPU is being drained: nobody new is to be given memory of it
+///   ROOT/x/UUID an error after which this GPU needs a reset: its XID, and the boot that it came in
 ///   ROOT/e/ID   what happened to its job last, for people: a word, and a sentence below it
 ///   ROOT/r/ID   what the daemon has to say about it: why it refused somebody or something
 ///
@@ -65,6 +68,11 @@ class GrantStore {
   /// Empty: there is none.
   std::string ReportOf(const std::string& id) const;
 
+  /// Bytes that the plugin keeps room for.
+  Status SetInForce(const std::string& id, uint64_t bytes) const;
+  /// Nothing: nobody has said so yet.
+  std::optional<uint64_t> InForceOf(const std::string& id) const;
+
   /// An operator's limit from now on; nothing: that of the terms.
   Status SetLimitOrder(const std::string& id, const std::optional<LimitOrder>& order) const;
   /// Nothing also where it cannot be read: what the pod asks for holds then.
@@ -84,6 +92,11 @@ class GrantStore {
   Status SetDrained(const std::string& gpu, bool drained) const;
   std::set<std::string> DrainedGpus() const;
 
+  /// `boot`: this one's id; what was kept in another one is over, like the errors themselves.
+  Status SetBroken(const std::string& gpu, uint64_t xid, const std::string& boot) const;
+  /// XIDs by the GPU's UUID.
+  std::map<std::string, uint64_t> BrokenGpus(const std::string& boot) const;
+
   struct Listed {
     std::vector<GrantRecord> grants;  // by id
     std::vector<std::string> errors;  // of records that cannot be read, with their paths
@@ -96,9 +109,11 @@ class GrantStore {
   std::string record_folder() const { return root_ + "/g"; }
   std::string first_pod_folder() const { return root_ + "/u"; }
   std::string terms_folder() const { return root_ + "/t"; }
+  std::string in_force_folder() const { return root_ + "/f"; }
   std::string limit_folder() const { return root_ + "/l"; }
   std::string bypass_folder() const { return root_ + "/b"; }
   std::string drain_folder() const { return root_ + "/d"; }
+  std::string broken_folder() const { return root_ + "/x"; }
   std::string happening_folder() const { return root_ + "/e"; }
   std::string report_folder() const { return root_ + "/r"; }
 
@@ -107,6 +122,7 @@ class GrantStore {
   std::string RecordOf(const std::string& id) const { return record_folder() + "/" + id; }
   std::string FirstPodFileOf(const std::string& id) const { return first_pod_folder() + "/" + id; }
   std::string TermsFileOf(const std::string& id) const { return terms_folder() + "/" + id; }
+  std::string InForceFileOf(const std::string& id) const { return in_force_folder() + "/" + id; }
   std::string LimitFileOf(const std::string& id) const { return limit_folder() + "/" + id; }
   std::string BypassFileOf(const std::string& id) const { return bypass_folder() + "/" + id; }
   std::string HappeningFileOf(const std::string& id) const { return happening_folder() + "/" + id; }

@@ -65,6 +65,18 @@ void AddParts(const json& containers, bool first, const std::string& resource, p
   }
 }
 
+/// A pod from a file of the node's is in the API as a mirror with a UID of its own; kubelet knows
+/// it by a hash. Anybody can write annotations: these can name no pod that has a UID from the API.
+std::string UidOnNode(const json& meta) {
+  constexpr size_t kDigits = 32;
+  const json& annotations = At(meta, "annotations");
+  const std::string hash = TextAt(annotations, "kubernetes.io/config.hash");
+  const bool is_hash =
+      hash.size() == kDigits && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool mirror = TextAt(annotations, "kubernetes.io/config.mirror") == hash;
+  return is_hash && mirror ? hash : TextAt(meta, "uid");
+}
+
 /// `mpsd` and `fractiond` of NVIDIA's GPU fractions, by the labels that their operator puts on what
 /// it runs. Anybody can write labels; a volume of the host's only those have who may do anything to
 /// the node, so nobody else keeps its GPUs from others with them.
@@ -86,8 +98,9 @@ Result<pods::Pod> PodOf(const json& object, const std::string& resource) {
   pods::Pod pod;
   pod.space = TextAt(meta, "namespace");
   pod.name = TextAt(meta, "name");
-  pod.uid = TextAt(meta, "uid");
-  if (pod.name.empty() || pod.uid.empty()) return Bad("a pod without name or uid");
+  pod.object = TextAt(meta, "uid");
+  pod.uid = UidOnNode(meta);
+  if (pod.name.empty() || pod.object.empty()) return Bad("a pod without name or uid");
   pod.created_s = SecondsOf(TextAt(meta, "creationTimestamp"));
   for (const auto& [key, value] : At(meta, "annotations").items()) {
     if (value.is_string()) pod.annotations[key] = value.get<std::string>();
@@ -96,7 +109,9 @@ Result<pods::Pod> PodOf(const json& object, const std::string& resource) {
   AddParts(At(spec, "initContainers"), true, resource, &pod);
   AddParts(At(spec, "containers"), false, resource, &pod);
   pod.manages_gpus = ManagerOfGpus(meta, spec);
-  const std::string phase = TextAt(At(object, "status"), "phase");
+  const json& state = At(object, "status");
+  pod.begun = !TextAt(state, "startTime").empty();
+  const std::string phase = TextAt(state, "phase");
   pod.over = phase == "Succeeded" || phase == "Failed";
   return pod;
 }
@@ -166,7 +181,7 @@ std::string WarningOn(const pods::Pod& pod, const std::string& reason, const std
                        {"kind", "Pod"},
                        {"namespace", pod.space},
                        {"name", pod.name},
-                       {"uid", pod.uid}};
+                       {"uid", pod.object}};
   return Warning(object, pod.space, Hex(Hash(pod.uid + "\n" + reason + "\n" + message), 16), reason,
                  message, node, now_ns);
 }

@@ -80,9 +80,9 @@ Status PodWatch::Follow() {
     {
       const std::lock_guard lock(mutex_);
       if (event->kind == PodEvent::Kind::kGone) {
-        pods_.erase(event->pod.uid);
+        pods_.erase(event->pod.object);
       } else {
-        pods_[event->pod.uid] = std::move(event->pod);
+        pods_[event->pod.object] = std::move(event->pod);
       }
     }
     changed_();
@@ -98,7 +98,7 @@ Status PodWatch::Follow() {
 /// Instead of what was known.
 void PodWatch::Take(std::vector<pods::Pod> listed, uint64_t asked_ns) {
   std::map<std::string, pods::Pod> pods;
-  for (pods::Pod& pod : listed) pods[pod.uid] = std::move(pod);
+  for (pods::Pod& pod : listed) pods[pod.object] = std::move(pod);
   const std::lock_guard lock(mutex_);
   pods_ = std::move(pods);
   listed_ns_ = asked_ns;

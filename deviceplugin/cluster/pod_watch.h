@@ -45,8 +45,8 @@ class PodWatch {
   std::atomic<bool> renew_ = false;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  uint64_t listed_ns_ = 0;  // when they were asked for last; 0: never with success
-  std::map<std::string, pods::Pod> pods_;  // by UID
+  uint64_t listed_ns_ = 0;                 // when they were asked for last; 0: never with success
+  std::map<std::string, pods::Pod> pods_;  // by the object's UID
   std::string said_;
   std::thread thread_;
 };

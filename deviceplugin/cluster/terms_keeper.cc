@@ -31,9 +31,9 @@ const char* ReasonFor(const std::string& word) {
 Result<std::unique_ptr<TermsKeeper>> TermsKeeper::Start(const GrantStore* store, World world) {
   Result<FolderWatch> folder = FolderWatch::Open(store->record_folder());
   if (!folder.ok()) return folder.status();
-  for (const std::string& other : {store->report_folder(), store->limit_folder(),
-                                   store->bypass_folder(), store->happening_folder(),
-                                   store->first_pod_folder()}) {
+  for (const std::string& other :
+       {store->report_folder(), store->limit_folder(), store->bypass_folder(),
+        store->happening_folder(), store->first_pod_folder()}) {
     if (Status s = folder->Add(other); !s.ok()) return s;
   }
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -93,7 +93,15 @@ bool TermsKeeper::Round() {
       holding.limit_bytes = Serve(grant, *pod, match->second.part);
     } else if (const Result<GrantTerms> last = store_->TermsOf(grant.id); last.ok()) {
       // What was said last holds, also while a plugin that has just begun knows of no pods.
-      holding.limit_bytes = LimitFor(grant, *last);
+      holding.limit_bytes =
+          std::max(LimitFor(grant, *last), store_->InForceOf(grant.id).value_or(0));
+    } else if (match == found.matches.end() && found.pods.has_value()) {
+      // Kubelet may admit the next pod before this one's is known.
+      for (const auto& [uid, part] : pods::CandidatesFor(grant, found.pods->pods, found.matches)) {
+        const GrantTerms terms = pods::TermsFor(*pods::Find(found.pods->pods, uid), part,
+                                                grant.bytes, world_.trust, world_.ceilings);
+        holding.limit_bytes = std::max(holding.limit_bytes, terms.limit_bytes);
+      }
     }
     holdings.push_back(std::move(holding));
   }
@@ -104,8 +112,7 @@ bool TermsKeeper::Round() {
 /// Most that the container may hold now.
 uint64_t TermsKeeper::Serve(const GrantRecord& grant, const pods::Pod& pod,
                             const std::string& part) {
-  const GrantTerms terms =
-      pods::TermsFor(pod, part, grant.bytes, world_.trust, world_.ceilings);
+  const GrantTerms terms = pods::TermsFor(pod, part, grant.bytes, world_.trust, world_.ceilings);
   if (Status s = store_->SetTerms(grant.id, terms); !s.ok()) {
     spdlog::error("terms of {}: {}", terms.job, s.message());
   }
@@ -115,7 +122,9 @@ uint64_t TermsKeeper::Serve(const GrantRecord& grant, const pods::Pod& pod,
   if (const auto happened = store_->HappeningOf(grant.id); happened.has_value()) {
     Tell(pod, ReasonFor(happened->word), happened->text, &happened_[grant.id]);
   }
-  return InForce(grant, terms, report);
+  const uint64_t limit = InForce(grant, terms, report);
+  if (Status s = store_->SetInForce(grant.id, limit); !s.ok()) spdlog::error("{}", s.message());
+  return limit;
 }
 
 /// Who comes next need not wait.
@@ -128,10 +137,12 @@ uint64_t TermsKeeper::LimitFor(const GrantRecord& grant, const GrantTerms& terms
 }
 
 /// Most that the container may hold now. What was refused is not, and then the limit before it is,
-/// where a program runs.
+/// where a program runs: also for the plugin after this one.
 uint64_t TermsKeeper::InForce(const GrantRecord& grant, const GrantTerms& terms,
                               const std::string& report) {
-  uint64_t& limit = in_force_.try_emplace(grant.id, grant.bytes).first->second;
+  uint64_t& limit =
+      in_force_.try_emplace(grant.id, store_->InForceOf(grant.id).value_or(grant.bytes))
+          .first->second;
   if (!terms.refusal.empty()) return limit;
   const uint64_t wanted = LimitFor(grant, terms);
   limit = report.empty() ? wanted : std::max(limit, wanted);

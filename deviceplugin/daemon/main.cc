@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "common/grant/store.h"
@@ -24,6 +25,7 @@
 #include "deviceplugin/inventory/foreign_watch.h"
 #include "deviceplugin/inventory/health_watch.h"
 #include "deviceplugin/metrics/plugin_metrics.h"
+#include "deviceplugin/pods/room.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -86,6 +88,16 @@ Status SetMpsVersion(Nvml* nvml, Options* options) {
   return {};
 }
 
+/// A plugin that is started anew has not reset any GPU.
+HealthWatch::Lasting LastingErrors(const GrantStore* store) {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return {store->BrokenGpus(boot), [store, boot](const std::string& uuid, uint64_t xid) {
+            const Status kept = store->SetBroken(uuid, xid, boot);
+            if (!kept.ok()) spdlog::error("{}: {}", uuid, kept.message());
+          }};
+}
+
 /// For the thread of ForeignWatch; `nvml` is its own, `cluster` null where there is none.
 Result<ForeignView> LookForOthers(const Options& options, Nvml* nvml, const Cluster* cluster) {
   if (!options.refuse_foreign_gpus) return ForeignView();
@@ -105,8 +117,8 @@ Result<ForeignView> LookForOthers(const Options& options, Nvml* nvml, const Clus
   return view;
 }
 
-std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml,
-                                          Cluster* cluster, Offer* offer) {
+std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml, Cluster* cluster,
+                                          Offer* offer) {
   std::vector<std::string> uuids;
   for (const Gpu& gpu : offer->ids().gpus()) uuids.push_back(gpu.uuid);
   const auto tell = [offer, cluster](size_t gpu, const std::string& manager) {
@@ -170,7 +182,7 @@ Status Run(Options options) {
     spdlog::info("metrics at port {}", exposer->port());
   }
   const Allocator allocator(&offer.ids(), &*store, options.delivery);
-  const HealthWatch health(nvml->get(), *gpus, options.health,
+  const HealthWatch health(nvml->get(), *gpus, options.health, LastingErrors(&*store),
                            [&](size_t gpu, bool healthy, const std::string& why) {
                              if (healthy) {
                                spdlog::info("{} is offered again", (*gpus)[gpu].uuid);
@@ -198,10 +210,16 @@ Status Run(Options options) {
   if (!nvml_of_watch.ok()) return nvml_of_watch.status();
   const std::unique_ptr<ForeignWatch> others =
       WatchOthers(options, nvml_of_watch->get(), cluster.get(), &offer);
+  Preference preference = {options.packing};
+  if (cluster != nullptr) {
+    preference.room = [&cluster](uint64_t granules) {
+      return pods::RoomFor(granules, cluster->Pods());
+    };
+  }
   Serving serving(
       {options.kubelet_dir, options.resource, options.ready_file},
       [&](const std::string& path) {
-        return PluginServer::Start(path, &offer, &allocator, options.packing, &figures);
+        return PluginServer::Start(path, &offer, &allocator, preference, &figures);
       },
       &figures);
   const Status done = serving.Run(stop->get());

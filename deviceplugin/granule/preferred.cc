@@ -37,7 +37,7 @@ std::string Amount(const DeviceIds& ids, size_t granules) {
 Result<std::vector<std::string>> PreferredIds(const DeviceIds& ids,
                                               const std::vector<std::string>& available,
                                               const std::vector<std::string>& must_have,
-                                              size_t size, Packing packing) {
+                                              size_t size, const Preference& preference) {
   Result<ByGpu> free = Sorted(ids, available);
   if (!free.ok()) return free.status();
   const Result<ByGpu> must = Sorted(ids, must_have);
@@ -52,6 +52,8 @@ Result<std::vector<std::string>> PreferredIds(const DeviceIds& ids,
     bound = gpu;
     (*free)[gpu].insert((*must)[gpu].begin(), (*must)[gpu].end());
   }
+  const bool pack = preference.packing == Packing::kPack;
+  const size_t wanted = preference.room ? preference.room(size) : size;
   std::optional<uint32_t> best;
   size_t most = 0;
   for (uint32_t gpu = 0; gpu < free->size(); ++gpu) {
@@ -59,9 +61,11 @@ Result<std::vector<std::string>> PreferredIds(const DeviceIds& ids,
     if (bound && gpu != *bound) continue;
     most = std::max(most, room);
     if (room < size) continue;
-    const bool better = !best || (packing == Packing::kPack ? room < (*free)[*best].size()
-                                                            : room > (*free)[*best].size());
-    if (better) best = gpu;
+    const size_t before = best ? (*free)[*best].size() : 0;
+    const bool larger = (room >= wanted) != (before >= wanted) ? room > before
+                        : pack                                 ? room < before
+                                                               : room > before;
+    if (!best || larger) best = gpu;
   }
   if (!best) {
     return Status(StatusCode::kResourceExhausted, "no single GPU has " + Amount(ids, size) +

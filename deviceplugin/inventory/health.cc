@@ -30,26 +30,27 @@ XidClass ClassOf(uint64_t xid) {
 bool HealthBook::OnXid(size_t device, uint64_t xid, uint64_t now_ns) {
   const XidClass what = ClassOf(xid);
   if (what == XidClass::kProgram || options_.overlooked.contains(xid)) return false;
+  const std::string why = "XID " + std::to_string(xid);
+  if (what == XidClass::kPassing) return Probation(device, why, now_ns);
   Device& entry = devices_[device];
-  const bool was_healthy = entry.why.empty();
   // Nothing that passes makes good what lasts.
-  if (!was_healthy && !entry.until_ns.has_value()) return false;
-  entry.why = "XID " + std::to_string(xid);
-  if (what == XidClass::kLasting) {
-    entry.until_ns.reset();
-    entry.why += ": it needs a reset; start the plugin again afterwards";
-  } else {
-    entry.until_ns = now_ns + options_.probation_ns;
-    entry.why += ": back when there was no other for " +
-                 std::to_string(options_.probation_ns / 1'000'000'000) + " s";
-  }
+  if (entry.lasting.has_value()) return false;
+  const bool was_healthy = entry.why.empty();
+  entry = {why + ": it needs a reset; back after the node's next start", std::nullopt, xid, 0};
   return was_healthy;
 }
 
-bool HealthBook::OnLost(size_t device, const std::string& why) {
+bool HealthBook::OnLost(size_t device, const std::string& why, uint64_t now_ns) {
+  return ++devices_[device].lost >= kLostInARow && Probation(device, why, now_ns);
+}
+
+bool HealthBook::Probation(size_t device, const std::string& why, uint64_t now_ns) {
   Device& entry = devices_[device];
+  if (entry.lasting.has_value()) return false;
   const bool was_healthy = entry.why.empty();
-  entry = {why, std::nullopt};
+  entry.why = why + ": back when there was no other for " +
+              std::to_string(options_.probation_ns / 1'000'000'000) + " s";
+  entry.until_ns = now_ns + options_.probation_ns;
   return was_healthy;
 }
 
@@ -57,7 +58,8 @@ bool HealthBook::OnTime(uint64_t now_ns) {
   bool changed = false;
   for (Device& device : devices_) {
     if (!device.until_ns.has_value() || now_ns < *device.until_ns) continue;
-    device = {};
+    device.why.clear();
+    device.until_ns.reset();
     changed = true;
   }
   return changed;

@@ -18,12 +18,18 @@ constexpr uint64_t kProbeNs = 10'000'000'000;
 }  // namespace
 
 HealthWatch::HealthWatch(Nvml* nvml, std::vector<Nvml::Gpu> gpus, HealthBook::Options options,
-                         Tell tell)
+                         Lasting lasting, Tell tell)
     : nvml_(nvml),
       gpus_(std::move(gpus)),
       book_(gpus_.size(), std::move(options)),
       told_healthy_(gpus_.size(), true),
+      lasting_(std::move(lasting)),
       tell_(std::move(tell)) {
+  for (size_t i = 0; i < gpus_.size(); ++i) {
+    const auto known = lasting_.known.find(gpus_[i].uuid);
+    if (known != lasting_.known.end()) book_.OnXid(i, known->second, SteadyNs());
+  }
+  TellChanges();
   if (const Status watched = nvml_->WatchErrors(gpus_); !watched.ok()) {
     spdlog::warn("errors of GPUs are not seen: {}", watched.message());
   }
@@ -47,14 +53,20 @@ void HealthWatch::Run() {
       for (size_t i = 0; i < gpus_.size(); ++i) {
         // An error of a device without a name may be any one's.
         const bool of_it = (*error)->uuid.empty() || (*error)->uuid == gpus_[i].uuid;
-        if (of_it) book_.OnXid(i, (*error)->xid, now);
+        if (!of_it) continue;
+        book_.OnXid(i, (*error)->xid, now);
+        if (book_.Lasting(i).has_value()) lasting_.keep(gpus_[i].uuid, *book_.Lasting(i));
       }
     }
     if (now >= next_probe_ns) {
       next_probe_ns = now + kProbeNs;
       for (size_t i = 0; i < gpus_.size(); ++i) {
         const Status there = nvml_->Probe(gpus_[i].uuid);
-        if (!there.ok()) book_.OnLost(i, there.message());
+        if (there.ok()) {
+          book_.OnFound(i);
+        } else {
+          book_.OnLost(i, there.message(), now);
+        }
       }
     }
     book_.OnTime(now);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,10 +19,18 @@ namespace sluice::deviceplugin {
 class HealthWatch {
  public:
   using Tell = std::function<void(size_t device, bool healthy, const std::string& why)>;
+  /// Of errors that last, by the device's UUID: those of a watch before this one, and where a new
+  /// one is kept. From the thread.
+  struct Lasting {
+    std::map<std::string, uint64_t> known;
+    std::function<void(const std::string& uuid, uint64_t xid)> keep;
+  };
 
   /// `nvml` is used by this thread alone afterwards and outlives it. Where NVML tells of no errors,
   /// every device stays healthy; a line in the log says so.
-  HealthWatch(Nvml* nvml, std::vector<Nvml::Gpu> gpus, HealthBook::Options options, Tell tell);
+  /// Has told what is not healthy from the beginning.
+  HealthWatch(Nvml* nvml, std::vector<Nvml::Gpu> gpus, HealthBook::Options options, Lasting lasting,
+              Tell tell);
   /// Ends the thread, which takes no longer than one look.
   ~HealthWatch();
 
@@ -33,6 +42,7 @@ class HealthWatch {
   const std::vector<Nvml::Gpu> gpus_;
   HealthBook book_;
   std::vector<bool> told_healthy_;
+  const Lasting lasting_;
   const Tell tell_;
   std::atomic<bool> stop_ = false;
   std::thread thread_;

@@ -55,9 +55,8 @@ class Matching {
   Matching(const std::vector<GrantRecord>& grants, const Signs& signs, Matches known)
       : signs_(signs), known_(known), matches_(std::move(known)) {
     for (const GrantRecord& grant : grants) in_order_.push_back(&grant);
-    std::stable_sort(in_order_.begin(), in_order_.end(), [](const auto* a, const auto* b) {
-      return a->created_ns < b->created_ns;
-    });
+    std::stable_sort(in_order_.begin(), in_order_.end(),
+                     [](const auto* a, const auto* b) { return a->created_ns < b->created_ns; });
     DropContradicted();
   }
 
@@ -190,14 +189,18 @@ Matches MatchGrants(const std::vector<GrantRecord>& grants, const Signs& signs,
   return matching.Take();
 }
 
-bool MayBeSomebodys(const GrantRecord& grant, const std::vector<Pod>& pods,
-                    const Matches& matches) {
-  return std::any_of(pods.begin(), pods.end(), [&](const Pod& pod) {
-    const std::vector<const Pod::Part*> parts = AskingParts(pod);
-    return !pod.over && std::any_of(parts.begin(), parts.end(), [&](const Pod::Part* part) {
-      return part->granules == grant.devices.size() && !HasGrant(matches, {pod.uid, part->name});
-    });
-  });
+Candidates CandidatesFor(const GrantRecord& grant, const std::vector<Pod>& pods,
+                         const Matches& matches) {
+  Candidates candidates;
+  for (const Pod& pod : pods) {
+    if (pod.over) continue;
+    for (const Pod::Part* part : AskingParts(pod)) {
+      const Match match = {pod.uid, part->name};
+      if (part->granules != grant.devices.size() || HasGrant(matches, match)) continue;
+      candidates.push_back(match);
+    }
+  }
+  return candidates;
 }
 
 }  // namespace sluice::pods

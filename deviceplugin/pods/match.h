@@ -20,6 +20,7 @@ struct Match {
 
 /// By grant.
 using Matches = std::map<std::string, Match>;
+using Candidates = std::vector<Match>;
 
 /// What shows whose a grant is.
 struct Signs {
@@ -46,8 +47,9 @@ struct Signs {
 Matches MatchGrants(const std::vector<GrantRecord>& grants, const Signs& signs,
                     const std::vector<Pod>& pods, Matches known = {});
 
-/// True: there is a container without a grant that asks for as many granules, so the grant, which
-/// nobody is found to have, may be its. Pure.
-bool MayBeSomebodys(const GrantRecord& grant, const std::vector<Pod>& pods, const Matches& matches);
+/// The containers without a grant that ask for as many granules: this one, which nobody is found to
+/// have, may be any one's of them. Pure.
+Candidates CandidatesFor(const GrantRecord& grant, const std::vector<Pod>& pods,
+                         const Matches& matches);
 
 }  // namespace sluice::pods

@@ -48,7 +48,9 @@ std::vector<std::string> OverGrants(const std::vector<GrantRecord>& grants, cons
     } else {
       if (pods.as_of_ns < grant.created_ns + unseen_ns) continue;
       if (first != signs.first_pods.end() && IsThere(pods.pods, first->second)) continue;
-      if (AnyOf(grant.devices, listed) || MayBeSomebodys(grant, pods.pods, matches)) continue;
+      if (AnyOf(grant.devices, listed) || !CandidatesFor(grant, pods.pods, matches).empty()) {
+        continue;
+      }
     }
     over.push_back(grant.id);
   }

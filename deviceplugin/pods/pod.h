@@ -20,8 +20,10 @@ struct Pod {
   };
   std::string space;  // namespace
   std::string name;
-  std::string uid;
+  std::string uid;         // as kubelet and its control groups have it
+  std::string object;      // UID of the API's object: another one for what stands for a static pod
   uint64_t created_s = 0;  // since 1970
+  bool begun = false;      // kubelet has admitted it
   bool over = false;       // all of its containers have ended for good
   Annotations annotations;
   std::string manages_gpus;  // what this pod is, where it manages the node's GPUs; else empty

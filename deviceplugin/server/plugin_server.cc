@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <utility>
 
 #include "deviceplugin/server/plugin_service.h"
 
@@ -18,8 +19,8 @@ constexpr auto kPatience = std::chrono::milliseconds(500);
 }  // namespace
 
 struct PluginServer::Parts {
-  Parts(const Offer* offer, const Allocator* allocator, Packing packing, Figures* figures)
-      : service(offer, allocator, packing, figures) {}
+  Parts(const Offer* offer, const Allocator* allocator, Preference preference, Figures* figures)
+      : service(offer, allocator, std::move(preference), figures) {}
   std::string path;
   PluginService service;
   std::unique_ptr<grpc::Server> server;
@@ -30,8 +31,8 @@ PluginServer::PluginServer(std::unique_ptr<Parts> parts) : parts_(std::move(part
 Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& path,
                                                           const Offer* offer,
                                                           const Allocator* allocator,
-                                                          Packing packing, Figures* figures) {
-  auto parts = std::make_unique<Parts>(offer, allocator, packing, figures);
+                                                          Preference preference, Figures* figures) {
+  auto parts = std::make_unique<Parts>(offer, allocator, std::move(preference), figures);
   ::unlink(path.c_str());
   // No bound on threads: gRPC refuses a call for which it has none, and that pod would not start.
   grpc::ServerBuilder builder;

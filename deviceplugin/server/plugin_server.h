@@ -20,8 +20,8 @@ class PluginServer {
   /// Listens when it returns; what lay at `path` before is replaced. kUnavailable: it cannot listen
   /// there. Offer, allocator and figures outlive it.
   static Result<std::unique_ptr<PluginServer>> Start(const std::string& path, const Offer* offer,
-                                                     const Allocator* allocator, Packing packing,
-                                                     Figures* figures);
+                                                     const Allocator* allocator,
+                                                     Preference preference, Figures* figures);
   /// Ends the calls under way; removes the socket.
   ~PluginServer();
 

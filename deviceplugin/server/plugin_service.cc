@@ -71,7 +71,7 @@ grpc::Status PluginService::GetPreferredAllocation(
     const Result<std::vector<std::string>> chosen =
         PreferredIds(offer_->ids(), Strings(container.available_deviceids()),
                      Strings(container.must_include_deviceids()),
-                     static_cast<size_t>(std::max(0, container.allocation_size())), packing_);
+                     static_cast<size_t>(std::max(0, container.allocation_size())), preference_);
     if (!chosen.ok()) return ToGrpc(chosen.status());
     auto* ids = response->add_container_responses()->mutable_deviceids();
     ids->Assign(chosen->begin(), chosen->end());

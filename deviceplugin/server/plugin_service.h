@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <utility>
+
 #include "deviceplugin/granule/preferred.h"
 #include "deviceplugin/kubelet/deviceplugin.grpc.pb.h"
 #include "deviceplugin/metrics/figures.h"
@@ -14,8 +16,12 @@ namespace sluice::deviceplugin {
 /// outlive it.
 class PluginService final : public v1beta1::DevicePlugin::Service {
  public:
-  PluginService(const Offer* offer, const Allocator* allocator, Packing packing, Figures* figures)
-      : offer_(offer), allocator_(allocator), packing_(packing), figures_(figures) {}
+  PluginService(const Offer* offer, const Allocator* allocator, Preference preference,
+                Figures* figures)
+      : offer_(offer),
+        allocator_(allocator),
+        preference_(std::move(preference)),
+        figures_(figures) {}
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext* context, const v1beta1::Empty* request,
                                       v1beta1::DevicePluginOptions* response) override;
@@ -35,7 +41,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
 
   const Offer* offer_;
   const Allocator* allocator_;
-  const Packing packing_;
+  const Preference preference_;
   Figures* const figures_;
 };
 

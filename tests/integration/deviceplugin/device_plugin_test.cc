@@ -301,17 +301,27 @@ TEST_F(DevicePlugin, SurvivesADeathOfItsOwn) {
 
 TEST_F(DevicePlugin, AGpuWithAnErrorIsNotOffered) {
   Up(2, 64 * kMiB);
-  FakeKubelet kubelet(kubelet_dir_);
+  std::optional<FakeKubelet> kubelet(std::in_place, kubelet_dir_);
   Start({"--granule", "4MiB", "--reserve", "16MiB", "--probation", "1"});
-  Await(kubelet, AllHealthy);
+  Await(*kubelet, AllHealthy);
   Xid(1, 31);  // a program's fault
   Xid(0, 94);
-  Await(kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
-  Await(kubelet, AllHealthy);  // after its probation
-  Xid(1, 79);                  // fallen off the bus
+  Await(*kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
+  Await(*kubelet, AllHealthy);  // after its probation
+  Xid(1, 79);                   // fallen off the bus
   const Devices rest =
-      Await(kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
+      Await(*kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
   EXPECT_EQ(rest.healthy.size(), 24u) << "the capacity stays";
+  // A plugin that is started anew has reset nothing.
+  Stop(SIGKILL);
+  kubelet.emplace(kubelet_dir_);  // which knows nothing of the one before
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--probation", "1"});
+  EXPECT_EQ(Healthy(Await(*kubelet, [](const Devices&) { return true; })), 12u);
+  Stop(SIGKILL);
+  // As the runbook has it after a reset.
+  for (const auto& file : fs::directory_iterator(root_ + "/x")) fs::remove(file);
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--probation", "1"});
+  Await(*kubelet, AllHealthy);
 }
 
 /// kB of a process, by the kernel's count.

@@ -167,6 +167,16 @@ TEST_F(GrantStoreTest, ALimitOrderHoldsUntilItIsTakenBackOrTheGrantEnds) {
   EXPECT_TRUE(fs::is_empty(root_ + "/l"));
 }
 
+TEST_F(GrantStoreTest, TheLimitInForceStaysWithItsGrant) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_EQ(store.InForceOf(grant->id), std::nullopt);
+  ASSERT_TRUE(store.SetInForce(grant->id, 8192).ok());
+  EXPECT_EQ(Open().InForceOf(grant->id), 8192u);
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_TRUE(fs::is_empty(root_ + "/f"));
+}
+
 TEST_F(GrantStoreTest, ABypassStaysWithItsGrant) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());
@@ -197,6 +207,16 @@ TEST_F(GrantStoreTest, AGpuIsDrainedUntilItIsNot) {
   ASSERT_TRUE(store.SetDrained("GPU-a", false).ok());
   ASSERT_TRUE(store.SetDrained("GPU-a", false).ok()) << "as it was";
   EXPECT_EQ(Open().DrainedGpus(), std::set<std::string>{"GPU-b"});
+}
+
+TEST_F(GrantStoreTest, AGpuIsBrokenUntilTheNextBoot) {
+  const GrantStore store = Open();
+  EXPECT_TRUE(store.BrokenGpus("boot-1").empty());
+  ASSERT_TRUE(store.SetBroken("GPU-1", 79, "boot-1").ok());
+  EXPECT_EQ(Open().BrokenGpus("boot-1"), (std::map<std::string, uint64_t>{{"GPU-1", 79}}));
+  EXPECT_TRUE(store.BrokenGpus("boot-2").empty());
+  std::ofstream(root_ + "/x/GPU-2") << "much";
+  EXPECT_EQ(store.BrokenGpus("boot-1").size(), 1u);
 }
 
 TEST_F(GrantStoreTest, AReportIsWhatWasSaidLast) {

@@ -57,6 +57,33 @@ TEST(PodJson, APodThatHasEndedIsOver) {
   }
 }
 
+TEST(PodJson, AStaticPodIsKnownAsKubeletKnowsIt) {
+  const auto uid = [](const std::string& hash, const std::string& mirror) {
+    nlohmann::json pod = nlohmann::json::parse(kPod);
+    pod["metadata"]["annotations"] = {{"kubernetes.io/config.hash", hash},
+                                      {"kubernetes.io/config.mirror", mirror}};
+    const auto list = ParsePodList(nlohmann::json{{"items", {pod}}}.dump(), kResource);
+    EXPECT_EQ(list->pods.at(0).object, "u-1") << "for events";
+    return list->pods.at(0).uid;
+  };
+  const std::string hash = "0a1b2c3d4e5f60718293a4b5c6d7e8f9";
+  EXPECT_EQ(uid(hash, hash), hash);
+  EXPECT_EQ(uid(hash, ""), "u-1");
+  const std::string others = "0035512f-328e-4a51-94db-4fd35ad6c3e5";
+  EXPECT_EQ(uid(others, others), "u-1") << "whoever writes that is not this one";
+}
+
+TEST(PodJson, APodHasBegunWhenKubeletHasAdmittedIt) {
+  nlohmann::json pod = nlohmann::json::parse(kPod);
+  pod["status"] = {{"phase", "Pending"}};
+  const auto list = [&pod] {
+    return ParsePodList(nlohmann::json{{"items", {pod}}}.dump(), kResource)->pods.at(0);
+  };
+  EXPECT_FALSE(list().begun);
+  pod["status"]["startTime"] = "2026-11-20T10:00:05Z";
+  EXPECT_TRUE(list().begun);
+}
+
 TEST(PodJson, DaemonsOfGpuFractionsManageGpus) {
   const auto managed = [](const char* component, const char* manager, const char* volumes) {
     nlohmann::json pod = nlohmann::json::parse(kPod);
@@ -113,7 +140,8 @@ TEST(PodJson, AWarningIsAnEventOnThePod) {
   pods::Pod pod;
   pod.space = "team";
   pod.name = "train-0";
-  pod.uid = "u-1";
+  pod.uid = "u-0";
+  pod.object = "u-1";
   const auto event =
       nlohmann::json::parse(WarningOn(pod, "SluiceRefused", "a \"b\"\n" + std::string(5000, 'x'),
                                       "node-1", 1'795'168'805'000'000'007));

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -101,9 +102,18 @@ TEST_F(TermsKeeperTest, AGrantGetsTheTermsOfItsPodAndTheirChangesAndEndsWithIt) 
   pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
   ASSERT_NO_FATAL_FAILURE(Start());
   const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
-  ASSERT_TRUE(Await([&] { return held() == kMiB; })) << "nobody's yet";
+  const Result<GrantRecord> larger = store_.Make({"", "GPU-1", 2 * kMiB, 1, {"x-1", "x-2"}});
+  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB && holdings_.size() == 2; }))
+      << "nobody's yet, but it can be that pod's";
+  EXPECT_TRUE(Await([&] {
+    return std::any_of(holdings_.begin(), holdings_.end(), [](const Holding& holding) {
+      return holding.devices.size() == 2 && holding.limit_bytes == 2 * kMiB;
+    });
+  })) << "which this one cannot";
+  EXPECT_FALSE(store_.TermsOf(grant->id).ok());
+  ASSERT_TRUE(store_.Remove(larger->id).ok());
   Change([&] { owners_ = Owners{{"ns/a/main", {"x-0"}}}; });
-  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  ASSERT_TRUE(Await([&] { return store_.TermsOf(grant->id).ok() && held() == 4 * kMiB; }));
   EXPECT_EQ(*store_.TermsOf(grant->id), (GrantTerms{"ns/a/main", "uid", 4 * kMiB, 0, "ns", ""}));
 
   Change([&] { pods_ = {PodWith({{"sluice.dev/memory-limit", "6Mi"}})}; });
@@ -287,6 +297,19 @@ TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
   ASSERT_TRUE(Await([&] { return warnings_.size() == 2; }));
   EXPECT_EQ(warnings_[1], "it holds 3.0 MiB");
   EXPECT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  // The plugin after this one knows it, too, before it knows any pod and then.
+  for (const bool knows : {false, true}) {
+    keeper_.reset();
+    holdings_.clear();
+    if (knows) {
+      pods_ = {PodWith({{"sluice.dev/memory-limit", "2Mi"}})};
+    } else {
+      pods_.reset();
+    }
+    ASSERT_NO_FATAL_FAILURE(Start());
+    EXPECT_TRUE(Await([&] { return !holdings_.empty(); }));
+    EXPECT_EQ(held(), 4 * kMiB) << knows;
+  }
   ASSERT_TRUE(store_.SetReport(grant->id, "").ok());
   EXPECT_TRUE(Await([&] { return held() == 2 * kMiB; })) << "the report's end is followed";
 }

@@ -25,8 +25,10 @@ class Preferred : public ::testing::Test {
     return free;
   }
   uint32_t Chosen(const std::vector<std::string>& free, size_t size, Packing packing,
-                  const std::vector<std::string>& must = {}) const {
-    const auto chosen = PreferredIds(ids_, free, must, size, packing);
+                  const std::vector<std::string>& must = {}, uint64_t room = 0) const {
+    Preference preference = {packing};
+    if (room > 0) preference.room = [room](uint64_t) { return room; };
+    const auto chosen = PreferredIds(ids_, free, must, size, preference);
     EXPECT_TRUE(chosen.ok()) << chosen.status().message();
     if (!chosen.ok()) return 99;
     EXPECT_EQ(chosen->size(), size);
@@ -47,21 +49,30 @@ TEST_F(Preferred, PacksOrSpreads) {
   EXPECT_EQ(Chosen(Free({4, 4, 4}), 4, Packing::kPack), 0u) << "the first of equals";
 }
 
+TEST_F(Preferred, GoesWhereTheRestOfItsPodHasRoom) {
+  const auto free = Free({5, 3, 8});
+  EXPECT_EQ(Chosen(free, 2, Packing::kPack, {}, 4), 0u);
+  EXPECT_EQ(Chosen(free, 2, Packing::kPack, {}, 6), 2u);
+  EXPECT_EQ(Chosen(free, 2, Packing::kPack, {}, 9), 1u) << "nowhere: as if nothing was known";
+  EXPECT_EQ(Chosen(free, 2, Packing::kSpread, {}, 4), 2u);
+  EXPECT_EQ(Chosen(free, 2, Packing::kPack, {Id(1, 7)}, 8), 1u);
+}
+
 TEST_F(Preferred, GoesWhereItMust) {
   const auto free = Free({5, 3, 8});
   EXPECT_EQ(Chosen(free, 2, Packing::kPack, {Id(2, 7)}), 2u);
   // Kubelet names what it must have among the free ones or beside them.
   EXPECT_EQ(Chosen(free, 4, Packing::kPack, {Id(1, 7)}), 1u);
-  EXPECT_EQ(PreferredIds(ids_, free, {Id(1, 7)}, 5, Packing::kPack).status().code(),
+  EXPECT_EQ(PreferredIds(ids_, free, {Id(1, 7)}, 5, {Packing::kPack}).status().code(),
             StatusCode::kResourceExhausted);
-  EXPECT_EQ(PreferredIds(ids_, free, {Id(0, 0), Id(1, 0)}, 2, Packing::kPack).status().code(),
+  EXPECT_EQ(PreferredIds(ids_, free, {Id(0, 0), Id(1, 0)}, 2, {Packing::kPack}).status().code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(PreferredIds(ids_, free, {Id(0, 0), Id(0, 1)}, 1, Packing::kPack).status().code(),
+  EXPECT_EQ(PreferredIds(ids_, free, {Id(0, 0), Id(0, 1)}, 1, {Packing::kPack}).status().code(),
             StatusCode::kInvalidArgument);
 }
 
 TEST_F(Preferred, NoTwoGpusAreOne) {
-  const Status refused = PreferredIds(ids_, Free({5, 3, 4}), {}, 6, Packing::kPack).status();
+  const Status refused = PreferredIds(ids_, Free({5, 3, 4}), {}, 6, {Packing::kPack}).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.message(),
             "no single GPU has 6 granules (6.0 GiB) free; the most is 5 granules (5.0 GiB)");
@@ -74,7 +85,7 @@ TEST_F(Preferred, NamesWhatIsWrong) {
   EXPECT_NE(GpuOf(ids_, {"x-1"}).status().message().find("device id 'x-1'"), std::string::npos);
   EXPECT_NE(GpuOf(ids_, {Id(0, 1), Id(0, 1)}).status().message().find("twice"), std::string::npos);
   EXPECT_EQ(GpuOf(ids_, {}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(PreferredIds(ids_, {"x-1"}, {}, 1, Packing::kPack).status().code(),
+  EXPECT_EQ(PreferredIds(ids_, {"x-1"}, {}, 1, {Packing::kPack}).status().code(),
             StatusCode::kInvalidArgument);
 }
 
@@ -94,7 +105,7 @@ TEST_F(Preferred, ChoosesWheneverItCan) {
     std::shuffle(free.begin(), free.end(), random);
     const size_t size = 1 + random() % 8;
     const Packing packing = random() % 2 == 0 ? Packing::kPack : Packing::kSpread;
-    const auto chosen = PreferredIds(ids_, free, {}, size, packing);
+    const auto chosen = PreferredIds(ids_, free, {}, size, {packing});
     const size_t most = *std::max_element(room.begin(), room.end());
     ASSERT_EQ(chosen.ok(), most >= size);
     if (!chosen.ok()) continue;

@@ -49,15 +49,41 @@ TEST(Health, WhatNeedsAResetStays) {
   EXPECT_FALSE(book.OnXid(0, kDoubleBit, 1));
   EXPECT_FALSE(book.OnXid(0, kContained, 2)) << "what passes does not make it good";
   EXPECT_FALSE(book.OnTime(1000 * kSecond));
-  EXPECT_EQ(book.Why(0), "XID 48: it needs a reset; start the plugin again afterwards");
+  EXPECT_EQ(book.Why(0), "XID 48: it needs a reset; back after the node's next start");
+  EXPECT_EQ(book.Lasting(0), kDoubleBit);
+  EXPECT_EQ(book.Lasting(1), std::nullopt);
 }
 
-TEST(Health, ALostDeviceStaysAway) {
+TEST(Health, ADeviceThatIsLostOnceIsNot) {
   HealthBook book = Book();
-  EXPECT_TRUE(book.OnLost(0, "NVML does not answer"));
-  EXPECT_FALSE(book.OnLost(0, "NVML does not answer"));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(book.OnLost(0, "NVML does not answer", 0));
+    EXPECT_FALSE(book.OnLost(0, "NVML does not answer", 0));
+    book.OnFound(0);
+  }
+  EXPECT_TRUE(book.healthy(0));
+}
+
+TEST(Health, ALostDeviceIsBackWhenItHasAnsweredForAWhile) {
+  HealthBook book = Book();
+  EXPECT_FALSE(book.OnLost(0, "NVML does not answer", 1 * kSecond));
+  EXPECT_FALSE(book.OnLost(0, "NVML does not answer", 2 * kSecond));
+  EXPECT_TRUE(book.OnLost(0, "NVML does not answer", 3 * kSecond));
+  EXPECT_EQ(book.Why(0), "NVML does not answer: back when there was no other for 60 s");
+  EXPECT_FALSE(book.OnLost(0, "NVML does not answer", 13 * kSecond)) << "it was away already";
+  book.OnFound(0);
+  EXPECT_FALSE(book.OnTime(72 * kSecond));
+  EXPECT_TRUE(book.OnTime(73 * kSecond));
+  EXPECT_TRUE(book.healthy(0));
+}
+
+TEST(Health, WhatLastsIsNotEndedByAnAnswer) {
+  HealthBook book = Book();
+  EXPECT_TRUE(book.OnXid(0, kDoubleBit, 0));
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(book.OnLost(0, "NVML does not answer", 0));
+  book.OnFound(0);
   EXPECT_FALSE(book.OnTime(1000 * kSecond));
-  EXPECT_EQ(book.Why(0), "NVML does not answer");
+  EXPECT_EQ(book.Lasting(0), kDoubleBit);
 }
 
 TEST(Health, ClassesAreThoseOfTheCatalogue) {

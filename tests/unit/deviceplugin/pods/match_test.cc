@@ -26,7 +26,7 @@ Pod PodOf(const std::string& name, std::vector<Pod::Part> parts) {
 }
 /// By kubelet's list alone.
 Matches MatchListed(const std::vector<GrantRecord>& grants, const Owners& owners,
-               const std::vector<Pod>& pods, const Matches& known = {}) {
+                    const std::vector<Pod>& pods, const Matches& known = {}) {
   return MatchGrants(grants, {{}, owners}, pods, known);
 }
 Owned Listed(const std::string& container, std::vector<std::string> ids) {
@@ -106,13 +106,14 @@ TEST(MatchGrants, AnInitContainerThatAsksForLessIsFoundByItsPlaceBeforeTheOther)
 
 TEST(MatchGrants, AnInitContainerThatAsksForMoreIsFound) {
   const std::vector<Pod> pods = {PodOf("a", {{"prepare", 4, true}, {"main", 1}, {"side", 2}})};
-  const std::vector<GrantRecord> grants = {
-      Grant("init", 101, {"x-0", "x-1", "x-2", "x-3"}), Grant("main", 102, {"x-2"}),
-      Grant("side", 103, {"x-0", "x-3"})};
-  EXPECT_EQ(MatchListed(grants, {Listed("a/main", {"x-2"}), Listed("a/side", {"x-0", "x-3"})}, pods),
-            (Matches{{"init", {"uid-a", "prepare"}},
-                     {"main", {"uid-a", "main"}},
-                     {"side", {"uid-a", "side"}}}));
+  const std::vector<GrantRecord> grants = {Grant("init", 101, {"x-0", "x-1", "x-2", "x-3"}),
+                                           Grant("main", 102, {"x-2"}),
+                                           Grant("side", 103, {"x-0", "x-3"})};
+  EXPECT_EQ(
+      MatchListed(grants, {Listed("a/main", {"x-2"}), Listed("a/side", {"x-0", "x-3"})}, pods),
+      (Matches{{"init", {"uid-a", "prepare"}},
+               {"main", {"uid-a", "main"}},
+               {"side", {"uid-a", "side"}}}));
 }
 
 TEST(MatchGrants, ASidecarKeepsWhatTheInitContainerBeforeItHad) {
@@ -136,7 +137,8 @@ TEST(MatchGrants, WhoComesShowsWhoseAnInitContainersGrantIs) {
   const std::vector<GrantRecord> grants = {Grant("1", 101, {"x-0", "x-1"}),
                                            Grant("2", 101, {"x-2", "x-3"})};
   EXPECT_TRUE(MatchListed(grants, {}, {one, other}).empty()) << "nothing is guessed";
-  EXPECT_TRUE(MatchListed({grants[0]}, {}, {one}).empty()) << "there may be a pod that is not known yet";
+  EXPECT_TRUE(MatchListed({grants[0]}, {}, {one}).empty())
+      << "there may be a pod that is not known yet";
   EXPECT_EQ(MatchGrants(grants, {{{"2", "uid-a"}}, {}}, {one, other}),
             (Matches{{"2", {"uid-a", "prepare"}}}));
   EXPECT_EQ(MatchGrants(grants, {{{"2", "uid-a"}, {"1", "uid-b"}}, {}}, {one, other},
@@ -195,14 +197,16 @@ TEST(MatchGrants, WithoutTheRecordsBesideItAGrantIsStillFound) {
   EXPECT_EQ(MatchGrants(grants, {{{"main", "uid-a"}}, {}}, pods), main);
 }
 
-TEST(MayBeSomebodys, AsLongAsAContainerThatAsksForAsManyHasNone) {
+TEST(CandidatesFor, ContainersWithoutAGrantThatAskForAsMany) {
   const GrantRecord grant = Grant("1", 101, {"x-0", "x-1"});
-  Pod pod = PodOf("a", {{"prepare", 2, true}, {"main", 1}});
-  EXPECT_TRUE(MayBeSomebodys(grant, {pod}, {}));
-  EXPECT_FALSE(MayBeSomebodys(grant, {pod}, {{"2", {"uid-a", "prepare"}}}));
-  EXPECT_TRUE(MayBeSomebodys(grant, {pod}, {{"2", {"uid-a", "main"}}}));
+  Pod pod = PodOf("a", {{"prepare", 2, true}, {"main", 1}, {"side", 2}});
+  const Match prepare = {"uid-a", "prepare"};
+  const Match side = {"uid-a", "side"};
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {}), (Candidates{prepare, side}));
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {{"2", prepare}}), Candidates{side});
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {{"2", prepare}, {"3", side}}), Candidates());
   pod.over = true;
-  EXPECT_FALSE(MayBeSomebodys(grant, {pod}, {}));
+  EXPECT_EQ(CandidatesFor(grant, {pod}, {}), Candidates());
 }
 
 }  // namespace
