@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Another version of the chart is installed while a job runs, and Sluice is taken away under one."""
 
+import re
 import shlex
 import shutil
 
@@ -94,11 +95,15 @@ def test_a_job_keeps_what_it_holds_when_the_node_pod_is_deleted_under_it(sluice,
     until("it holds", lambda: "holding_mib" in values(kubectl.logs("under", check=False)))
     (node,) = pods(kubectl, "node")
     kubectl.delete("pod", node["metadata"]["name"], "--namespace", "sluice")
-    until("its successor serves", lambda: sluice.status_now() is not None and uids(kubectl, "node") != [node["metadata"]["uid"]])
+    # The memory is still the job's, and so nobody else begins.
+    until("its successor has no room for its pool", lambda: re.search(r"pool: handle \d+ of 24 .* CUDA_ERROR_OUT_OF_MEMORY",
+                                                                     sluice.logs("node")))
+    assert uids(kubectl, "node") != [node["metadata"]["uid"]] and sluice.status_now() is None
     assert kubectl.pod("under")["status"]["phase"] == "Running"
     kubectl.run("exec", "under", "--", "touch", "/tmp/go")
     kubectl.until_phase("under", "Succeeded", "Failed")
     assert values(kubectl.logs("under"))["further_mib"] == [0]
+    until("it serves when the job has ended", sluice.status_now)
 
 
 def test_a_job_keeps_what_it_holds_when_sluice_is_uninstalled(sluice, kubectl):
