@@ -112,6 +112,15 @@ void Sharing(const Facts& facts, Findings* out) {
     out->Warn("other_plugins", "other GPU plugins of the kubelet:" + plugins,
               "a GPU must be advertised by one of them only");
   }
+  if (facts.gives_gpus == Facts::GivesGpus::kPrivileged) {
+    out->Ok("visible_devices", "NVIDIA's runtime gives no GPU for a container's variable alone");
+  } else if (facts.gives_gpus == Facts::GivesGpus::kEverybody) {
+    out->Warn("visible_devices",
+              "NVIDIA's runtime gives every container the GPUs that NVIDIA_VISIBLE_DEVICES names, "
+              "also one without a grant",
+              "whoever may make pods here is to be trusted with the GPUs, or docs/operations/"
+              "kubernetes.md, 'Who is protected from whom', says what else there is");
+  }
   out->Ok("mps", facts.mps_runs
                      ? "NVIDIA's MPS runs (" + facts.mps_folder +
                            "): kernels of jobs may overlap, and one job's fault ends them all"

@@ -33,7 +33,10 @@ struct Facts {
   std::string mps_folder;
   bool mps_runs = false;                   // its control daemon has its pipe there
   std::vector<std::string> other_plugins;  // sockets of other GPU plugins of the kubelet
-  std::vector<pid_t> own_processes;        // jobs of the daemon that runs here
+  /// On a node of a cluster: whom NVIDIA's container runtime gives the GPUs that
+  /// NVIDIA_VISIBLE_DEVICES names.
+  enum class GivesGpus { kUnknown, kEverybody, kPrivileged } gives_gpus = GivesGpus::kUnknown;
+  std::vector<pid_t> own_processes;  // jobs of the daemon that runs here
 
   std::string library;  // path of libsluice.so
   std::string library_problem;

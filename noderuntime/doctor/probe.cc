@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -24,6 +25,8 @@
 
 namespace sluice::doctor {
 namespace {
+
+constexpr char kToolkitConfig[] = "/etc/nvidia-container-runtime/config.toml";
 
 std::string Why(const std::string& what) { return what + ": " + std::strerror(errno); }
 
@@ -41,9 +44,24 @@ void ProbeSharing(const std::string& mps_folder, const std::string& plugin_folde
                      name.find("hami") != std::string::npos;
     if (gpu && name.find("sluice") == std::string::npos) facts->other_plugins.push_back(name);
   }
+  std::ifstream toolkit(kToolkitConfig);
+  if (toolkit && std::filesystem::exists(plugin_folder, absent)) {
+    facts->gives_gpus = GivesGpus(toolkit);
+  }
 }
 
 }  // namespace
+
+Facts::GivesGpus GivesGpus(std::istream& config) {
+  for (std::string line; std::getline(config, line);) {
+    // One key in a line, and this one stands before all tables. A comment begins with #.
+    std::erase_if(line, [](unsigned char c) { return std::isspace(c) != 0; });
+    if (line.starts_with("accept-nvidia-visible-devices-envvar-when-unprivileged=false")) {
+      return Facts::GivesGpus::kPrivileged;
+    }
+  }
+  return Facts::GivesGpus::kEverybody;
+}
 
 void ProbeMachine(const std::string& mps_folder, const std::string& plugin_folder, Facts* facts) {
   ProbeSharing(mps_folder, plugin_folder, facts);

@@ -65,6 +65,9 @@ class Cluster:
         subprocess.run(["ctr", "-a", self._containerd, "-n", "k8s.io", "images", "import", archive],
                        check=True, capture_output=True)
 
+    def name_image_again(self, name, other):
+        subprocess.run(["ctr", "-a", self._containerd, "-n", "k8s.io", "images", "tag", name, other], check=True, capture_output=True)
+
     # --- kubelet, which tests restart
 
     def start_kubelet(self):

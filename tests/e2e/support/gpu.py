@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Simulated GPUs of the node, and how containers come to them in the place of NVIDIA's runtime."""
 
+import contextlib
 import json
 import pathlib
 import shutil
@@ -35,6 +36,16 @@ class SimulatedGpus:
             [REPOSITORY / "build/release/bin/train", "--model", "small-a", "--iterations", str(iterations), "--seed", str(seed)],
             capture_output=True, text=True, check=True,
             env={**self.all, "PATH": "/usr/bin:/bin"}).stdout
+
+    @contextlib.contextmanager
+    def other(self, memory):
+        """One more machine with one GPU, for as long as the block takes: what shows it instead of ours."""
+        place = self.folder / "other"
+        self._control("up", place, "--gpus", "1", "--memory", str(memory), "--machine", self.folder / "machine")
+        try:
+            yield {**self.environment, "SLUICE_SIMGPU": str(place)}
+        finally:
+            self._control("down", place)
 
     def stats(self, gpu=0):
         return json.loads(self._control("stats", self.gpus, "--gpu", str(gpu), "--json"))

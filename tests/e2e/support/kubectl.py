@@ -2,10 +2,12 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """The cluster as its user sees it: kubectl, with answers as values."""
 
+import contextlib
 import copy
 import json
 import pathlib
 import subprocess
+import tempfile
 
 import yaml
 
@@ -33,6 +35,19 @@ class Kubectl:
         if check and done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done
+
+    @contextlib.contextmanager
+    def forward(self, *arguments):
+        """`kubectl port-forward` with these arguments, for as long as the block takes; gives what it says when it is there."""
+        with tempfile.TemporaryFile("w+") as said, subprocess.Popen(
+                [*self._command, *arguments], stdout=said, stderr=subprocess.STDOUT, env=self._environment) as running:
+            def text():
+                said.seek(0)
+                return said.read()
+            try:
+                yield until("the port is forwarded", lambda: text() if "Forwarding from" in text() else None)
+            finally:
+                running.terminate()
 
     def apply(self, *objects):
         self.run("apply", "-f", "-", text="\n---\n".join(yaml.safe_dump(each) for each in objects))

@@ -6,8 +6,10 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "common/bytes.h"
+#include "noderuntime/doctor/probe.h"
 
 namespace sluice::doctor {
 namespace {
@@ -76,6 +78,7 @@ TEST(Doctor, WhatOnlySomeMeetIsAWarning) {
       {"capture_mode", [](Facts* f) { f->exchanges_capture_mode = false; }},
       {"sold_twice", [](Facts* f) { f->devices[0].processes = {4711}; }},
       {"other_plugins", [](Facts* f) { f->other_plugins = {"nvidia-gpu.sock"}; }},
+      {"visible_devices", [](Facts* f) { f->gives_gpus = Facts::GivesGpus::kEverybody; }},
       {"libc", [](Facts* f) { f->libc_version = ""; }},
       {"daemon", [](Facts* f) { f->daemon = Facts::Daemon::kDied; }},
       {"keeper", [](Facts* f) { f->keeper_program = false; }},
@@ -87,6 +90,20 @@ TEST(Doctor, WhatOnlySomeMeetIsAWarning) {
     EXPECT_EQ(Worst(spoil).check, check);
     EXPECT_TRUE(Healthy(Judge(facts))) << check;
   }
+}
+
+TEST(Doctor, ReadsWhomNvidiasRuntimeGivesGpus) {
+  const std::string key = "accept-nvidia-visible-devices-envvar-when-unprivileged";
+  const auto of = [](const std::string& text) {
+    std::istringstream config("disable-require = false\n" + text + "\n[nvidia-container-cli]\n");
+    return GivesGpus(config);
+  };
+  EXPECT_EQ(of(key + " = false"), Facts::GivesGpus::kPrivileged);
+  EXPECT_EQ(of("  " + key + "=false # by policy"), Facts::GivesGpus::kPrivileged);
+  EXPECT_EQ(of("#" + key + " = false"), Facts::GivesGpus::kEverybody);
+  EXPECT_EQ(of(key + " = true"), Facts::GivesGpus::kEverybody);
+  EXPECT_EQ(of(""), Facts::GivesGpus::kEverybody);
+  EXPECT_EQ(Worst([](Facts* f) { f->gives_gpus = Facts::GivesGpus::kPrivileged; }).check, "none");
 }
 
 TEST(Doctor, OurOwnJobsAreNoStrangers) {
