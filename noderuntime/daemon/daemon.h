@@ -322,7 +322,7 @@ class Daemon : private flow::FlowSink {
   std::unique_ptr<bypass::ProcessWatch> processes_;
   EventLoop::Token processes_token_ = 0;
   bypass::Bypass bypass_;
-  BypassCounts bypassed_;
+  std::optional<BypassCounts> bypassed_;  // none: nobody looks
   /// Whose the pool's memory has been, of jobs with terms; none: nobody's yet.
   std::optional<std::string> pool_group_;
   bool draining_ = false;
