@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -174,7 +175,7 @@ TEST(Metrics, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
   std::string jobs;
   for (int i = 0; i < 2000; ++i) {
     jobs += (i == 0 ? "" : ",") + std::string(R"({"id": )") + std::to_string(i / 2) +
-            R"(, "name": "a", "held_bytes": 1})";
+            R"(, "name": "a", "held_bytes": 1, "figures": {"lent_bytes": 2, "borrowed_bytes": 3}})";
   }
   std::string loans;
   for (int i = 0; i < 2000; ++i) {
@@ -191,8 +192,14 @@ TEST(Metrics, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
       for (const auto& label : sample.label) labels += label.name + "=" + label.value + ",";
       EXPECT_TRUE(seen.insert(labels).second) << family.name << labels;
     }
-    if (family.name == "sluice_job_held_bytes") {
-      EXPECT_EQ(seen.size(), kMostJobs);
+    const std::map<std::string, double> sums = {{"sluice_job_held_bytes", 1'000},
+                                                {"sluice_job_lent_bytes", 2'000},
+                                                {"sluice_job_borrowed_bytes", 3'000}};
+    if (const auto expected = sums.find(family.name); expected != sums.end()) {
+      EXPECT_EQ(seen.size(), kMostJobs + 1) << "the rest is one";
+      double sum = 0;
+      for (const auto& sample : family.metric) sum += sample.gauge.value;
+      EXPECT_EQ(sum, expected->second) << family.name;
     }
     if (family.name == "sluice_loan_bytes") {
       EXPECT_EQ(seen.size(), kMostLoans);
