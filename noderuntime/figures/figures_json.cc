@@ -64,7 +64,9 @@ Json ToJson(JobId id, const JobFigures& job, const scheduler::Loans& loans, cons
   json["refusals"] = Of(job.refusals);
   json["claim_raises"] = job.claim_raises;
   json["deviations"] = job.deviations;
+  json["deviations_by"] = Of(job.deviations_by);
   json["evictions"] = job.evictions;
+  json["evictions_by"] = Of(job.evictions_by);
   json["returns"] = job.returns;
   json["events"] = Json::array();
   for (const Event& event : job.events) {

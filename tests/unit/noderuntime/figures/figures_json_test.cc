@@ -55,7 +55,7 @@ TEST(FiguresJson, AmountsAreBytesOnBothSidesOfALoan) {
 
 TEST(FiguresJson, EventsHaveTheTimeOfDay) {
   Figures figures(8);
-  figures.Told(1, 2'000'000, "a line");
+  figures.Told(1, 2'000'000, "", "a line");
   const ordered_json json = ToJson(1, figures.Of(1), figures.loans(), kScale);
   EXPECT_EQ(json["events"][0]["unix_ms"], 1'002);
   EXPECT_EQ(json["events"][0]["text"], "a line");
