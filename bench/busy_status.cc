@@ -28,14 +28,14 @@ std::string NameOf(uint32_t id) {
 /// What is counted of each.
 Json Counted(uint32_t id) {
   Json counted;
-  for (const char* key :
-       {"iterations", "lent_bytes", "borrowed_bytes", "lent_total_bytes", "borrowed_total_bytes",
-        "claim_raises", "deviations", "evictions", "returns"}) {
+  for (const char* key : {"iterations", "lent_bytes", "borrowed_bytes", "lent_total_bytes",
+                          "borrowed_total_bytes", "claim_raises", "returns"}) {
     counted[key] = 12'345'678'901 + id;
   }
   counted["gate_wait"] = counted["lease_wait"] = Histogram(std::size(figures::kWaitBounds));
   for (const char* reason : {"turn", "memory", "measurement"}) counted["waits"][reason] = 1234;
   for (const char* reason : {"over-limit", "exhausted"}) counted["refusals"][reason] = 12;
+  counted["deviations_by"]["launches"] = counted["evictions_by"]["memory"] = 123'456;
   for (int i = 0; i < 16; ++i) {
     counted["events"].push_back({{"unix_ms", 1'764'000'000'000},
                                  {"kind", "waited"},

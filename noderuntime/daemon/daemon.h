@@ -99,7 +99,7 @@ struct JobEntry {
   Result<std::string> recording =
       Status(StatusCode::kFailedPrecondition, "the job has not used the GPU under Sluice");
   LineBudget lines{40, 1, NowNs()};
-  uint64_t pod_told_ns = 0;  // when its pod was last told of something that happened
+  std::map<std::string, uint64_t> pod_told_ns;  // when its pod was last told, by word
   /// What its connections may send that is logged, one after the other or side by side.
   session::TokenBucket logged{session::Session::kLoggedBurst, session::Session::kLoggedPerSecond,
                               NowNs()};
@@ -145,7 +145,7 @@ class Daemon : private flow::FlowSink {
   void Charged(flow::JobId job, uint32_t seq, uint64_t outside_bytes) override;
   void Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code,
             const std::string& text) override;
-  void Notice(flow::JobId job, uint32_t seq, const std::string& text) override;
+  void Notice(flow::JobId job, uint32_t seq, const flow::Line& line) override;
   void Quiesce(flow::JobId job, uint32_t seq) override;
   void Log(const scheduler::Record& record) override;
   void Say(const std::string& text) override;
@@ -185,6 +185,7 @@ class Daemon : private flow::FlowSink {
   Status SendLive(ControlClient* client, const protocol::Live& wanted);
   std::map<flow::JobId, JobFacts> Facts();
   NodeFacts NodeFactsNow() const;
+  void Count(const scheduler::Record& record);
   void TellPod(flow::JobId job, const std::string& word, const std::string& text);
   void RefuseClient(uint32_t id, const std::string& reason, scheduler::RefusalReason code);
   void CountDecisions(uint64_t before, uint64_t since_ns);
@@ -322,7 +323,7 @@ class Daemon : private flow::FlowSink {
   std::unique_ptr<bypass::ProcessWatch> processes_;
   EventLoop::Token processes_token_ = 0;
   bypass::Bypass bypass_;
-  BypassCounts bypassed_;
+  std::optional<BypassCounts> bypassed_;  // none: nobody looks
   /// Whose the pool's memory has been, of jobs with terms; none: nobody's yet.
   std::optional<std::string> pool_group_;
   bool draining_ = false;

@@ -36,6 +36,8 @@ Status Daemon::WatchProcesses() {
   const auto token = loop_.Add(processes_->fd(), EPOLLIN, [this](uint32_t) { LookAtProcesses(); });
   if (!token.ok()) return token.status();
   processes_token_ = *token;
+  // At a workstation programs may use the GPU as they like, and nobody counts them.
+  if (!options_.grants.empty()) bypassed_.emplace();
   return {};
 }
 
@@ -43,8 +45,7 @@ void Daemon::LookAtProcesses() {
   const std::optional<bypass::ProcessWatch::Seen> seen = processes_->Take();
   if (!seen.has_value()) return;
   used_bytes_ = seen->used_bytes;
-  // At a workstation programs may use the GPU as they like.
-  if (options_.grants.empty() || !seen->pids.has_value()) return;
+  if (!bypassed_.has_value() || !seen->pids.has_value()) return;
   for (const pid_t pid : bypass_.Look(*seen->pids, KnownPids())) FoundBypassing(pid);
 }
 
@@ -70,7 +71,7 @@ void Daemon::FoundBypassing(pid_t pid) {
   });
   // As it was asked for.
   if (job != jobs_.end() && job->second.left_alone) return bypass_.Forgive(pid);
-  ++(container.has_value() ? bypassed_.pods : bypassed_.others);
+  ++(container.has_value() ? bypassed_->pods : bypassed_->others);
   std::string text = "process " + std::to_string(pid) + " uses the GPU past Sluice";
   if (job == jobs_.end()) {
     text += container.has_value() ? " and is of pod " + container->pod + ", which has no grant here"

@@ -99,24 +99,44 @@ Status Daemon::SendLive(ControlClient* client, const protocol::Live& wanted) {
   return client->connection.SendNow(std::as_bytes(std::span(&reply, 1)), fds);
 }
 
+/// In the figures and in the log, so that each can be told from the other.
+void Daemon::Count(const scheduler::Record& record) {
+  figures_.Apply(record);
+  if (event_log_.has_value()) event_log_->Write(record);
+}
+
 /// An event on the job's pod, by the device plugin. A job to which something happens all the time
-/// would fill the cluster's store with them; the figures have them all.
+/// would fill the cluster's store with them; the figures have them all. What happens often takes
+/// nothing from what happens once.
 void Daemon::TellPod(flow::JobId id, const std::string& word, const std::string& text) {
   constexpr uint64_t kEveryNs = 10'000'000'000;
   const auto found = jobs_.find(id);
   if (!grants_.has_value() || found == jobs_.end() || found->second.grant.empty()) return;
   JobEntry& job = found->second;
   const uint64_t now = NowNs();
-  if (job.pod_told_ns != 0 && now - job.pod_told_ns < kEveryNs) return;
-  job.pod_told_ns = now;
+  const auto [last, is_first] = job.pod_told_ns.try_emplace(word, now);
+  if (!is_first && now - last->second < kEveryNs) return;
+  last->second = now;
   if (Status s = grants_->ReportHappening(job.grant, {word, text}); !s.ok()) {
     spdlog::error("{}", s.message());
   }
 }
 
-/// A process of the job that cannot have what it came for.
+/// A process of the job that cannot have what it came for. Why its grant cannot be used, the pod is
+/// told as that (SluiceRefused).
 void Daemon::RefuseClient(uint32_t id, const std::string& reason, scheduler::RefusalReason code) {
-  figures_.Refused(clients_.at(id).job, NowNs(), code, reason);
+  scheduler::Record record;
+  record.t_ns = NowNs();
+  record.event = scheduler::EventKind::kDeny;
+  record.job = clients_.at(id).job;
+  record.reason = ReasonName(code);
+  record.text = reason;
+  Count(record);
+  if (code == scheduler::RefusalReason::kRefused) {
+    Report(jobs_.at(record.job), reason);
+  } else {
+    TellPod(record.job, "refused", reason);
+  }
   CloseClient(id, reason);
 }
 

@@ -219,15 +219,12 @@ void Daemon::Open(uint32_t id, Client* client) {
     return AwaitTerms(&job, client);
   }
   if (const Status may = MayBeginHere(job); !may.ok()) {
-    Report(job, may.message());
     return RefuseClient(id, may.message(), scheduler::RefusalReason::kRefused);
   }
   if (const Status may = MayUseGrant(&job, client->session->peer()); !may.ok()) {
-    Report(job, may.message());
     return RefuseClient(id, may.message(), scheduler::RefusalReason::kRefused);
   }
   if (const Status may = EnterGroup(client->job, job); !may.ok()) {
-    Report(job, may.message());
     return RefuseClient(id, may.message(), scheduler::RefusalReason::kRefused);
   }
   if (job.session != 0) {

@@ -91,20 +91,20 @@ void Daemon::Quiesce(flow::JobId job, uint32_t seq) {
   SendTo(job, frame);
 }
 
-void Daemon::Notice(flow::JobId job, uint32_t seq, const std::string& text) {
-  SayOfJob(job, spdlog::level::info, text);
-  if (figures_.Of(job).waits_since_ns != 0) TellPod(job, "waited", text);
-  figures_.Told(job, NowNs(), text);
+void Daemon::Notice(flow::JobId job, uint32_t seq, const flow::Line& line) {
+  SayOfJob(job, spdlog::level::info, line.text);
+  if (line.about == flow::About::kWait) TellPod(job, "waited", line.text);
+  if (line.about != flow::About::kRecord) figures_.Told(job, NowNs(), line.reason, line.text);
   protocol::Notice frame = {};
   frame.header = MakeHeader(protocol::FrameType::kNotice, sizeof frame, seq);
-  session::CopyText(text, frame.text);
+  session::CopyText(line.text, frame.text);
   SendTo(job, frame);
 }
 
 void Daemon::Say(const std::string& text) { spdlog::info("{}", text); }
 
 void Daemon::Log(const scheduler::Record& record) {
-  figures_.Apply(record);
+  Count(record);
   if (record.event == scheduler::EventKind::kDeny) {
     const bool goes_on = record.reason == ReasonName(scheduler::RefusalReason::kGate);
     if (!goes_on) TellPod(record.job, "refused", record.text);
@@ -113,7 +113,6 @@ void Daemon::Log(const scheduler::Record& record) {
   } else if (record.event == scheduler::EventKind::kEvict) {
     TellPod(record.job, "evicted", record.text);
   }
-  if (event_log_.has_value()) event_log_->Write(record);
 }
 
 void Daemon::HolderChanged(const flow::Extents& extents, flow::JobId holder) {

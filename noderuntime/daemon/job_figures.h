@@ -11,6 +11,11 @@
 
 namespace sluice::noded {
 
+/// What the job's program has allocated of what it holds, and GPU time that it has issued and that
+/// is not completed. Its page says so, into which it may write anything: as far as that can be.
+uint64_t LiveBytesOf(const flow::Flow& flow, flow::JobId job);
+uint64_t RunAheadNsOf(const flow::Flow& flow, flow::JobId job);
+
 /// What a process of the job is told about the job's memory: what cuMemGetInfo says in the process
 /// that has the session. `limit_bytes`: as it was registered, 0 when nobody gave one; `pid`: 0
 /// while there is no session.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "noderuntime/daemon/job_figures.h"
 #include "noderuntime/figures/figures_json.h"
 
 namespace sluice::noded {
@@ -23,7 +24,7 @@ Json JobJson(const flow::Flow& flow, flow::JobId id, const JobFacts& facts,
   json["name"] = facts.name;
   json["phase"] = PhaseOf(flow, id, facts.connected);
   json["held"] = state.held() * unit;
-  json["live"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
+  json["live"] = LiveBytesOf(flow, id);
   json["claim"] = (state.past_gate() ? state.terms.claim : 0) * unit;
   json["limit"] = known != nullptr ? state.limit * unit : facts.limit_bytes;
   json["request"] = known != nullptr ? state.request * unit : facts.request_bytes;
@@ -60,7 +61,7 @@ std::string LiveJson(const flow::Flow& flow, const std::map<flow::JobId, JobFact
   json["policy"] = flow.policy_name();
   json["lanes"] = flow.options().policy.lanes;
   json["jobs"] = Json::array();
-  for (const auto& [id, facts] : jobs) {
+  for (const auto& [id, facts] : WithLedgers(flow, jobs)) {
     json["jobs"].push_back(JobJson(flow, id, facts, figures.loans(), now_ns));
   }
   json["loans"] = Json::array();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/nvml.h"
+#include "noderuntime/daemon/job_figures.h"
 #include "noderuntime/figures/figures_json.h"
 
 namespace sluice::noded {
@@ -127,6 +128,14 @@ std::string PhaseOf(const flow::Flow& flow, flow::JobId id, bool connected) {
   return connected ? "connecting" : "registered";
 }
 
+std::map<flow::JobId, JobFacts> WithLedgers(const flow::Flow& flow,
+                                            std::map<flow::JobId, JobFacts> jobs) {
+  for (const scheduler::Job& job : flow.ledger().jobs()) {
+    if (job.id != scheduler::kBeyondBudget) jobs.try_emplace(job.id, JobFacts{.name = job.name});
+  }
+  return jobs;
+}
+
 namespace {
 
 Json JobJson(const flow::Flow& flow, flow::JobId id, const JobFacts& facts,
@@ -152,8 +161,8 @@ Json JobJson(const flow::Flow& flow, flow::JobId id, const JobFacts& facts,
   entry["unfenced_bytes"] = state.unfenced * unit;
   entry["spare_bytes"] = state.spare * unit;
   entry["peak_held_bytes"] = state.peak * unit;
-  entry["live_bytes"] = job != nullptr ? job->pages.client->live_bytes.load() : 0;
-  entry["run_ahead_ns"] = job != nullptr ? job->pages.client->run_ahead_ns.load() : 0;
+  entry["live_bytes"] = LiveBytesOf(flow, id);
+  entry["run_ahead_ns"] = RunAheadNsOf(flow, id);
   entry["outside_bytes"] = flow.outside().charged(id);
   entry["outside"] = Outside(flow, id, job);
   entry["launches"] = job != nullptr ? job->launches : 0;
@@ -174,15 +183,8 @@ Json JobJson(const flow::Flow& flow, flow::JobId id, const JobFacts& facts,
 Json Jobs(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
           const figures::Figures& figures, const figures::Scale& scale, uint64_t now_ns) {
   Json json = Json::array();
-  for (const auto& [id, facts] : jobs) {
+  for (const auto& [id, facts] : WithLedgers(flow, jobs)) {
     json.push_back(JobJson(flow, id, facts, figures, scale, now_ns));
-  }
-  // Of a daemon before this one: nobody speaks for it, and its last holder still has its memory.
-  for (const scheduler::Job& job : flow.ledger().jobs()) {
-    if (jobs.contains(job.id) || job.id == scheduler::kBeyondBudget) continue;
-    JobFacts facts;
-    facts.name = job.name;
-    json.push_back(JobJson(flow, job.id, facts, figures, scale, now_ns));
   }
   return json;
 }
@@ -253,8 +255,10 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   json["host_tier"]["capacity_bytes"] = host_tier.capacity_bytes();
   json["host_tier"]["used_bytes"] = host_tier.used_bytes();
   json["draining"] = node.draining;
-  json["bypassed"]["pods"] = node.bypassed.pods;
-  json["bypassed"]["others"] = node.bypassed.others;
+  json["bypassed"] = nullptr;
+  if (node.bypassed.has_value()) {
+    json["bypassed"] = {{"pods", node.bypassed->pods}, {"others", node.bypassed->others}};
+  }
   json["sessions"] = node.sessions;
   json["figures"] = ToJson(figures, flow.decisions(), scale);
   json["figures"]["adopted"] = node.adopted ? 1 : 0;

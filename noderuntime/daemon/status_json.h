@@ -44,8 +44,8 @@ struct JobFacts {
   bool connected = false;
   uint64_t limit_bytes = 0;
   uint64_t request_bytes = 0;
-  std::vector<pid_t> processes;  // that came to its socket and are there
-  bool unseen = false;           // it is on the GPU and has not opened a session
+  std::vector<pid_t> processes = {};  // that came to its socket and are there
+  bool unseen = false;                // it is on the GPU and has not opened a session
 };
 
 /// How many were found that use the GPU past the daemon.
@@ -59,8 +59,8 @@ struct NodeFacts {
   uint32_t gpu = 0;
   uint64_t handle_bytes = 0;
   bool draining = false;
-  BypassCounts bypassed;
-  uint64_t made_bytes = 0;     // the pool, as the driver gave it
+  std::optional<BypassCounts> bypassed = {};  // none: nobody looks
+  uint64_t made_bytes = 0;                    // the pool, as the driver gave it
   uint64_t context_bytes = 0;  // of contexts that nobody is charged for: the daemon's own
   std::optional<uint64_t> used_bytes = {};        // of the GPU, as NVML says
   std::map<std::string, uint64_t> sessions = {};  // by version of the protocol
@@ -68,6 +68,11 @@ struct NodeFacts {
   int64_t unix_offset_ns = 0;                     // from its clock to the time since 1970
   uint64_t started_ns = 0;
 };
+
+/// `jobs`, and those that only the ledger has: of a daemon before this one. Nobody speaks for them,
+/// and their last holders still have their memory.
+std::map<flow::JobId, JobFacts> WithLedgers(const flow::Flow& flow,
+                                            std::map<flow::JobId, JobFacts> jobs);
 
 /// The answer to Status: one JSON object, amounts in bytes. `tuner`: nullptr unless under `auto`.
 /// Of all jobs: what they hold, what is free and what is kept beyond the budget is the pool.

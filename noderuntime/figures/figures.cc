@@ -9,6 +9,19 @@ namespace sluice::figures {
 
 using scheduler::EventKind;
 using scheduler::Record;
+using scheduler::RefusalReason;
+
+namespace {
+
+/// Whether the refusal is of what the job waits for. Who is turned away at the door is another
+/// process than the one inside.
+bool IsAnswer(const JobFigures& job, const Record& record) {
+  const bool at_door = record.reason == ReasonName(RefusalReason::kSecondProcess) ||
+                       (record.reason == ReasonName(RefusalReason::kRefused) && job.claim != 0);
+  return !at_door;
+}
+
+}  // namespace
 
 void Figures::Apply(const Record& record) {
   loans_.Apply(record);
@@ -18,7 +31,6 @@ void Figures::Apply(const Record& record) {
   switch (record.event) {
     case EventKind::kWait:
       if (job.waits_since_ns == 0) job.waits_since_ns = record.t_ns;
-      job.waits_because = record.reason;
       ++job.waits[record.reason];
       break;
     case EventKind::kGate:
@@ -34,7 +46,10 @@ void Figures::Apply(const Record& record) {
       break;
     case EventKind::kDeny:
       ++job.refusals[record.reason];
-      job.waits_since_ns = 0;
+      if (job.waits_since_ns != 0 && IsAnswer(job, record)) {
+        const bool at_gate = record.gate != 0 || job.claim == 0;
+        Waited(&job, record.t_ns, at_gate ? &job.gate_wait : &job.lease_wait);
+      }
       Note(&job, {record.t_ns, "refused", record.reason, record.text});
       break;
     case EventKind::kTrough:
@@ -42,11 +57,13 @@ void Figures::Apply(const Record& record) {
       break;
     case EventKind::kMismatch:
       ++job.deviations;
-      Note(&job, {record.t_ns, "deviated", "", record.text});
+      if (!record.reason.empty()) ++job.deviations_by[record.reason];
+      Note(&job, {record.t_ns, "deviated", record.reason, record.text});
       break;
     case EventKind::kEvict:
       ++job.evictions;
-      Note(&job, {record.t_ns, "evicted", "", record.text});
+      if (!record.reason.empty()) ++job.evictions_by[record.reason];
+      Note(&job, {record.t_ns, "evicted", record.reason, record.text});
       break;
     case EventKind::kBringBack:
       ++job.returns;
@@ -64,7 +81,7 @@ void Figures::Apply(const Record& record) {
       break;
     }
     case EventKind::kDeath:
-      job.waits_since_ns = 0;
+      job.waits_since_ns = job.claim = 0;
       died_ns_[record.job] = record.t_ns;
       break;
     case EventKind::kFree:
@@ -74,13 +91,15 @@ void Figures::Apply(const Record& record) {
       }
       [[fallthrough]];
     case EventKind::kLeave:
-      job.waits_since_ns = 0;
+      job.waits_since_ns = job.claim = 0;
       given_back_ns_.erase(given_back_ns_.lower_bound({record.job, 0}),
                            given_back_ns_.lower_bound({record.job + 1, 0}));
       break;
+    case EventKind::kRestore:
+      job.claim = record.claim;
+      break;
     case EventKind::kPool:
     case EventKind::kPolicy:
-    case EventKind::kRestore:
     case EventKind::kAdmit:
     case EventKind::kLimit:
     case EventKind::kReclaim:
@@ -103,21 +122,9 @@ void Figures::Note(JobFigures* job, Event event) {
   job->events.push_back(std::move(event));
 }
 
-void Figures::Told(JobId id, uint64_t t_ns, std::string_view text) {
-  JobFigures& job = jobs_[id];
-  const bool known = std::any_of(job.events.begin(), job.events.end(), [&](const Event& event) {
-    return event.t_ns == t_ns && event.text == text;
-  });
-  if (known) return;
-  const bool waits = job.waits_since_ns != 0;
-  Note(&job, {t_ns, waits ? "waited" : "told", waits ? job.waits_because : "", std::string(text)});
-}
-
-void Figures::Refused(JobId id, uint64_t t_ns, scheduler::RefusalReason reason,
-                      std::string_view text) {
-  JobFigures& job = jobs_[id];
-  ++job.refusals[std::string(ReasonName(reason))];
-  Note(&job, {t_ns, "refused", std::string(ReasonName(reason)), std::string(text)});
+void Figures::Told(JobId id, uint64_t t_ns, std::string_view waits_for, std::string_view text) {
+  Note(&jobs_[id],
+       {t_ns, waits_for.empty() ? "told" : "waited", std::string(waits_for), std::string(text)});
 }
 
 void Figures::Decided(uint64_t decisions, uint64_t ns) {

@@ -36,15 +36,16 @@ struct JobFigures {
   std::map<std::string, uint64_t, std::less<>> waits;     // by reason
   std::map<std::string, uint64_t, std::less<>> refusals;  // by reason
   uint64_t claim_raises = 0;
-  uint64_t deviations = 0;   // it left its iteration
-  uint64_t evictions = 0;    // it was moved to host memory
-  uint64_t returns = 0;      // it came back from there
-  std::deque<Event> events;  // the latest, oldest first
+  uint64_t deviations = 0;                                     // it left its iteration
+  uint64_t evictions = 0;                                      // it was moved to host memory
+  std::map<std::string, uint64_t, std::less<>> deviations_by;  // reason
+  std::map<std::string, uint64_t, std::less<>> evictions_by;   // reason of the wait that it ended
+  uint64_t returns = 0;                                        // it came back from there
+  std::deque<Event> events;                                    // the latest, oldest first
 
   // Where it stands.
   uint64_t waits_since_ns = 0;  // 0: it does not wait
-  std::string waits_because;
-  Units claim = 0;
+  Units claim = 0;              // 0: it has not begun
 };
 
 /// A job that is over, kept until its last counts have been read.
@@ -67,10 +68,9 @@ class Figures {
   explicit Figures(Units pool_units) : loans_(pool_units) {}
 
   void Apply(const scheduler::Record& record);
-  /// A line on the program's stderr. One that Apply has just made an event of is not another one.
-  void Told(JobId job, uint64_t t_ns, std::string_view text);
-  /// The refusal of a process that no record tells of.
-  void Refused(JobId job, uint64_t t_ns, scheduler::RefusalReason reason, std::string_view text);
+  /// A line on the program's stderr of which Apply makes no event: that it waits, and for what, in
+  /// one word, or something else (no word).
+  void Told(JobId job, uint64_t t_ns, std::string_view waits_for, std::string_view text);
   /// `decisions` were made in `ns`.
   void Decided(uint64_t decisions, uint64_t ns);
   void Served(uint64_t ns) { service_.Add(ns); }

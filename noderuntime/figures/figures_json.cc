@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/figures/figures_json.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace sluice::figures {
@@ -23,10 +22,8 @@ Json Of(const std::map<std::string, uint64_t, std::less<>>& counts) {
   return json;
 }
 
-Json LoanJson(const scheduler::Loan& loan, uint64_t unit_bytes) {
+Json Amounts(const scheduler::Loan& loan, uint64_t unit_bytes) {
   Json json;
-  json["lender"] = loan.lender;
-  json["borrower"] = loan.borrower;
   json["bytes"] = loan.now * unit_bytes;
   json["lent_bytes"] = loan.lent * unit_bytes;
   json["returned_bytes"] = loan.returned * unit_bytes;
@@ -34,33 +31,20 @@ Json LoanJson(const scheduler::Loan& loan, uint64_t unit_bytes) {
   return json;
 }
 
+Json LoanJson(const scheduler::Loan& loan, uint64_t unit_bytes) {
+  Json json;
+  json["lender"] = loan.lender;
+  json["borrower"] = loan.borrower;
+  json.update(Amounts(loan, unit_bytes));
+  return json;
+}
+
 Json LoansJson(const scheduler::Loans& loans, uint64_t unit_bytes) {
-  std::vector<scheduler::Loan> pairs = loans.pairs();
-  // The rest may hold a loan of the moment: the sums over lenders and over pairs are one sum.
-  scheduler::Loan rest;
-  if (pairs.size() > kMostPairs) {
-    const auto keep = pairs.begin() + kMostPairs;
-    std::nth_element(pairs.begin(), keep, pairs.end(),
-                     [](const auto& a, const auto& b) { return a.lent > b.lent; });
-    for (auto at = keep; at != pairs.end(); ++at) {
-      rest.now += at->now;
-      rest.lent += at->lent;
-      rest.returned += at->returned;
-      rest.times += at->times;
-    }
-    pairs.erase(keep, pairs.end());
-  }
   Json json = Json::array();
-  for (const scheduler::Loan& loan : pairs) {
-    if (loan.lender != scheduler::kNoJob) {
-      json.push_back(LoanJson(loan, unit_bytes));
-      continue;
-    }
-    rest.now += loan.now;
-    rest.lent += loan.lent;
-    rest.returned += loan.returned;
-    rest.times += loan.times;
+  for (const scheduler::Loan& loan : loans.pairs()) {
+    if (loan.apart) json.push_back(LoanJson(loan, unit_bytes));
   }
+  const scheduler::Loan rest = loans.rest();
   if (rest.lent > 0) json.push_back(LoanJson(rest, unit_bytes));
   return json;
 }
@@ -80,7 +64,9 @@ Json ToJson(JobId id, const JobFigures& job, const scheduler::Loans& loans, cons
   json["refusals"] = Of(job.refusals);
   json["claim_raises"] = job.claim_raises;
   json["deviations"] = job.deviations;
+  json["deviations_by"] = Of(job.deviations_by);
   json["evictions"] = job.evictions;
+  json["evictions_by"] = Of(job.evictions_by);
   json["returns"] = job.returns;
   json["events"] = Json::array();
   for (const Event& event : job.events) {
@@ -109,6 +95,7 @@ Json ToJson(const Figures& figures, uint64_t decisions, const Scale& scale) {
   json["policy_switches"] = figures.policy_switches();
   json["decisions"] = decisions;
   json["loans"] = LoansJson(figures.loans(), scale.unit_bytes);
+  json["loans_over"] = Amounts(figures.loans().over(), scale.unit_bytes);
   return json;
 }
 

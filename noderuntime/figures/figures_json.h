@@ -22,9 +22,9 @@ struct Scale {
 /// "figures" of a job in the daemon's status: {"iterations", "lent_bytes", ..., "events"}.
 nlohmann::ordered_json ToJson(JobId id, const JobFigures& job, const scheduler::Loans& loans,
                               const Scale& scale);
-/// "figures" of the node: bounds and counts of histograms, loans by pair (at most kMostPairs, the
-/// largest; the rest together as 0 and 0).
+/// "figures" of the node: bounds and counts of histograms, and "loans" by pair of jobs (those that
+/// Loans tells apart; the rest together as 0 and 0). Each of them only grows, and no byte lent is
+/// in two of them. "loans_over" is the sum of the pairs that were among them and are forgotten.
 nlohmann::ordered_json ToJson(const Figures& figures, uint64_t decisions, const Scale& scale);
-inline constexpr size_t kMostPairs = 256;
 
 }  // namespace sluice::figures

@@ -25,18 +25,6 @@ constexpr uint64_t kMaxStrayFrames = 64;
 
 Status Breach(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
 
-const char* HowItLeft(uint32_t reason) {
-  switch (static_cast<protocol::MismatchReason>(reason)) {
-    case protocol::MismatchReason::kOrder:
-      return "its threads launch in another order";
-    case protocol::MismatchReason::kOverflow:
-      return "it launches on more streams than can be followed";
-    case protocol::MismatchReason::kSequence:
-      break;
-  }
-  return "its launches are not those of its cycle";
-}
-
 }  // namespace
 
 static_assert(scheduler::Patience{}.launches == uint64_t{3} * protocol::kMaxPeriodLaunches);
@@ -275,6 +263,19 @@ Status Flow::OnRelease(JobId id, session::ReleaseFrame frame, uint64_t now_ns) {
   ++fences_pending_;
   if (CollectFences(id, job)) Decide();
   return {};
+}
+
+Flow::Deviation Flow::HowItLeft(uint32_t mismatch) {
+  using scheduler::DeviationReason;
+  switch (static_cast<protocol::MismatchReason>(mismatch)) {
+    case protocol::MismatchReason::kOrder:
+      return {DeviationReason::kThreads, "its threads launch in another order"};
+    case protocol::MismatchReason::kOverflow:
+      return {DeviationReason::kStreams, "it launches on more streams than can be followed"};
+    case protocol::MismatchReason::kSequence:
+      break;
+  }
+  return {DeviationReason::kLaunches, "its launches are not those of its cycle"};
 }
 
 Status Flow::OnMismatch(JobId id, const protocol::Mismatch& mismatch, uint64_t now_ns) {

@@ -141,7 +141,7 @@ class Flow {
   /// For people: why the job waits; empty when it does not.
   std::string WhyWaiting(JobId job) const;
   /// The same in one word. Of a job that waits.
-  scheduler::WaitReason WaitsBecause(JobId job) const;
+  scheduler::WaitReason WaitsBecause(JobId job) const { return WaitsBecause(RequestOf(job)); }
 
  private:
   using Request = scheduler::Request;
@@ -182,6 +182,7 @@ class Flow {
   void AdmitWaiting();
   void Refuse(JobId id, const std::string& reason);
   void UpdateTerms();
+  scheduler::WaitReason WaitsBecause(const Request* request) const;
   void LogWaits();
   void LogWait(JobId id, FlowJob* job, const Request* request);
   void LogRefusal(JobId id, scheduler::RefusalReason reason, Units units, const std::string& text);
@@ -212,8 +213,13 @@ class Flow {
   void ConsumeRings(size_t max_records);
   bool ConsumeRing(JobId id, FlowJob* job, size_t max_records);
   void PublishIfReady(JobId id, FlowJob* job);
-  void Withdraw(JobId id, FlowJob* job, const std::string& how);
-  void LoseProfile(JobId id, const std::string& how);
+  struct Deviation {
+    scheduler::DeviationReason reason;
+    const char* how;
+  };
+  static Deviation HowItLeft(uint32_t mismatch);
+  void Withdraw(JobId id, FlowJob* job, const Deviation& deviation);
+  void LoseProfile(JobId id, const Deviation& deviation);
   void ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained);
   Request GateZero(JobId id, const FlowJob& job) const;
   static bool Careful(const FlowJob& job);

@@ -211,7 +211,8 @@ bool Flow::ApplyDecision(const Decision& decision) {
     job->passed_gate = 0;
     if (job->answer.has_value()) job->iteration = job->answer->iteration;
     // The profile went while the job stood at its gate.
-    if (!job->published.has_value()) LoseProfile(id, "its cycle was lost while it waited");
+    if (!job->published.has_value())
+      LoseProfile(id, {scheduler::DeviationReason::kCycle, "its cycle was lost while it waited"});
   }
   AnswerGrant(id, decision.extents);
   // Behind the wait for this very gate.
@@ -298,13 +299,19 @@ void Flow::LogWaits() {
   }
 }
 
-/// Once for each request. Whoever is not admitted yet has none.
+/// Once for each request and each reason that it waits for: whoever looks at it later sees the one
+/// of then, and counts have to know it. Whoever is not admitted yet has no request.
 void Flow::LogWait(JobId id, FlowJob* job, const Request* request) {
   const uint64_t ticket = request == nullptr ? kNoTicket : request->ticket;
-  if (job == nullptr || job->logged_ticket == ticket) return;
+  if (job == nullptr) return;
+  if (job->logged_ticket != ticket) job->logged_reasons = 0;
   job->logged_ticket = ticket;
+  const scheduler::WaitReason reason = WaitsBecause(request);
+  const uint32_t bit = 1u << static_cast<uint32_t>(reason);
+  if ((job->logged_reasons & bit) != 0) return;
+  job->logged_reasons |= bit;
   Record record = RecordFor(EventKind::kWait, id);
-  record.reason = ReasonName(WaitsBecause(id));
+  record.reason = ReasonName(reason);
   if (request != nullptr) {
     record.gate = request->gate;
     record.units = request->units;

@@ -10,6 +10,7 @@
 
 namespace sluice::flow {
 
+using scheduler::DeviationReason;
 using scheduler::EventKind;
 using scheduler::Insurance;
 using scheduler::Phase;
@@ -106,7 +107,7 @@ void Flow::BeginMove(JobId id, FlowJob* job) {
 void Flow::Stay(JobId id, FlowJob* job, const std::string& why) {
   job->moving = Moving::kNot;
   job->stays = true;
-  sink_->Notice(id, job->answer->seq, "its memory could not be moved to host memory: " + why);
+  sink_->Notice(id, job->answer->seq, {"its memory could not be moved to host memory: " + why});
 }
 
 /// Every wait ends.
@@ -155,8 +156,10 @@ void Flow::BeAway(JobId id, FlowJob* job) {
   record.extents = leaves;
   record.text = "moved to host memory, " + ledger_.Bytes(TotalUnits(leaves)) +
                 ", so that others go on: " + WhyWaiting(id);
-  sink_->Notice(id, job->answer->seq, record.text);
+  record.reason = ReasonName(WaitsBecause(id));
+  const Line line = {record.text, About::kRecord};
   Log(std::move(record));
+  sink_->Notice(id, job->answer->seq, line);
   Must(ledger_.Evict(id));
   job->moving = Moving::kAway;
   job->moving_since_ns = now_ns_;
@@ -172,7 +175,7 @@ void Flow::BringBack(JobId id) {
   Request* request = RequestOf(id);
   request->kind = request->gate == 0 ? RequestKind::kLease : RequestKind::kGate;
   if (known.phase == Phase::kRunning && !job->published.has_value())
-    LoseProfile(id, "its cycle was lost while it was in host memory");
+    LoseProfile(id, {DeviationReason::kCycle, "its cycle was lost while it was in host memory"});
   sink_->HolderChanged(ledger_.map().Held(id, UnitState::kLeased), id);
   job->moving = Moving::kReturning;
   if (options_.faults.skip_copy_back) {

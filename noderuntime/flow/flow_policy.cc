@@ -32,7 +32,9 @@ Units Flow::Reserved(const JobSpec& spec) const {
 /// Profiles of a time before, perhaps of a daemon before: without one there are no gates.
 void Flow::WithdrawAll() {
   for (auto& [id, job] : jobs_) {
-    if (job.published.has_value()) Withdraw(id, &job, "policy spatial knows no iterations");
+    if (job.published.has_value())
+      Withdraw(id, &job,
+               {scheduler::DeviationReason::kPolicy, "policy spatial knows no iterations"});
   }
 }
 

@@ -10,6 +10,7 @@
 
 namespace sluice::flow {
 
+using scheduler::DeviationReason;
 using scheduler::EventKind;
 using scheduler::Phase;
 using scheduler::Record;
@@ -53,7 +54,7 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
                         found->period == job->published->profile.period;
       if (same) job->awaits_cycle = false;
     } else if (job->published.has_value()) {
-      Withdraw(id, job, "its launches are another cycle now");
+      Withdraw(id, job, {DeviationReason::kCycle, "its launches are another cycle now"});
     }
   }
   PublishIfReady(id, job);
@@ -94,7 +95,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   if (limit < known->limit && next.SetLimit(id, limit).ok()) ReplaceLedger(std::move(next));
 }
 
-void Flow::Withdraw(JobId id, FlowJob* job, const std::string& how) {
+void Flow::Withdraw(JobId id, FlowJob* job, const Deviation& deviation) {
   GiveUpSoftBudget("what job " + std::to_string(id) + " will need is not known any more");
   job->published.reset();
   courses_.erase(id);
@@ -104,7 +105,7 @@ void Flow::Withdraw(JobId id, FlowJob* job, const std::string& how) {
   WithdrawProfile(job->pages.daemon);
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr) return;
-  if (known->phase == Phase::kRunning) LoseProfile(id, how);
+  if (known->phase == Phase::kRunning) LoseProfile(id, deviation);
   Request* request = RequestOf(id);
   if (request == nullptr || request->kind != RequestKind::kGate0) return;
   // It stands at its gate: whatever it does next is unknown, so it claims all it may ever hold.
@@ -115,19 +116,21 @@ void Flow::Withdraw(JobId id, FlowJob* job, const std::string& how) {
 
 /// What log, metrics and the program's own stderr say of it is one sentence. A program that
 /// deviates in every iteration would fill its terminal with it.
-void Flow::LoseProfile(JobId id, const std::string& how) {
+void Flow::LoseProfile(JobId id, const Deviation& deviation) {
   if (!ledger_.LoseProfile(id).ok()) return;
   Record record = RecordFor(EventKind::kMismatch, id);
-  record.text = "left its iteration: " + how +
+  record.reason = ReasonName(deviation.reason);
+  record.text = std::string("left its iteration: ") + deviation.how +
                 "; nobody counts on what it gives back until its cycle is known again";
+  const Line line = {record.text, About::kRecord};
+  Log(std::move(record));
   FlowJob* job = Get(id);
   constexpr uint64_t kNoticeEveryNs = 60'000'000'000;
   if (job != nullptr &&
       (job->deviation_told_ns == 0 || now_ns_ - job->deviation_told_ns >= kNoticeEveryNs)) {
     job->deviation_told_ns = now_ns_;
-    sink_->Notice(id, 0, record.text);
+    sink_->Notice(id, 0, line);
   }
-  Log(std::move(record));
 }
 
 void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained) {
@@ -141,7 +144,8 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
   }
   if (!drained && known->phase == Phase::kRunning && known->terms.returns) {
     // It was to give back all but its base and did not: nothing can be built on its profile now.
-    LoseProfile(id, "it kept more at its trough than it was to give back");
+    LoseProfile(id,
+                {DeviationReason::kKept, "it kept more at its trough than it was to give back"});
   }
   Record record = RecordFor(EventKind::kTrough, id);
   record.drained = drained;

@@ -10,6 +10,7 @@
 
 namespace sluice::flow {
 
+using scheduler::DeviationReason;
 using scheduler::EventKind;
 using scheduler::Phase;
 using scheduler::Record;
@@ -236,7 +237,8 @@ void Flow::SettleProfile(JobId id, FlowJob* job) {
   const uint32_t seq = page.profile_seq.load();
   if ((seq & 1) != 0) page.profile_seq.store(seq + 1);
   job->awaits_cycle = false;
-  Withdraw(id, job, "the daemon was replaced while its profile changed");
+  Withdraw(id, job,
+           {DeviationReason::kRestart, "the daemon was replaced while its profile changed"});
 }
 
 void Flow::LogRestored() {
@@ -338,7 +340,7 @@ Status Flow::Resume(JobId id, const session::Declaration& declared, uint64_t now
   if (declared.rejected != 0 && job->published.has_value() &&
       job->published->id == declared.rejected) {
     job->profiler.Restart();
-    Withdraw(id, job, "it left its cycle while there was no daemon");
+    Withdraw(id, job, {DeviationReason::kRestart, "it left its cycle while there was no daemon"});
   }
   CollectFences(id, job);
   Decide();

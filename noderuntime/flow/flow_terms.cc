@@ -74,7 +74,7 @@ void Flow::LogTerms(const scheduler::Job& old, const scheduler::Job& job) {
   PublishLimit(job.id);
   // A job that has not begun was not told anything yet.
   if (job.phase != Phase::kWaiting) {
-    sink_->Notice(job.id, 0, "limit is now " + ledger_.Bytes(job.limit));
+    sink_->Notice(job.id, 0, {"limit is now " + ledger_.Bytes(job.limit)});
   }
 }
 

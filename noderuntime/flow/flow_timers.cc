@@ -29,8 +29,7 @@ std::string Flow::WhyWaiting(JobId id) const {
          (WaitsForAMeasurement(id) ? "; " + scheduler::HowLong(options_.patience) : "");
 }
 
-scheduler::WaitReason Flow::WaitsBecause(JobId id) const {
-  const Request* request = RequestOf(id);
+scheduler::WaitReason Flow::WaitsBecause(const Request* request) const {
   if (request == nullptr) return scheduler::WaitReason::kAdmission;
   if (BeginsLater(*request)) return scheduler::WaitReason::kBudget;
   if (scheduler::WaitsForOwnFences(ledger_, *request)) return scheduler::WaitReason::kFence;
@@ -53,7 +52,10 @@ void Flow::SendNotices() {
     if (job.noticed || job.waits_since_ns == 0) continue;
     if (now_ns_ - job.waits_since_ns < options_.notice_after_ns) continue;
     job.noticed = true;
-    sink_->Notice(id, job.answer.has_value() ? job.answer->seq : 0, WhyWaiting(id));
+    // What the program is told stands in the log, even if it is its own GPU that it waits for.
+    LogWait(id, &job, RequestOf(id));
+    sink_->Notice(id, job.answer.has_value() ? job.answer->seq : 0,
+                  {WhyWaiting(id), About::kWait, ReasonName(WaitsBecause(id))});
   }
 }
 
@@ -201,8 +203,8 @@ void Flow::Settle(JobId id, FlowJob* job, const std::string& why) {
   record.claim = next.Find(id)->terms.claim;
   record.text = why;
   sink_->Notice(id, 0,
-                "others do not wait for its iteration any more: " + record.text +
-                    "; it may hold at most " + ledger_.Bytes(limit) + " while they need the rest");
+                {"others do not wait for its iteration any more: " + record.text +
+                 "; it may hold at most " + ledger_.Bytes(limit) + " while they need the rest"});
   ReplaceLedger(std::move(next));
   Log(std::move(record));
 }

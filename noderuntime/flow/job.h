@@ -73,6 +73,7 @@ struct FlowJob {
       0;  // since it asked to begin or for what it waits for now; 0: it does not wait
   bool noticed = false;
   uint64_t logged_ticket = 0;      // of the last request whose wait is in the log
+  uint32_t logged_reasons = 0;     // of that wait: bit r for WaitReason r
   uint64_t deviation_told_ns = 0;  // when the program was last told that it left its iteration
   std::optional<PendingAnswer> answer;
   Moving moving = Moving::kNot;

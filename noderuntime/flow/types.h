@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "intercept/protocol/pages.h"
 #include "scheduler/ledger/types.h"
@@ -86,6 +87,19 @@ struct GrantAnswer {
   Extents extents;
 };
 
+/// What a line for a program's stderr is about.
+enum class About : uint8_t {
+  kRecord,  // what the record before it says, in the same words
+  kWait,    // that the job waits
+  kElse,
+};
+
+struct Line {
+  std::string text;
+  About about = About::kElse;
+  std::string_view reason = {};  // kWait: for what, in one word
+};
+
 /// Where the flow's decisions go. Calls come in the order that matters: whoever holds a unit is
 /// published before a frame tells a client that it may use it.
 class FlowSink {
@@ -94,7 +108,7 @@ class FlowSink {
   virtual void Grant(JobId job, const GrantAnswer& answer) = 0;
   virtual void Charged(JobId job, uint32_t seq, uint64_t outside_bytes) = 0;
   virtual void Deny(JobId job, uint32_t seq, protocol::DenyCode code, const std::string& text) = 0;
-  virtual void Notice(JobId job, uint32_t seq, const std::string& text) = 0;
+  virtual void Notice(JobId job, uint32_t seq, const Line& line) = 0;
   virtual void Log(const scheduler::Record& record) = 0;
   /// About the node as a whole, for people.
   virtual void Say(const std::string&) {}

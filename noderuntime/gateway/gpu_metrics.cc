@@ -112,17 +112,19 @@ const Table<GpuView>& SchedulerTable() {
                            {"lanes", std::to_string(gpu.lanes)},
                            {"claims", metrics::LabelValue(gpu.claims)}});
        }},
-      {{"sluice_policy_switches_total", kCounter, "", "Changes of policy, lanes or claims"},
+      {{"sluice_policy_switches_total", kCounter, "",
+        "Changes of policy, lanes, claims or soft budget"},
        Plain(&GpuView::policy_switches)},
       {{"sluice_decisions_total", kCounter, "", "How often the scheduler was asked what may go on"},
        Plain(&GpuView::decisions)},
-      {{"sluice_decision_seconds", kHistogram, "", "How long a decision took"},
+      {{"sluice_decision_seconds", kHistogram, "",
+        "How long a decision took: of those made at once, their average for each"},
        Times(&GpuView::decision)},
       {{"sluice_lease_service_seconds", kHistogram, "",
         "From a lease's request to its answer, of those that waited for nothing"},
        Times(&GpuView::service)},
       {{"sluice_handover_seconds", kHistogram, "",
-        "From when a job gave memory up until it was another job's"},
+        "From when a job gave memory up until its GPU was done with it"},
        Times(&GpuView::handover)},
       {{"sluice_reclaim_seconds", kHistogram, "",
         "From the end of a job until all that it held was free"},
@@ -138,7 +140,8 @@ const Table<GpuView>& SchedulerTable() {
       {{"sluice_sessions", kGauge, "version", "Jobs by the protocol that their library speaks"},
        Each("version", &GpuView::sessions)},
       {{"sluice_bypassed_processes_total", kCounter, "of",
-        "Processes found on the GPU without Sluice's library; `of`: pod, other"},
+        "Processes found on the GPU without Sluice's library; `of`: pod, other; none where nobody "
+        "looks"},
        [](const GpuView& gpu, Family* family) {
          if (!gpu.bypassed_pods.has_value() || !gpu.bypassed_others.has_value()) return;
          family->Add(static_cast<double>(*gpu.bypassed_pods), {{"of", "pod"}});

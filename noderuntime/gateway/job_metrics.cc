@@ -4,8 +4,22 @@
 
 #include "noderuntime/gateway/metric_rows.h"
 #include "noderuntime/gateway/metric_table.h"
+#include "scheduler/record/reason.h"
 
 namespace sluice::gateway {
+namespace {
+
+/// The usual reason from the beginning, so that its first time is a rise; the others as they come.
+auto WithUsual(ByReason JobView::*counts, std::string_view usual) {
+  return [counts, usual](const JobView& job, Family* family) {
+    if (!(job.*counts).has_value()) return;
+    const std::string reason(usual);
+    if (!(job.*counts)->contains(reason)) family->Add(0.0, {{"reason", reason}});
+    Each("reason", counts)(job, family);
+  };
+}
+
+}  // namespace
 
 const Table<JobView>& JobTable() {
   static const Table<JobView> table = {
@@ -72,12 +86,14 @@ const Table<JobView>& JobCountsTable() {
       {{"sluice_job_borrowed_bytes_total", kCounter, "", "What it got of others'"},
        Plain(&JobView::borrowed_total_bytes)},
       {{"sluice_job_gate_wait_seconds", kHistogram, "",
-        "How long it stood at its gates; one that opened at once counts, too"},
+        "How long it stood at its gates, also in vain; one that opened at once counts, too"},
        Times(&JobView::gate_wait)},
       {{"sluice_job_lease_wait_seconds", kHistogram, "",
-        "How long it waited for memory between two gates; what came at once counts, too"},
+        "How long it waited for memory between two gates, also in vain; what came at once counts, "
+        "too"},
        Times(&JobView::lease_wait)},
-      {{"sluice_job_waits_total", kCounter, "reason", "How often it waited, and for what"},
+      {{"sluice_job_waits_total", kCounter, "reason",
+        "How often it waited, and for what; a wait of which the reason changes is one of each"},
        Each("reason", &JobView::waits)},
       {{"sluice_job_refusals_total", kCounter, "reason",
         "How often it did not get memory, and why"},
@@ -85,10 +101,13 @@ const Table<JobView>& JobCountsTable() {
       {{"sluice_job_claim_raises_total", kCounter, "",
         "How often it was allowed more than it claimed"},
        Plain(&JobView::claim_raises)},
-      {{"sluice_job_deviations_total", kCounter, "", "How often it left its profile"},
-       Plain(&JobView::deviations)},
-      {{"sluice_job_evictions_total", kCounter, "", "How often it was moved to host memory"},
-       Plain(&JobView::evictions)},
+      {{"sluice_job_deviations_total", kCounter, "reason",
+        "How often it left its profile, and how (`launches`: they are not those of its cycle)"},
+       WithUsual(&JobView::deviations,
+                 scheduler::ReasonName(scheduler::DeviationReason::kLaunches))},
+      {{"sluice_job_evictions_total", kCounter, "reason",
+        "How often it was moved to host memory, and what it waited for then"},
+       WithUsual(&JobView::evictions, scheduler::ReasonName(scheduler::WaitReason::kMemory))},
       {{"sluice_job_returns_total", kCounter, "", "How often it came back from there"},
        Plain(&JobView::returns)},
   };

@@ -36,11 +36,11 @@ void TakeFigures(const Json& json, const std::vector<uint64_t>& wait_bounds_ns, 
   job->lent_total_bytes = Number(json, "lent_total_bytes");
   job->borrowed_total_bytes = Number(json, "borrowed_total_bytes");
   job->claim_raises = Number(json, "claim_raises");
-  job->deviations = Number(json, "deviations");
-  job->evictions = Number(json, "evictions");
   job->returns = Number(json, "returns");
   job->waits = Counts(json, "waits");
   job->refusals = Counts(json, "refusals");
+  job->deviations = Counts(json, "deviations_by");
+  job->evictions = Counts(json, "evictions_by");
   job->gate_wait = Thinned(HistogramIn(json, "gate_wait", wait_bounds_ns));
   job->lease_wait = Thinned(HistogramIn(json, "lease_wait", wait_bounds_ns));
 }

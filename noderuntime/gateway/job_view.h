@@ -49,11 +49,11 @@ struct JobView {
   Figure lent_total_bytes;
   Figure borrowed_total_bytes;
   Figure claim_raises;
-  Figure deviations;
-  Figure evictions;
   Figure returns;
   ByReason waits;
   ByReason refusals;
+  ByReason deviations;
+  ByReason evictions;
   std::optional<metrics::Histogram> gate_wait;
   std::optional<metrics::Histogram> lease_wait;
 };

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/gateway/metrics.h"
 
+#include <deque>
 #include <map>
 #include <set>
 
@@ -42,6 +43,7 @@ class Parts {
       : common_(std::move(common)), of_loans_(std::move(of_loans)) {
     for (const JobView& job : gpu.jobs) AddJob(job);
     if (gpu.ended.has_value()) AddEnded(*gpu.ended);
+    if (rest_.held_bytes.has_value() || rest_.lent_bytes.has_value()) AddSeries(rest_, JobLabels());
     std::set<std::pair<uint32_t, uint32_t>> pairs;
     for (const LoanView& loan : gpu.loans) {
       if (loans_.size() == kMostLoans || !pairs.insert({loan.lender, loan.borrower}).second) {
@@ -57,12 +59,22 @@ class Parts {
   void AddJob(const JobView& job) {
     const JobLabels labels = LabelsOf(job.name);
     // Two samples of the same name and labels cost Prometheus the whole answer.
-    if (!known_.emplace(job.id, labels).second || jobs_.size() == kMostJobs) return;
+    if (!known_.emplace(job.id, labels).second) return;
+    jobs_.size() < kMostJobs ? AddSeries(job, labels) : AddToRest(job);
+  }
+  void AddSeries(const JobView& job, const JobLabels& labels) {
     jobs_.push_back({&job, common_});
     jobs_.back().labels.Add({{"namespace", labels.space},
                              {"pod", labels.pod},
                              {"container", labels.container},
                              {"id", std::to_string(job.id)}});
+  }
+  /// What adds up over all jobs goes on to do so.
+  void AddToRest(const JobView& job) {
+    for (Figure JobView::*figure :
+         {&JobView::held_bytes, &JobView::lent_bytes, &JobView::borrowed_bytes}) {
+      if ((job.*figure).has_value()) rest_.*figure = (rest_.*figure).value_or(0) + *(job.*figure);
+    }
   }
   /// `list`: in the order in which they ended.
   void AddEnded(const std::vector<JobView>& list) {
@@ -96,6 +108,7 @@ class Parts {
   const metrics::LabelText common_;
   const metrics::LabelText of_loans_;
   std::map<uint32_t, JobLabels> known_;
+  JobView rest_;  // of jobs that have no series of their own
   Entries<JobView> jobs_;
   Entries<LoanView> loans_;
 };
@@ -109,13 +122,14 @@ std::vector<prometheus::MetricFamily> MetricsOf(const std::string& node,
   Entries<GpuView> up;
   Entries<JobView> jobs;
   Entries<LoanView> loans;
+  std::deque<Parts> all_parts;  // which entries point into
   for (const GpuView& gpu : gpus) {
     const metrics::LabelText place({{"node", node_label}, {"gpu", std::to_string(gpu.number)}});
     all.push_back({&gpu, place});
     if (!gpu.up) continue;
     up.push_back(all.back());
     up.back().labels.Add({{"UUID", metrics::LabelValue(gpu.uuid)}});
-    const Parts parts(gpu, up.back().labels, place);
+    const Parts& parts = all_parts.emplace_back(gpu, up.back().labels, place);
     jobs.insert(jobs.end(), parts.jobs().begin(), parts.jobs().end());
     loans.insert(loans.end(), parts.loans().begin(), parts.loans().end());
   }

@@ -10,8 +10,8 @@
 
 namespace sluice::gateway {
 
-/// Of each GPU so many jobs, those that ended among them, have series of their own; sums over all
-/// jobs are of all.
+/// Of each GPU so many jobs, those that ended among them, have series of their own; what further
+/// ones hold, lend and borrow is told of together, as of a job 0.
 constexpr size_t kMostJobs = 256;
 /// And so many of those that ended, the latest ones: they are there for one scrape more.
 constexpr size_t kMostEnded = 8;

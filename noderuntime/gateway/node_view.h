@@ -12,7 +12,7 @@
 
 namespace sluice::gateway {
 
-/// What one job has from another. Job 0: of those that are long over, in sum.
+/// What one job has from another. Job 0: of pairs that the daemon does not tell apart, in sum.
 struct LoanView {
   uint32_t lender = 0;
   uint32_t borrower = 0;

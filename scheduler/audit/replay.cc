@@ -156,6 +156,8 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       Grant(id, job, record.extents);
       break;
     case EventKind::kWait:
+      // It asked for what it wants before it went.
+      if (job->where == Where::kAway) break;
       job->wants = record.units;
       job->wants_run = record.contiguous;
       job->held_when_asked = job->held;

@@ -7,6 +7,13 @@
 
 namespace sluice::scheduler {
 
+void Loan::Add(const Loan& other) {
+  now += other.now;
+  lent += other.lent;
+  returned += other.returned;
+  times += other.times;
+}
+
 void Loans::Apply(const Record& record) {
   const JobId id = record.job;
   switch (record.event) {
@@ -83,9 +90,7 @@ void Loans::Grant(JobId job, const Extents& extents) {
     if (giver.job == job || job == kBeyondBudget || !Lives(giver, &Party::lending)) return;
     Party& lender = Of(giver.job);
     Party& borrower = Of(job);
-    Loan& loan = pairs_[{giver.job, job}];
-    loan.lender = giver.job;
-    loan.borrower = job;
+    Loan& loan = Pair(giver.job, job);
     ++loan.now;
     ++loan.lent;
     // A grant names its extents by offset: a lender that comes twice in it counts twice at most
@@ -146,6 +151,18 @@ void Loans::Return(Loan* loan, Units units) {
   Of(loan->borrower).borrowed -= units;
 }
 
+Loan& Loans::Pair(JobId lender, JobId borrower) {
+  const auto [at, is_new] = pairs_.try_emplace({lender, borrower});
+  Loan& loan = at->second;
+  if (is_new) {
+    loan.lender = lender;
+    loan.borrower = borrower;
+    loan.apart = apart_ < kMostApart;
+    apart_ += loan.apart ? 1 : 0;
+  }
+  return loan;
+}
+
 Loans::Party& Loans::Of(JobId job) {
   const auto [at, is_new] = parties_.try_emplace(job);
   if (is_new) at->second.lending = at->second.borrowing = ++last_life_;
@@ -168,6 +185,14 @@ std::vector<Loan> Loans::pairs() const {
   all.reserve(pairs_.size());
   for (const auto& [pair, loan] : pairs_) all.push_back(loan);
   return all;
+}
+
+Loan Loans::rest() const {
+  Loan rest = rest_;
+  for (const auto& [pair, loan] : pairs_) {
+    if (!loan.apart) rest.Add(loan);
+  }
+  return rest;
 }
 
 Units Loans::lent(JobId lender) const {
@@ -194,20 +219,14 @@ void Loans::Forget(JobId job) {
   if (job == kNoJob || Find(job) == nullptr) return;
   StopLending(job);
   StopBorrowing(job);
-  Loan rest;
   std::erase_if(pairs_, [&](const auto& entry) {
-    if (entry.first.first != job && entry.first.second != job) return false;
-    rest.lent += entry.second.lent;
-    rest.returned += entry.second.returned;
-    rest.times += entry.second.times;
+    const Loan& loan = entry.second;
+    if (loan.lender != job && loan.borrower != job) return false;
+    (loan.apart ? over_ : rest_).Add(loan);
+    apart_ -= loan.apart ? 1 : 0;
     return true;
   });
   parties_.erase(job);
-  if (rest.lent == 0) return;
-  Loan& all = pairs_[{kNoJob, kNoJob}];
-  all.lent += rest.lent;
-  all.returned += rest.returned;
-  all.times += rest.times;
 }
 
 }  // namespace sluice::scheduler

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -19,6 +20,9 @@ struct Loan {
   uint64_t lent = 0;      // ever; a unit that goes there again counts again
   uint64_t returned = 0;  // of those, what is no loan any more: lent = now + returned
   uint64_t times = 0;     // grants with units of the lender in them
+  bool apart = true;      // told of by itself (Loans::kMostApart)
+
+  void Add(const Loan& other);  // its amounts
 };
 
 /// Who lends whom how much, from the records of a pool in their order. A unit is lent when its job
@@ -31,18 +35,27 @@ struct Loan {
 /// large the pool is. Unlike an audit it believes its records.
 class Loans {
  public:
+  /// So many pairs are told of one by one: the first that there are, each as long as both its jobs
+  /// are known. No pair changes sides, so that a reader of counters sees none of them fall, and
+  /// nothing come a second time.
+  static constexpr size_t kMostApart = 256;
+
   explicit Loans(Units pool_units) : units_(pool_units) {}
 
   void Apply(const Record& record);
 
   /// All pairs that ever were, but those that were forgotten; by lender, then borrower.
   std::vector<Loan> pairs() const;
+  /// Of all pairs that are or were not told of one by one, in sum.
+  Loan rest() const;
+  /// Of all pairs that were, and are forgotten, in sum: their last counts have been read.
+  const Loan& over() const { return over_; }
   Units lent(JobId lender) const;  // at the moment
   Units borrowed(JobId borrower) const;
   uint64_t lent_ever(JobId lender) const;
   uint64_t borrowed_ever(JobId borrower) const;
 
-  /// A job that is gone: what its pairs had is added to the pair of kNoJob with kNoJob.
+  /// A job that is gone, and its pairs with it: rest() and over() keep the sums.
   void Forget(JobId job);
 
  private:
@@ -74,6 +87,7 @@ class Loans {
   void StopLending(JobId job);
   void StopBorrowing(JobId job);
   void Return(Loan* loan, Units units);
+  Loan& Pair(JobId lender, JobId borrower);
   Party& Of(JobId job);
   const Party* Find(JobId job) const;
   /// Whether the mark is of the life that its job is in.
@@ -84,6 +98,9 @@ class Loans {
   std::vector<Unit> units_;
   std::map<JobId, Party> parties_;
   std::map<std::pair<JobId, JobId>, Loan> pairs_;
+  size_t apart_ = 0;  // pairs that are
+  Loan rest_;         // of pairs that were not, and are forgotten
+  Loan over_;
   uint32_t last_life_ = 0;
 };
 

@@ -48,4 +48,24 @@ std::string_view ReasonName(RefusalReason reason) {
   return "unknown";
 }
 
+std::string_view ReasonName(DeviationReason reason) {
+  switch (reason) {
+    case DeviationReason::kLaunches:
+      return "launches";
+    case DeviationReason::kThreads:
+      return "threads";
+    case DeviationReason::kStreams:
+      return "streams";
+    case DeviationReason::kCycle:
+      return "cycle";
+    case DeviationReason::kKept:
+      return "kept";
+    case DeviationReason::kRestart:
+      return "restart";
+    case DeviationReason::kPolicy:
+      return "policy";
+  }
+  return "unknown";
+}
+
 }  // namespace sluice::scheduler

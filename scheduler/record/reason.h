@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-/// Why somebody waits or is refused, in one word: what a metric counts by, and what stands beside
-/// the sentence in the event log, in `sluice explain` and in `sluice status --json`.
+/// Why somebody waits, is refused or left its iteration, in one word: what a metric counts by, and
+/// what stands beside the sentence in the event log, in `sluice explain` and in `sluice status
+/// --json`.
 namespace sluice::scheduler {
 
 enum class WaitReason : uint8_t {
@@ -31,8 +32,19 @@ enum class RefusalReason : uint8_t {
   kInternal,       // a defect of the daemon
 };
 
-/// "turn", "over-limit", ...
+enum class DeviationReason : uint8_t {
+  kLaunches,  // its launches are not those of its cycle
+  kThreads,   // its threads launch in another order
+  kStreams,   // it launches on more streams than can be followed
+  kCycle,     // its cycle is another one now
+  kKept,      // it kept more at its trough than it was to give back
+  kRestart,   // it or its profile changed while its daemon was replaced
+  kPolicy,    // a policy that knows no iterations is in force now
+};
+
+/// "turn", "over-limit", "launches", ...
 std::string_view ReasonName(WaitReason reason);
 std::string_view ReasonName(RefusalReason reason);
+std::string_view ReasonName(DeviationReason reason);
 
 }  // namespace sluice::scheduler

@@ -28,21 +28,22 @@ enum class EventKind : uint8_t {
            // first group, may be empty)
   kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), waives
            // (after it), reclaim
-  kRelease,   // extents, release
-  kFenced,    // release
-  kReclaim,   // extents: fenced units of the job that become free
-  kTrough,    // drained, iteration
-  kClaim,     // claim: raised or lowered outside of a grant
-  kBase,      // units: the base as measured (for people; replay derives it)
-  kMismatch,  // the job lost its profile: gives nothing back. text: how
-  kSettle,    // unprofiled, and not waited for any more
-  kQuiet,     // past its gate, and computes nothing: jobs with a profile go on beside it
-  kBusy,      // a quiet job computes again
-  kEvict,  // extents: leased units of a job that stands still, in host memory now and free; text:
-           // why
+  kRelease,    // extents, release
+  kFenced,     // release
+  kReclaim,    // extents: fenced units of the job that become free
+  kTrough,     // drained, iteration
+  kClaim,      // claim: raised or lowered outside of a grant
+  kBase,       // units: the base as measured (for people; replay derives it)
+  kMismatch,   // the job lost its profile: gives nothing back. reason; text: how
+  kSettle,     // unprofiled, and not waited for any more
+  kQuiet,      // past its gate, and computes nothing: jobs with a profile go on beside it
+  kBusy,       // a quiet job computes again
+  kEvict,      // extents: leased units of a job that stands still, in host memory now and free;
+               // reason: of its wait; text: why
   kBringBack,  // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents
                // (all that was evicted)
-  kWait,       // units, contiguous, reason, text: a request has begun to wait
+  kWait,       // units, contiguous, reason, text: a request has begun to wait, or waits for
+               // something else now (each reason once)
   kDeny,       // units, reason, text
   kOutside,  // bytes: all that it has outside the pool; units: how much of that counts against its
              // limit; text: why it changed
@@ -58,7 +59,7 @@ struct Record {
   std::string name;
   std::string policy;
   std::string text;
-  std::string reason;  // ReasonName of a WaitReason or RefusalReason
+  std::string reason;  // ReasonName of a WaitReason, RefusalReason or DeviationReason
   uint64_t unit_bytes = 0;
   uint64_t bytes = 0;
   Units units = 0;

@@ -42,7 +42,7 @@ class SilentSink : public flow::FlowSink {
   void Grant(flow::JobId, const flow::GrantAnswer&) override {}
   void Charged(flow::JobId, uint32_t, uint64_t) override {}
   void Deny(flow::JobId, uint32_t, protocol::DenyCode, const std::string&) override {}
-  void Notice(flow::JobId, uint32_t, const std::string&) override {}
+  void Notice(flow::JobId, uint32_t, const flow::Line&) override {}
   void Log(const scheduler::Record& record) override { records.push_back(record); }
   void HolderChanged(const flow::Extents&, flow::JobId) override {}
   std::vector<scheduler::Record> records;

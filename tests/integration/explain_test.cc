@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
-#include "tests/support/test_bed.h"
+#include "tests/support/grants_bed.h"
 
 namespace sluice::testing {
 namespace {
@@ -63,6 +65,35 @@ void ExpectSaidEverywhere(TestBed& bed, const cli::JobProcess& process, JobId jo
       << "not in the log: " << text;
   const cli::CommandOutput said = bed.Sluice({"explain", std::to_string(job)});
   EXPECT_NE(said.out.find(text), std::string::npos) << said.out;
+}
+
+/// Each time that it happened is one event of this kind, with its reason, and one line of the log;
+/// its sentence is in no other event. `kind` and `counter`: "evicted", "evictions".
+void ExpectOneEventEach(TestBed& bed, const json& explained, JobId job, const std::string& kind,
+                        const std::string& counter, EventKind logged) {
+  const json& figures = explained["job"]["figures"];
+  const json first = FirstEvent(explained, kind);
+  std::string words;
+  size_t of_kind = 0;
+  std::map<std::string, uint64_t> by_reason;
+  for (const json& event : figures["events"]) {
+    words += event.dump() + "\n";
+    if (event["kind"] == kind) ++of_kind;
+    EXPECT_TRUE(event["kind"] == kind || event["text"] != first["text"]) << event;
+  }
+  for (const Record& record : bed.log().Read()) {
+    if (record.event == logged && record.job == job) ++by_reason[record.reason];
+  }
+  uint64_t in_log = 0;
+  for (const auto& [reason, count] : by_reason) {
+    EXPECT_FALSE(reason.empty());
+    in_log += count;
+  }
+  EXPECT_LE(of_kind, figures[counter]) << words;
+  // The latest sixteen are kept, of all kinds.
+  EXPECT_TRUE(of_kind == figures[counter] || figures["events"].size() == 16) << words;
+  EXPECT_EQ(in_log, figures[counter]);
+  EXPECT_EQ(figures[counter + "_by"], json(by_reason));
 }
 
 TEST(Explain, ARefusal) {
@@ -132,41 +163,83 @@ TEST(Explain, ADeviation) {
   const json explained = Explained(bed, 1);
   EXPECT_GE(explained["job"]["figures"]["deviations"], 1);
   ExpectSaidEverywhere(bed, group.jobs().front(), 1, event, EventKind::kMismatch);
+  EXPECT_TRUE(event["reason"] == "launches" || event["reason"] == "cycle") << event;
+  ExpectOneEventEach(bed, explained, 1, "deviated", "deviations", EventKind::kMismatch);
 }
 
-TEST(Explain, AnEviction) {
+class ExplainOfAGrant : public Grants {};
+
+/// And what the plugin makes an event on its pod of.
+TEST_F(ExplainOfAGrant, AnEviction) {
   BedOptions options;
   options.pool = "4MiB";
   options.unit = "32KiB";
   options.noded_flags = {"--host-memory", "8MiB"};
-  TestBed bed(options);
+  Up(false, "wait", options);
+  const GrantRecord grant = Make(256 * kKiB);
+  SetTerms(grant, Terms(grant, 3840 * kKiB));
   InputPipe input = MakeInputPipe();
-  const auto start = [&](bool deviates) {
-    JobSpec spec{.label = deviates ? "deviates" : "conforms",
-                 .command = Workload({"--blocks", "22", "--block-bytes", "128KiB", "--base-bytes",
-                                      "128KiB", "--iterations", "60", "--until-eof"}),
-                 .run_flags = {"--limit", "3840KiB", "--request", "256KiB"},
-                 .input = input.read_end.get()};
-    if (deviates) {
-      for (const char* flag : {"--grow-at", "40:512KiB", "--grow-every", "40"}) {
-        spec.command.emplace_back(flag);
-      }
-    }
-    return bed.Start(spec);
-  };
+  const std::vector<std::string> common = {"--blocks",     "22",           "--block-bytes",
+                                           "128KiB",       "--base-bytes", "128KiB",
+                                           "--iterations", "60",           "--until-eof"};
+  std::vector<std::string> deviates = common;
+  for (const char* flag : {"--grow-at", "40:512KiB", "--grow-every", "40"}) {
+    deviates.emplace_back(flag);
+  }
   cli::JobGroup group;
-  group.Add(start(true));
+  group.Add(bed_->Start(InContainer(grant, deviates, input.read_end.get())));
+  group.Add(bed_->Start({.label = "conforms",
+                         .command = Workload(common),
+                         .run_flags = {"--limit", "3840KiB", "--request", "256KiB"},
+                         .input = input.read_end.get()}));
+  std::optional<Happening> told;
   json event;
-  Finish(group, 120'000, [&](cli::JobGroup& running) {
-    // In this order, so that the one that deviates is job 1.
-    if (running.jobs().size() == 1 && !bed.Status()["jobs"].empty()) running.Add(start(false));
-    if (event.is_null()) event = FirstEvent(Explained(bed, 1), "evicted");
-    if (!event.is_null()) input.write_end.reset();
+  Finish(group, 120'000, [&](cli::JobGroup&) {
+    // The latest one of each word every ten seconds, and a wait may come before the next look.
+    const auto happened = GrantStore::Open(root_)->HappeningOf(grant.id);
+    if (happened.has_value() && happened->word == "evicted") told = happened;
+    if (event.is_null()) event = FirstEvent(Explained(*bed_, 1), "evicted");
+    if (!event.is_null() && told.has_value()) input.write_end.reset();
   });
+  ASSERT_TRUE(told.has_value());
   ASSERT_FALSE(event.is_null());
-  ExpectSaidEverywhere(bed, group.jobs().front(), 1, event, EventKind::kEvict);
-  const json explained = Explained(bed, 1);
-  EXPECT_GE(explained["job"]["figures"]["evictions"], 1);
+  ExpectSaidEverywhere(*bed_, group.jobs().front(), 1, event, EventKind::kEvict);
+  EXPECT_TRUE(event["reason"] == "memory" || event["reason"] == "place") << event;
+  ExpectOneEventEach(*bed_, Explained(*bed_, 1), 1, "evicted", "evictions", EventKind::kEvict);
+  EXPECT_TRUE(Says(group.jobs().front().err(), told->text)) << told->text;
+}
+
+/// What happens often takes nothing from what happens once.
+TEST_F(ExplainOfAGrant, ARefusalSoonAfterAWait) {
+  Up();
+  const GrantRecord grant = Make(2 * kMiB);
+  const auto happened = [&] { return GrantStore::Open(root_)->HappeningOf(grant.id); };
+  const std::vector<std::string> program = {"--one-shot", "--hold", "--block-bytes", "1MiB"};
+  InputPipe input = MakeInputPipe();
+  cli::JobGroup group;
+  group.Add(bed_->Start({.label = "holder",
+                         .command = Workload({"--one-shot", "--hold", "--block-bytes", "12MiB"}),
+                         .run_flags = {"--limit", "13MiB"},
+                         .input = input.read_end.get()}));
+  std::optional<Happening> waited;
+  std::optional<Happening> refused;
+  Finish(group, 60'000, [&](cli::JobGroup& running) {
+    if (running.jobs().size() == 1 && Says(running.jobs().front().out(), "holding")) {
+      running.Add(bed_->Start(InContainer(grant, program, input.read_end.get())));
+    }
+    if (waited.has_value() || running.jobs().size() < 2) return;
+    waited = happened();
+    if (!waited.has_value()) return;
+    const cli::JobProcess second = bed_->Run(InContainer(grant, program));
+    EXPECT_FALSE(second.status().ok());
+    refused = happened();
+    EXPECT_TRUE(refused.has_value() && Says(second.err(), refused->text)) << Describe(second);
+    input.write_end.reset();
+  });
+  ASSERT_TRUE(waited.has_value() && refused.has_value());
+  EXPECT_EQ(waited->word, "waited");
+  EXPECT_EQ(refused->word, "refused");
+  EXPECT_NE(refused->text.find("one process of a job at a time"), std::string::npos);
 }
 
 // A report of the same run counts what the daemon counted while it lasted.

@@ -31,10 +31,12 @@ inline bool IsZombie(pid_t pid) {
 /// in their folder is their grant.
 class Grants : public ::testing::Test {
  protected:
-  void Up(bool keeper = false, const std::string& terms = "off") {
-    BedOptions options = SmallBed();
+  void Up(bool keeper = false, const std::string& terms = "off", BedOptions options = SmallBed()) {
     options.keeper = keeper;
-    options.noded_flags = {"--grants", root_, "--terms", terms};
+    for (const std::string& flag :
+         {std::string("--grants"), root_, std::string("--terms"), terms}) {
+      options.noded_flags.push_back(flag);
+    }
     bed_.emplace(options);
   }
   GrantRecord Make(uint64_t bytes, const std::string& gpu = "") {

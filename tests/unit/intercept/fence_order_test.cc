@@ -128,7 +128,7 @@ class Daemon : public flow::FlowSink {
   }
   void Charged(flow::JobId, uint32_t, uint64_t) override { ++breaches_; }
   void Deny(flow::JobId, uint32_t, DenyCode, const std::string&) override { ++breaches_; }
-  void Notice(flow::JobId, uint32_t, const std::string&) override {}
+  void Notice(flow::JobId, uint32_t, const flow::Line&) override {}
   void Log(const scheduler::Record&) override {}
 
   uint32_t taken_early() const { return taken_early_; }

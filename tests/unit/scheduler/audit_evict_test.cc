@@ -79,6 +79,18 @@ TEST(AuditEvictions, WhoAsksForALongerRunThanItPromisedHasLeftItsClaim) {
   ExpectCaught(log, "I5", "inside its claim");
 }
 
+TEST(AuditEvictions, WhatItAskedForIsKnownFromBeforeItWent) {
+  LogWriter log = BeforeTheEviction(4);
+  Evict(log, {{4, 6}});
+  // For its return.
+  Record& wait = log.Add(EventKind::kWait, 1);
+  wait.units = 4;
+  wait.reason = "host-memory";
+  BringBack(log, {{4, 6}}, 8);
+  Evict(log, {{4, 6}});
+  EXPECT_TRUE(Audit(log.records).ok());
+}
+
 TEST(AuditEvictions, NobodyWhoseGpuStillWorks) {
   LogWriter log = BeforeTheEviction(6);
   log.Release(1, {{8, 2}}, 1);

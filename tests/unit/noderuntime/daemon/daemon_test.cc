@@ -290,10 +290,22 @@ TEST_F(DaemonTest, ASecondProcessOfAJobIsRefusedWithAReason) {
   second.Hello(device_.info().uuid);
   const auto frame = Await(second);
   ASSERT_TRUE(frame.has_value() && frame->type() == FrameType::kClose);
-  EXPECT_EQ(std::string(frame->As<protocol::Close>().text).find("one process of a job at a time"),
-            0u);
+  const std::string text = frame->As<protocol::Close>().text;
+  EXPECT_EQ(text.find("one process of a job at a time"), 0u);
   first.Lease(1, 1);
   EXPECT_EQ(Await(first)->type(), FrameType::kGrant);
+  EXPECT_EQ(Status()["jobs"][0]["figures"]["refusals"]["second-process"], 1);
+  daemon_.reset();
+  const auto records = eventlog::ReadLogFile(options_.event_log);
+  ASSERT_TRUE(records.ok()) << records.status().message();
+  size_t denied = 0;
+  for (const scheduler::Record& record : *records) {
+    if (record.event != scheduler::EventKind::kDeny) continue;
+    ++denied;
+    EXPECT_EQ(record.reason, "second-process");
+    EXPECT_EQ(record.text, text);
+  }
+  EXPECT_EQ(denied, 1u) << "what is counted is in the log";
 }
 
 /// Runs `body` in a child process, which then waits until the test ends it.

@@ -43,10 +43,11 @@ class StatusJsonTest : public flow::FlowTest {
                                             {{1, {"one", 11, true, 0, 0, {11, 12}}},
                                              {2, {"two", 22, true, 0, 0, {}}},
                                              {3, {"three\xff", 0, false, 8 * kUnit, 0, {}}}},
-                                            device, {0, 2 * kUnit, true, {2, 1}}, host_tier_,
-                                            figures_, ServiceTimes(), nullptr, now_));
+                                            device, node_, host_tier_, figures_, ServiceTimes(),
+                                            nullptr, now_));
   }
 
+  NodeFacts node_ = {.handle_bytes = 2 * kUnit, .draining = true, .bypassed = BypassCounts{2, 1}};
   figures::Figures figures_{40};
   testing::FakeGpu device_{40 * kUnit};
   hosttier::HostTier host_tier_{&device_, kUnit, 20 * kUnit};
@@ -104,6 +105,25 @@ TEST_F(StatusJsonTest, TellsOfFunctionsThatPassUnseenBesideMemory) {
   EXPECT_EQ(job["unseen_functions"], 3);
   EXPECT_EQ(job["unseen_lookups"], 40);
   EXPECT_EQ(job["outside"], nlohmann::json({{"host_pinned", 4096}}));
+}
+
+TEST_F(StatusJsonTest, WhatAProgramSaysOfItselfIsBoundedByWhatCanBe) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 20).ok());
+  clients_[1].client->live_bytes = 5 * kUnit;
+  clients_[1].client->run_ahead_ns = 3 * kMs;
+  EXPECT_EQ(Status()["jobs"][0]["live_bytes"], 5 * kUnit);
+  EXPECT_EQ(Status()["jobs"][0]["run_ahead_ns"], 3 * kMs);
+  clients_[1].client->live_bytes = ~uint64_t{0};
+  clients_[1].client->run_ahead_ns = ~uint64_t{0};
+  EXPECT_EQ(Status()["jobs"][0]["live_bytes"], 20 * kUnit) << "what it holds";
+  EXPECT_EQ(Status()["jobs"][0]["run_ahead_ns"], 3600 * kS);
+}
+
+TEST_F(StatusJsonTest, WhereNobodyLooksForThemTheNumberOfStrangersIsNotKnown) {
+  EXPECT_EQ(Status()["bypassed"], nlohmann::json({{"pods", 2}, {"others", 1}}));
+  node_.bypassed.reset();
+  EXPECT_EQ(Status()["bypassed"], nullptr);
 }
 
 TEST_F(StatusJsonTest, ShowsTheProfile) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/scheduler/log_writer.h"
@@ -54,32 +55,81 @@ TEST(FiguresJson, AmountsAreBytesOnBothSidesOfALoan) {
 
 TEST(FiguresJson, EventsHaveTheTimeOfDay) {
   Figures figures(8);
-  figures.Told(1, 2'000'000, "a line");
+  figures.Told(1, 2'000'000, "", "a line");
   const ordered_json json = ToJson(1, figures.Of(1), figures.loans(), kScale);
   EXPECT_EQ(json["events"][0]["unix_ms"], 1'002);
   EXPECT_EQ(json["events"][0]["text"], "a line");
 }
 
-TEST(FiguresJson, ManyPairsAreBoundedAndTheirSumStays) {
-  Figures figures(1024);
-  LogWriter log(1024);
-  constexpr scheduler::JobId kJobs = 400;
-  log.Parked(1, 2, 900, {{0, 2}});
-  log.Gate(1, 900, {{4, 900}});
-  for (scheduler::JobId job = 2; job <= kJobs; ++job) {
-    log.Release(1, {{2 + 2 * job, 2}}, job);
-    log.Fenced(1, job);
-    log.Reclaim(1, {{2 + 2 * job, 2}});
-    log.Grant(job, {{2 + 2 * job, job == 7 ? 1u : 2u}});
+/// By the jobs on both sides; the sums of what was lent and of what is.
+struct Told {
+  std::map<std::pair<int, int>, uint64_t> lent;
+  uint64_t sum = 0;
+  uint64_t now = 0;
+};
+
+Told TellOf(const Figures& figures) {
+  Told told;
+  const ordered_json json = ToJson(figures, 0, kScale);
+  for (const ordered_json& loan : json["loans"]) {
+    told.lent[{loan["lender"], loan["borrower"]}] = loan["lent_bytes"];
+    told.sum += loan["lent_bytes"].get<uint64_t>();
+    told.now += loan["bytes"].get<uint64_t>();
   }
-  for (const scheduler::Record& record : log.records) figures.Apply(record);
-  const ordered_json loans = ToJson(figures, 0, kScale)["loans"];
-  ASSERT_EQ(loans.size(), kMostPairs + 1);
-  uint64_t bytes = 0;
-  for (const ordered_json& loan : loans) bytes += loan["bytes"].get<uint64_t>();
-  EXPECT_EQ(bytes, 1024u * figures.loans().lent(1));
-  EXPECT_EQ(loans.back()["lender"], 0);
-  EXPECT_EQ(loans.back()["borrower"], 0);
+  told.sum += json["loans_over"]["lent_bytes"].get<uint64_t>();
+  return told;
+}
+
+TEST(FiguresJson, ManyPairsAreBoundedAndNoneOfTheirCountersEverFalls) {
+  Figures figures(2048);
+  LogWriter log(2048);
+  size_t applied = 0;
+  const auto apply = [&] {
+    for (; applied < log.records.size(); ++applied) figures.Apply(log.records[applied]);
+  };
+  constexpr scheduler::JobId kJobs = 400;
+  log.Parked(1, 2, 2000, {{0, 2}});
+  log.Gate(1, 1900, {{4, 1800}});
+  apply();
+  Told before;
+  uint64_t lent = 0;
+  scheduler::ReleaseId release = 0;
+  const auto lend = [&](scheduler::JobId job, scheduler::Units units) {
+    const scheduler::Extents extents = {{4 * job, units}};
+    log.Release(1, extents, ++release);
+    log.Fenced(1, release);
+    log.Reclaim(1, extents);
+    log.Grant(job, extents);
+    apply();
+    lent += units * kScale.unit_bytes;
+    const Told told = TellOf(figures);
+    EXPECT_EQ(told.sum, lent);
+    EXPECT_EQ(told.now, figures.loans().lent(1) * kScale.unit_bytes);
+    for (const auto& [pair, bytes] : before.lent) {
+      const auto found = told.lent.find(pair);
+      ASSERT_TRUE(found != told.lent.end()) << pair.second;
+      EXPECT_GE(found->second, bytes) << pair.second;
+    }
+    before = told;
+  };
+  for (scheduler::JobId job = 2; job <= kJobs; ++job) lend(job, 1);
+  EXPECT_EQ(before.lent.size(), scheduler::Loans::kMostApart + 1);
+  EXPECT_EQ(before.lent.begin()->first, std::pair(0, 0));
+  // The last ones come to have lent the most.
+  for (scheduler::JobId job = kJobs - 9; job <= kJobs; ++job) lend(job, 3);
+  EXPECT_EQ(before.lent.size(), scheduler::Loans::kMostApart + 1);
+}
+
+TEST(FiguresJson, WhatAForgottenPairLentIsNotLentAgain) {
+  Figures figures = Lending(5);
+  ASSERT_EQ(TellOf(figures).lent.size(), 1u);
+  figures.End(2, "borrower", 1);
+  figures.Prune(2 + Figures::kEndedForNs);
+  const ordered_json json = ToJson(figures, 0, kScale);
+  EXPECT_TRUE(json["loans"].empty()) << json["loans"];
+  EXPECT_EQ(json["loans_over"]["lent_bytes"], 5 * 1024);
+  EXPECT_EQ(json["loans_over"]["returned_bytes"], 5 * 1024);
+  EXPECT_EQ(json["loans_over"]["loans"], 1);
 }
 
 }  // namespace

@@ -40,7 +40,6 @@ TEST_F(FiguresTest, AWaitIsCountedFromItsFirstReasonToItsGate) {
   wait.t_ns = 5'000;
   wait.reason = "memory";
   Apply(wait);
-  EXPECT_EQ(figures_.Of(1).waits_because, "memory");
   Apply(At(EventKind::kGate, 2'001'000));
   const JobFigures& job = figures_.Of(1);
   EXPECT_EQ(job.waits.at("turn"), 1u);
@@ -88,11 +87,10 @@ TEST_F(FiguresTest, WhatHappenedIsKeptWithItsSentence) {
   deny.text = "gave up after 30 s";
   Apply(deny);
   Record left = At(EventKind::kMismatch, 8);
+  left.reason = "cycle";
   left.text = "left its iteration";
   Apply(left);
-  // The line that the program got of it.
-  figures_.Told(1, 8, "left its iteration");
-  figures_.Told(1, 9, "limit is now 3 GiB");
+  figures_.Told(1, 9, "", "limit is now 3 GiB");
   const JobFigures& job = figures_.Of(1);
   EXPECT_EQ(job.refusals.at("exhausted"), 1u);
   EXPECT_EQ(job.deviations, 1u);
@@ -100,20 +98,75 @@ TEST_F(FiguresTest, WhatHappenedIsKeptWithItsSentence) {
   EXPECT_EQ(job.events[0].kind, "refused");
   EXPECT_EQ(job.events[0].reason, "exhausted");
   EXPECT_EQ(job.events[1].kind, "deviated");
+  EXPECT_EQ(job.events[1].reason, "cycle");
+  EXPECT_EQ(job.deviations_by.at("cycle"), 1u);
   EXPECT_EQ(job.events[2].kind, "told");
 }
 
-TEST_F(FiguresTest, ANoticeOfAWaitSaysWhatItWaitsFor) {
+TEST_F(FiguresTest, ANoticeOfAWaitSaysWhatItWaitsForThen) {
   Record wait = At(EventKind::kWait, 1);
   wait.reason = "place";
   Apply(wait);
-  figures_.Told(1, 1'000'000'001, "waiting for 4 MiB");
+  figures_.Told(1, 1'000'000'001, "memory", "waiting for 4 MiB");
   EXPECT_EQ(figures_.Of(1).events.at(0).kind, "waited");
-  EXPECT_EQ(figures_.Of(1).events.at(0).reason, "place");
+  EXPECT_EQ(figures_.Of(1).events.at(0).reason, "memory");
+}
+
+TEST_F(FiguresTest, AWaitInVainIsAWait) {
+  Apply(At(EventKind::kWait, 1'000));
+  Record deny = At(EventKind::kDeny, 31'000);
+  deny.reason = "refused";
+  Apply(deny);
+  EXPECT_EQ(figures_.Of(1).gate_wait.sum_ns(), 30'000u) << "to begin";
+  EXPECT_EQ(figures_.Of(1).waits_since_ns, 0u);
+  Record gate = At(EventKind::kGate, 40'000);
+  gate.claim = 5;
+  Apply(gate);
+  Apply(At(EventKind::kWait, 50'000));
+  deny.t_ns = 57'000;
+  deny.reason = "exhausted";
+  Apply(deny);
+  EXPECT_EQ(figures_.Of(1).lease_wait.sum_ns(), 7'000u);
+  Apply(At(EventKind::kWait, 60'000));
+  deny.t_ns = 61'000;
+  deny.gate = 3;
+  deny.reason = "gate";
+  Apply(deny);
+  EXPECT_EQ(figures_.Of(1).gate_wait.sum_ns(), 31'000u);
+  deny.t_ns = 99'000;
+  Apply(deny);
+  EXPECT_EQ(Count(figures_.Of(1).gate_wait), 3u) << "at once is no wait";
+}
+
+TEST_F(FiguresTest, WhoIsTurnedAwayAtTheDoorDoesNotEndTheWaitInside) {
+  Record gate = At(EventKind::kGate, 1);
+  gate.claim = 5;
+  Apply(gate);
+  Apply(At(EventKind::kWait, 1'000));
+  Record deny = At(EventKind::kDeny, 2'000);
+  for (const char* reason : {"second-process", "refused"}) {
+    deny.reason = reason;
+    Apply(deny);
+    EXPECT_EQ(figures_.Of(1).refusals.at(reason), 1u);
+    EXPECT_EQ(figures_.Of(1).waits_since_ns, 1'000u) << reason;
+  }
+}
+
+TEST_F(FiguresTest, AGrantAfterATakeoverIsNoRaiseOfTheClaim) {
+  Record restored = At(EventKind::kRestore, 1);
+  restored.claim = 10;
+  Apply(restored);
+  Record grant = At(EventKind::kGrant, 2);
+  grant.claim = 10;
+  Apply(grant);
+  EXPECT_EQ(figures_.Of(1).claim_raises, 0u);
+  grant.claim = 11;
+  Apply(grant);
+  EXPECT_EQ(figures_.Of(1).claim_raises, 1u);
 }
 
 TEST_F(FiguresTest, AJobThatIsToldMuchKeepsTheLatest) {
-  for (uint64_t i = 0; i < 100; ++i) figures_.Told(1, i, "line " + std::to_string(i));
+  for (uint64_t i = 0; i < 100; ++i) figures_.Told(1, i, "", "line " + std::to_string(i));
   EXPECT_EQ(figures_.Of(1).events.size(), Figures::kMostEvents);
   EXPECT_EQ(figures_.Of(1).events.back().text, "line 99");
 }
@@ -155,12 +208,6 @@ TEST_F(FiguresTest, ManyShortJobsDoNotAddUp) {
     figures_.End(job, "short", job);
   }
   EXPECT_EQ(figures_.ended().size(), Figures::kMostEnded);
-}
-
-TEST_F(FiguresTest, ARefusalWithoutARecordCounts) {
-  figures_.Refused(3, 5, scheduler::RefusalReason::kSecondProcess, "one process at a time");
-  EXPECT_EQ(figures_.Of(3).refusals.at("second-process"), 1u);
-  EXPECT_EQ(figures_.Of(3).events.at(0).text, "one process at a time");
 }
 
 }  // namespace

@@ -70,6 +70,17 @@ class FlowEvictTest : public FlowTest {
     frame.reason = static_cast<uint32_t>(reason);
     return flow_->OnQuiet(1, frame, now_);
   }
+  using Reasons = std::vector<std::string>;
+  /// Of its latest request, in their order.
+  Reasons Waits(JobId job) {
+    Reasons reasons;
+    for (const auto& record : sink_.records) {
+      if (record.job != job) continue;
+      if (record.event == EventKind::kGrant) reasons.clear();
+      if (record.event == EventKind::kWait) reasons.push_back(record.reason);
+    }
+    return reasons;
+  }
   bool Answered(JobId job) { return sink_.grants[job].size() > answers_[job]; }
   void ExpectSoundLog() {
     for (const auto& violation : scheduler::Audit(sink_.records).violations) {
@@ -92,12 +103,19 @@ TEST_F(FlowEvictTest, GoesAndComesBack) {
   EXPECT_FALSE(Answered(1));
   EXPECT_TRUE(sink_.moved_out.empty()) << "it still computes";
   ASSERT_TRUE(Quiet().ok());
+  EXPECT_EQ(Waits(1), (Reasons{"memory"}));
   EXPECT_EQ(sink_.moved_out[1], scheduler::Subtract(before, base_[1]));
   EXPECT_FALSE(Answered(2)) << "nothing may be lent before it is copied";
   flow_->OnMoved(1, Status(), now_);
   EXPECT_EQ(Known(1).phase, Phase::kEvicted);
   EXPECT_TRUE(Answered(2));
   EXPECT_FALSE(Answered(1));
+  EXPECT_EQ(Waits(1), (Reasons{"memory", "host-memory"})) << "it waits for something else now";
+  EXPECT_EQ(ReasonName(flow_->WaitsBecause(1)), "host-memory");
+  Pass(2 * kS);
+  ASSERT_FALSE(sink_.lines.empty());
+  EXPECT_EQ(sink_.lines.back().about, About::kWait);
+  EXPECT_EQ(sink_.lines.back().reason, "host-memory");
   ToGateZero(2);
   EXPECT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
   EXPECT_EQ(Leased(1), before);
@@ -105,6 +123,7 @@ TEST_F(FlowEvictTest, GoesAndComesBack) {
   EXPECT_FALSE(Answered(1)) << "it is not there yet";
   Pass(60 * kS);
   EXPECT_FALSE(Answered(1)) << "however long that takes";
+  EXPECT_EQ(Waits(1).size(), 2u) << "each reason of a wait is one";
   EXPECT_TRUE(sink_.denials[1].empty());
   flow_->OnMoved(1, Status(), now_);
   ASSERT_TRUE(Answered(1));

@@ -29,8 +29,12 @@ class RecordingSink : public FlowSink {
     denials[job].emplace_back(code, text);
     order.push_back("deny " + std::to_string(job));
   }
-  void Notice(JobId job, uint32_t, const std::string& text) override {
-    notices[job].push_back(text);
+  void Notice(JobId job, uint32_t, const Line& line) override {
+    notices[job].push_back(line.text);
+    lines.push_back(line);
+    if (line.about != About::kRecord) return;
+    ASSERT_FALSE(records.empty());
+    EXPECT_EQ(records.back().text, line.text);
   }
   void Log(const scheduler::Record& record) override { records.push_back(record); }
   void HolderChanged(const Extents& extents, JobId holder) override {
@@ -64,6 +68,7 @@ class RecordingSink : public FlowSink {
   std::map<JobId, std::vector<std::string>> notices;
   std::map<JobId, std::vector<uint64_t>> charged;
   std::vector<scheduler::Record> records;
+  std::vector<Line> lines;
   std::map<Units, JobId> holders;
   std::vector<std::string> order;
   bool host = false;  // there is host memory

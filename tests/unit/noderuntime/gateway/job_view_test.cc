@@ -14,7 +14,7 @@ TEST(ParseJob, TakesItsFigures) {
     "away_bytes": 7, "run_ahead_ns": 11, "profile": {"credit_ns": 12, "iteration_ns": 13},
     "waiting": {"kind": "gate", "since_ms": 5, "reason": "its turn", "code": "turn"},
     "figures": {"iterations": 1, "lent_bytes": 2, "borrowed_bytes": 3, "lent_total_bytes": 4,
-      "borrowed_total_bytes": 5, "claim_raises": 6, "deviations": 7, "evictions": 8, "returns": 9,
+      "borrowed_total_bytes": 5, "claim_raises": 6, "deviations_by": {"cycle": 7}, "returns": 9,
       "waits": {"turn": 2, "memory": 0}, "refusals": {},
       "gate_wait": {"counts": [1, 2, 3], "sum_ns": 99}}})"),
                                {10, 20});
@@ -27,6 +27,8 @@ TEST(ParseJob, TakesItsFigures) {
   EXPECT_EQ(job.iterations, 1u);
   EXPECT_EQ(job.borrowed_total_bytes, 5u);
   EXPECT_EQ(job.returns, 9u);
+  EXPECT_EQ(job.deviations, (std::map<std::string, uint64_t>{{"cycle", 7}}));
+  EXPECT_FALSE(job.evictions.has_value());
   EXPECT_EQ(job.waits, (std::map<std::string, uint64_t>{{"memory", 0}, {"turn", 2}}));
   ASSERT_TRUE(job.refusals.has_value());
   EXPECT_TRUE(job.refusals->empty());

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -50,6 +51,7 @@ constexpr char kStatus[] = R"({"version": "0.2.0", "gpu": 0, "gpu_uuid": "GPU-a"
       "run_ahead_ns": 1000000, "waiting": {"since_ms": 1500, "reason": "its turn", "code": "turn"},
       "figures": {"iterations": 12, "lent_bytes": 4, "borrowed_bytes": 0, "lent_total_bytes": 14,
         "borrowed_total_bytes": 0, "claim_raises": 1, "deviations": 2, "evictions": 3, "returns": 2,
+        "deviations_by": {"cycle": 2}, "evictions_by": {"memory": 3},
         "waits": {"turn": 5}, "refusals": {"over-limit": 1},
         "gate_wait": {"counts": [4, 1], "sum_ns": 3000000},
         "lease_wait": {"counts": [0, 0], "sum_ns": 0}}},
@@ -108,6 +110,9 @@ TEST(Metrics, SayWhatTheStatusSays) {
         "sluice_job_phase" + job + R"(,phase="running"} 1)",
         "sluice_job_waits_total" + job + R"(,reason="turn"} 5)",
         "sluice_job_refusals_total" + job + R"(,reason="over-limit"} 1)",
+        "sluice_job_deviations_total" + job + R"(,reason="cycle"} 2)",
+        "sluice_job_deviations_total" + job + R"(,reason="launches"} 0)",
+        "sluice_job_evictions_total" + job + R"(,reason="memory"} 3)",
         "sluice_job_gate_wait_seconds_bucket" + job + R"(,le="0.001"} 4)",
         "sluice_job_gate_wait_seconds_count" + job + "} 5"}) {
     EXPECT_TRUE(Has(text, line)) << line << "\n" << text;
@@ -174,7 +179,7 @@ TEST(Metrics, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
   std::string jobs;
   for (int i = 0; i < 2000; ++i) {
     jobs += (i == 0 ? "" : ",") + std::string(R"({"id": )") + std::to_string(i / 2) +
-            R"(, "name": "a", "held_bytes": 1})";
+            R"(, "name": "a", "held_bytes": 1, "figures": {"lent_bytes": 2, "borrowed_bytes": 3}})";
   }
   std::string loans;
   for (int i = 0; i < 2000; ++i) {
@@ -191,8 +196,14 @@ TEST(Metrics, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
       for (const auto& label : sample.label) labels += label.name + "=" + label.value + ",";
       EXPECT_TRUE(seen.insert(labels).second) << family.name << labels;
     }
-    if (family.name == "sluice_job_held_bytes") {
-      EXPECT_EQ(seen.size(), kMostJobs);
+    const std::map<std::string, double> sums = {{"sluice_job_held_bytes", 1'000},
+                                                {"sluice_job_lent_bytes", 2'000},
+                                                {"sluice_job_borrowed_bytes", 3'000}};
+    if (const auto expected = sums.find(family.name); expected != sums.end()) {
+      EXPECT_EQ(seen.size(), kMostJobs + 1) << "the rest is one";
+      double sum = 0;
+      for (const auto& sample : family.metric) sum += sample.gauge.value;
+      EXPECT_EQ(sum, expected->second) << family.name;
     }
     if (family.name == "sluice_loan_bytes") {
       EXPECT_EQ(seen.size(), kMostLoans);
