@@ -75,7 +75,7 @@ def test_every_metric_of_the_page_is_in_prometheus(sluice, prometheus):
         assert {family: kind for family, kind in served.items() if known.get(family) != kind} == {}
     wanted = {**described("sluice-gateway"), **described("sluice-device-plugin")}
     missing = [family for family, kind in wanted.items()
-               if not prometheus(f"last_over_time({family}{'_count' if kind == 'histogram' else ''}[10m])")]
+               if not prometheus(f"last_over_time({family}{'_count' if kind == 'histogram' else ''}[30m])")]
     assert missing == []
 
 
@@ -104,7 +104,8 @@ def test_every_metric_of_the_page_is_in_prometheus(sluice, prometheus):
 ])
 @pytest.mark.usefixtures("everything")
 def test_what_happened_is_counted(prometheus, expression):
-    prometheus.until(expression, seconds=20)
+    """By the series of jobs that may be over for long, too."""
+    prometheus.until(f"last_over_time(({expression})[30m:5s])", seconds=20)
 
 
 def check_sums(text):

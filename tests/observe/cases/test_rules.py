@@ -133,7 +133,7 @@ ONLY_AFTER = {"SluiceRefusals": "refuse", "SluiceBypass": "pass_by"}
 @pytest.mark.parametrize("name", ONLY_AFTER)
 def test_what_happened_is_seen_by_it(prometheus, everything, name):
     assert ONLY_AFTER[name] in everything
-    prometheus.until(f"last_over_time(({ALERTS[name]['expr']})[15m:1s])", seconds=30)
+    prometheus.until(f"last_over_time(({ALERTS[name]['expr']})[30m:1s])", seconds=30)
 
 
 def test_prometheus_evaluates_them(prometheus):
