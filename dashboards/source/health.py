@@ -74,7 +74,7 @@ def _sums(board):
 def _troubles(board):
     board.row("What goes wrong")
     board.add(8, 8, p.series(
-        "Refusals", "How often jobs did not get memory, by reason: each was an out-of-memory to a program. The pod's stderr and "
+        "Refusals", "How often jobs did not get memory, by reason: each but 'gate' was an out-of-memory to a program. The pod's stderr and "
         "`sluice explain JOB` have the sentence with the holders; alert SluiceRefusals.",
         p.COUNT, target(increase("sluice_job_refusals_total", JOB, "namespace, pod, reason"), f"{OF_POD} {{{{reason}}}}")))
     board.add(8, 8, p.series(

@@ -102,8 +102,8 @@ def _troubles(board):
     board.row("What went wrong")
     board.add(8, 8, p.series(
         "Refusals by reason",
-        "How often the job did not get memory, in each interval: each of them was CUDA_ERROR_OUT_OF_MEMORY to the program. over-limit: raise "
-        "its limit; exhausted: too many jobs; outside: the reserve is full. Its stderr and `sluice explain JOB` have the sentence.",
+        "How often the job did not get memory, in each interval: each but 'gate' was CUDA_ERROR_OUT_OF_MEMORY to the program. gate: its gate "
+        "opened without all of it, and nothing has to be done; over-limit: raise its limit; exhausted: too many jobs; outside: the reserve is full. Its stderr and `sluice explain JOB` have the sentence.",
         p.COUNT, target(increase("sluice_job_refusals_total", JOB, f"{_LABELS}, reason"), f"{OF_JOB} {{{{reason}}}}")))
     board.add(8, 8, p.series(
         "Deviations and claim raises",

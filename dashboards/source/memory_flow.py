@@ -13,8 +13,10 @@ _FROM_TO = "{{lender_namespace}}/{{lender_pod}} → {{borrower_namespace}}/{{bor
 
 
 def _loan(metric, function="{}"):
-    """Loans in which a selected pod is on either side."""
-    sides = (f'{metric}{{{GPU},{side}_namespace=~"$namespace",{side}_pod=~"$pod"}}' for side in ("lender", "borrower"))
+    """Loans in which a selected pod is on either side. With a function of what was counted in a time, those of pairs: what pairs had that
+    are forgotten goes to the one with the id 0, where it would be counted once more."""
+    pairs = "" if function == "{}" else ',lender_id!="0"'
+    sides = (f'{metric}{{{GPU}{pairs},{side}_namespace=~"$namespace",{side}_pod=~"$pod"}}' for side in ("lender", "borrower"))
     return " or ".join(function.format(side) for side in sides)
 
 
@@ -54,9 +56,9 @@ def _holders(board):
         "two jobs that run means that nothing is shared: look at the policy in force and at what the jobs claim.", p.BYTES,
         now(f"sum({_loan('sluice_loan_bytes')})")))
     board.below(6, 3, p.stat(
-        "Lent in this time", "All bytes that went from one job to another in the time that is shown. It says what sharing gives: without "
-        "Sluice all this memory would have to exist twice.", p.BYTES,
-        now(f"sum({_loan('sluice_loan_bytes_total', _SHOWN)})")))
+        "Lent in this time", "All bytes that went from the selected pods to others in the time that is shown. It says what sharing gives: "
+        "without Sluice all this memory would have to exist twice.", p.BYTES,
+        now(f"sum(increase(sluice_job_lent_bytes_total{{{JOB}}}[$__range]))")))
     board.below(6, 2, p.stat(
         "Jobs that wait", "Jobs that stand at a gate or wait for memory at the moment. Some waiting is how sharing works; the same jobs for "
         "minutes is not: the alert SluiceJobStarves names them, and `sluice explain JOB` says for whom they wait.", p.COUNT,

@@ -23,7 +23,7 @@ def _numbers(board):
         "get no more; see alert SluiceDaemonDown and the log of the node's pod.", p.COUNT,
         now(f"sum(sluice_up{{{GPU}}})"), now(f"count(sluice_up{{{GPU}}})"), text="value"))
     board.add(4, 4, p.stat(
-        "Memory that is lent", "Sum of the pools of the selected GPUs. It is what the GPUs have, less what is kept beside the pools for "
+        "Pools", "Memory that Sluice manages on the selected GPUs. It is what the GPUs have, less what is kept beside the pools for "
         "contexts and the like (--reserve). Less than expected: a daemon is away or a reserve is large.", p.BYTES,
         now(f"sum(sluice_pool_bytes{{{GPU}}})")))
     board.add(4, 4, p.stat(
@@ -88,7 +88,7 @@ def _jobs(board):
         "Jobs by what they do",
         "How many jobs are in which phase. waiting for long: admission or a measurement of another job; unprofiled for long: a program "
         "without a cycle, which others cannot share well with; dying for long: a child of a killed job still holds memory.",
-        p.COUNT, target(f'sum by (phase) (sluice_jobs{{{GPU}}}) > 0', "{{phase}}"), stacked=True))
+        p.COUNT, target(f'sum by (phase) (sluice_jobs{{{GPU},phase!="ended"}}) > 0', "{{phase}}"), stacked=True))
     job = "node, gpu, namespace, pod, container"
     board.add(16, 9, p.table(
         "Who is there",
@@ -101,7 +101,7 @@ def _jobs(board):
 
 def dashboard():
     board = Dashboard("sluice-node-overview", "Sluice / Node overview",
-                      "The GPUs of the selected nodes: how much memory is lent, held, free and kept back, and which jobs are there.")
+                      "The GPUs of the selected nodes: how much memory there is, what of it is held, free and kept back, and which jobs are there.")
     _numbers(board)
     _memory(board)
     _jobs(board)

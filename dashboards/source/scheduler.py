@@ -69,7 +69,7 @@ def _movement(board):
     board.add(8, 8, p.series(
         "Loans", "Grants with memory of another job in them, in a second. Under temporal there are none within iterations. If it falls to "
         "zero under flow, the jobs do not overlap any more: see their phases and waits.",
-        p.PER_SECOND, target(rate("sluice_loans_total", GPU, _OF), OF_GPU)))
+        p.PER_SECOND, target(rate("sluice_loans_total", GPU + ',lender_id!="0"', _OF), OF_GPU)))
     board.add(8, 8, p.series(
         "Credit by pod", "How far each pod's CPU may run ahead of its GPU work. Narrow credits make memory flow and may leave the GPU idle; "
         "they are tuned by themselves. A credit that stays at its widest: the GPU is idle between that job's launches.",

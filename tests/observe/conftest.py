@@ -4,12 +4,11 @@
 
 import os
 import pathlib
-import shutil
 
 import pytest
 
 from bed.history import make_everything_happen
-from bed.node import REPOSITORY, Node
+from bed.node import Node
 from bed.prometheus import Prometheus
 
 
@@ -27,11 +26,6 @@ def sluice(work):
         yield node
     finally:
         node.down()
-        kept = os.environ.get("SLUICE_OBSERVE_KEEP")
-        if kept:
-            shutil.copytree(work / "logs", kept, dirs_exist_ok=True)
-            for file in work.glob("events-*.jsonl"):
-                shutil.copy(file, kept)
 
 
 @pytest.fixture(scope="session")
@@ -41,10 +35,9 @@ def gateway(sluice):
 
 
 @pytest.fixture(scope="session")
-def prometheus(sluice, work):
-    """`prometheus(EXPRESSION)`; it knows the rules of dashboards/rules."""
-    rules = sorted((REPOSITORY / "dashboards/rules").glob("*.yaml"))
-    return Prometheus(sluice.processes, sluice.environment, work, sluice.gateway_port, sluice.plugin_port, rules)
+def prometheus(sluice):
+    """`prometheus(EXPRESSION)`."""
+    return Prometheus(sluice, {"sluice-node": (sluice.gateway_port, 1), "sluice-device-plugin": (sluice.plugin_port, 1)})
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,8 @@ LookCommands::LookCommands(CLI::App& app, std::string* runtime_dir, const std::s
   top_app_->add_option("--runtime-dir", *runtime_dir, dir_help);
   explain_app_->add_option("JOB", explain_.job, "Its number, its name, or NAMESPACE/POD")
       ->required();
+  explain_app_->add_option("--gpu", explain_.gpu, "Of a node with several GPUs, the one's number")
+      ->check(Integer(0, 999));
   explain_app_->add_flag("--json", explain_.json, "As JSON");
   explain_app_->add_option("--runtime-dir", *runtime_dir, dir_help);
   report_app_->add_option("FILE", report_.file, "What sluice-noded --event-log wrote")->required();

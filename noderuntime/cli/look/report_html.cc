@@ -3,6 +3,7 @@
 // The report as a page in one file. Names come from anywhere, so that every text is escaped.
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "common/bytes.h"
 #include "noderuntime/cli/look/run_report.h"
@@ -36,9 +37,16 @@ svg{width:100%;height:auto}svg text{fill:var(--soft);font:12px system-ui,sans-se
 .key{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.4em}
 )";
 
+/// What is no UTF-8, which the page says that it is, replaced by U+FFFD.
+std::string Utf8(const std::string& text) {
+  using nlohmann::json;
+  const std::string quoted = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(quoted).get<std::string>();
+}
+
 std::string Escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : Utf8(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -53,8 +61,8 @@ std::string Escaped(const std::string& text) {
         out += "&quot;";
         break;
       default:
-        // What is no text, or not ASCII, need not be what the page's encoding says.
-        out += c >= ' ' && c <= '~' ? c : '?';
+        // A page may not have control characters.
+        out += (static_cast<unsigned char>(c) >= ' ' && c != '\x7f') ? c : '?';
     }
   }
   return out;

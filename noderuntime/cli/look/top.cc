@@ -12,6 +12,7 @@
 #include "noderuntime/cli/daemon_commands.h"
 #include "noderuntime/cli/look/explain.h"
 #include "noderuntime/cli/look/terminal.h"
+#include "noderuntime/cli/look/which_gpu.h"
 #include "noderuntime/cli/node_daemons.h"
 
 namespace sluice::cli {
@@ -44,10 +45,15 @@ std::string GpuName(const NodeDaemons& daemons, size_t at) {
   return "GPU " + std::filesystem::path(daemons.folders[at]).filename().string();
 }
 
+/// Of all that answer; 1: one did not.
 int PrintOnce(const NodeDaemons& daemons) {
+  int code = 0;
   for (size_t i = 0; i < daemons.folders.size(); ++i) {
     LiveView view;
-    if (Status s = Looker(daemons.folders[i]).Look(&view); !s.ok()) return Complain(s.message(), 1);
+    if (Status s = Looker(daemons.folders[i]).Look(&view); !s.ok()) {
+      code = Complain(s.message(), 1);
+      continue;
+    }
     TopState state;
     state.rows = 24 + view.jobs().size();
     state.columns = 120;
@@ -57,7 +63,7 @@ int PrintOnce(const NodeDaemons& daemons) {
     screen.lines.pop_back();
     for (const std::string& line : screen.lines) std::printf("%s\n", line.c_str());
   }
-  return 0;
+  return code;
 }
 
 /// False: it is over.
@@ -102,12 +108,17 @@ int RunTop(const TopOptions& options) {
   const size_t gpus = daemons.folders.size();
   std::vector<LiveView> views(gpus);
   std::vector<Looker> lookers(daemons.folders.begin(), daemons.folders.end());
-  // Before the terminal is taken over: who is not there is said where it stays to be read.
-  if (Status s = lookers.front().Look(&views.front()); !s.ok()) return Complain(s.message(), 1);
+  // Before the terminal is taken over: that nobody is there is said where it stays to be read.
+  size_t gpu = 0;
+  Status answers = lookers[gpu].Look(&views[gpu]);
+  while (!answers.ok() && gpu + 1 < gpus) {
+    ++gpu;
+    answers = lookers[gpu].Look(&views[gpu]);
+  }
+  if (!answers.ok()) return Complain(answers.message(), 1);
   Result<Terminal> terminal = Terminal::Open();
   if (!terminal.ok()) return Complain(terminal.status().message(), 1);
   TopState state;
-  size_t gpu = 0;
   auto next = std::chrono::steady_clock::now();
   for (;;) {
     const auto now = std::chrono::steady_clock::now();
@@ -133,24 +144,29 @@ int RunTop(const TopOptions& options) {
 }
 
 int RunExplain(const ExplainOptions& options) {
-  Status last(StatusCode::kNotFound, "no daemon runs in " + options.runtime_dir);
-  for (const std::string& folder : DaemonsIn(options.runtime_dir).folders) {
-    Result<DaemonClient> client = ConnectIn(folder);
-    const Result<std::string> status =
-        client.ok() ? client->FetchStatus() : Result<std::string>(client.status());
-    const Result<std::string> text =
-        !status.ok()
-            ? status
-            : (options.json ? ExplainJson(*status, options.job) : Explain(*status, options.job));
-    if (text.ok()) {
-      std::fputs(text->c_str(), stdout);
-      return 0;
+  const NodeDaemons daemons = DaemonsIn(options.runtime_dir);
+  std::vector<GpuStatus> gpus;
+  for (const std::string& folder : daemons.folders) {
+    const std::string number = std::filesystem::path(folder).filename();
+    if (daemons.of_node && options.gpu.has_value() && number != std::to_string(*options.gpu)) {
+      continue;
     }
-    // Of several GPUs one has the job; that several are meant is worth saying at once.
-    last = text.status();
-    if (last.code() == StatusCode::kInvalidArgument) break;
+    Result<DaemonClient> client = ConnectIn(folder);
+    gpus.push_back({number, client.ok() ? client->FetchStatus() : client.status()});
   }
-  return Complain(last.message(), 1);
+  if (gpus.empty()) {
+    return Complain("--gpu: '" + std::to_string(*options.gpu) + "': there is none in " +
+                        options.runtime_dir + "; allowed: a number that sluice status names",
+                    1);
+  }
+  const Result<size_t> which = WhichGpu(gpus, options.job);
+  if (!which.ok()) return Complain(which.status().message(), 1);
+  const std::string& status = *gpus[*which].status;
+  const Result<std::string> text =
+      options.json ? ExplainJson(status, options.job) : Explain(status, options.job);
+  if (!text.ok()) return Complain(text.status().message(), 1);
+  std::fputs(text->c_str(), stdout);
+  return 0;
 }
 
 }  // namespace sluice::cli

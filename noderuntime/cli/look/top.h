@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace sluice::cli {
@@ -18,6 +19,7 @@ struct TopOptions {
 struct ExplainOptions {
   std::string runtime_dir;
   std::string job;
+  std::optional<uint32_t> gpu;  // the one, on a node with several
   bool json = false;
 };
 
@@ -25,7 +27,8 @@ struct ExplainOptions {
 /// a time. Returns the program's exit code.
 int RunTop(const TopOptions& options);
 
-/// Prints why a job waits; on a node, of whichever GPU has it.
+/// Prints why a job waits; on a node, of whichever GPU has it. Which one, if several do, must be
+/// said.
 int RunExplain(const ExplainOptions& options);
 
 }  // namespace sluice::cli

@@ -20,7 +20,6 @@ constexpr size_t kLabels = 12;
 constexpr size_t kMinRowsForChart = 20;
 /// More fills than that cannot be told apart.
 constexpr size_t kChartJobs = 4;
-constexpr size_t kLongestName = 24;
 
 /// Names come from anywhere; a terminal obeys what is not text.
 std::string Printable(std::string text, size_t most) {
@@ -115,6 +114,42 @@ void AddChart(const LiveView& view, const TopState& state, std::vector<std::stri
   lines->emplace_back();
 }
 
+/// What of a job's row there is room for.
+struct Shape {
+  size_t longest_name;
+  bool live;
+  bool limit;
+  bool gate;
+};
+/// From all of it to what tells who lends and who waits.
+constexpr Shape kShapes[] = {{24, true, true, true},
+                             {12, true, true, true},
+                             {12, true, false, true},
+                             {12, false, false, true},
+                             {10, false, false, false}};
+
+std::vector<std::string> Row(const Shape& shape, const std::vector<std::string>& all) {
+  std::vector<std::string> row;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if ((i == 3 && !shape.gate) || (i == 5 && !shape.live) || (i == 7 && !shape.limit)) continue;
+    row.push_back(all[i]);
+  }
+  return row;
+}
+
+std::string Table(const std::vector<LiveJob>& jobs, const Shape& shape) {
+  std::vector<std::vector<std::string>> rows = {
+      Row(shape, {"JOB", "NAME", "PHASE", "GATE", "HELD", "IN USE", "CLAIM", "LIMIT", "LENT",
+                  "BORROWED", "WAITS"})};
+  for (const LiveJob& job : jobs) {
+    rows.push_back(Row(shape, {std::to_string(job.id), Printable(job.name, shape.longest_name),
+                               job.phase, Gate(job), FormatBytes(job.held), FormatBytes(job.live),
+                               FormatBytes(job.claim), FormatBytes(job.limit),
+                               FormatBytes(job.lent), FormatBytes(job.borrowed), Waiting(job)}));
+  }
+  return AlignColumns(rows, 0, shape.gate ? 3 : 2, rows.front().size() - 2);
+}
+
 std::vector<std::string> Split(const std::string& text) {
   std::vector<std::string> lines;
   size_t from = 0;
@@ -122,6 +157,19 @@ std::vector<std::string> Split(const std::string& text) {
     const size_t end = text.find('\n', from);
     lines.push_back(text.substr(from, end - from));
     from = end + 1;
+  }
+  return lines;
+}
+
+/// The fullest one that is no wider, or the narrowest.
+std::vector<std::string> TableThatFits(const std::vector<LiveJob>& jobs, size_t columns) {
+  std::vector<std::string> lines;
+  for (const Shape& shape : kShapes) {
+    lines = Split(Table(jobs, shape));
+    if (std::all_of(lines.begin(), lines.end(),
+                    [&](const std::string& line) { return line.size() <= columns; })) {
+      break;
+    }
   }
   return lines;
 }
@@ -163,15 +211,7 @@ TopScreen RenderTop(const LiveView& view, const TopState& state) {
   if (state.rows >= kMinRowsForChart + std::min<size_t>(jobs.size(), 4)) {
     AddChart(view, state, &lines);
   }
-  std::vector<std::vector<std::string>> rows = {{"JOB", "NAME", "PHASE", "GATE", "HELD", "IN USE",
-                                                 "CLAIM", "LIMIT", "LENT", "BORROWED", "WAITS"}};
-  for (const LiveJob& job : jobs) {
-    rows.push_back({std::to_string(job.id), Printable(job.name, kLongestName), job.phase, Gate(job),
-                    FormatBytes(job.held), FormatBytes(job.live), FormatBytes(job.claim),
-                    FormatBytes(job.limit), FormatBytes(job.lent), FormatBytes(job.borrowed),
-                    Waiting(job)});
-  }
-  const std::vector<std::string> table = Split(AlignColumns(rows, 0, 3, 9));
+  const std::vector<std::string> table = TableThatFits(jobs, state.columns);
   const size_t selected = std::min(state.selected, jobs.size() - 1);
   // The names of columns, the sentence, the keys, and a blank line before each of the latter.
   const size_t taken = lines.size() + 5;

@@ -4,8 +4,10 @@
 
 import itertools
 import json
+import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -38,6 +40,8 @@ def trainer(model, seed, iterations):
 class Node:
     """GPU 0 has two trainings that never end, in containers' places; GPU 1, a pool of 4 MiB, is for who breaks rules."""
 
+    name = NODE
+
     def __init__(self, work):
         self.work = pathlib.Path(work)
         self.processes = Processes(self.work / "logs")
@@ -64,11 +68,13 @@ class Node:
         assert self.least_budget < self.pool, (alone, self.pool)
         # So much that the plugin's granules are whole.
         self.gpu_bytes = -(-(self.pool + 8 * CONTEXT) // MIB) * MIB
-        self._control("up", self.work / "gpu", "--gpus", "2", "--memory", str(self.gpu_bytes), "--machine", self.machine)
+        self.control("up", self.work / "gpu", "--gpus", "2", "--memory", str(self.gpu_bytes), "--machine", self.machine)
         self._up = True
-        self.plugin_port = self._start_plugin()
+        self.plugin_port = self.start_plugin()
+        self.granules = self.kubelet.ask("devices").split()
+        assert self.granules[0] != "error", self.granules
         for gpu, pool, unit in ((0, self.pool, "256KiB"), (1, 4 * MIB, "32KiB")):
-            self.start_daemon(gpu, pool, unit)
+            self.start_daemon(gpu, pool, unit, "--grants", self.grants, "--terms", "wait", "--host-memory", "64MiB", "--keeper-linger", "2")
         self.gateway_port = self.start_gateway()
         for index, owner in enumerate(OWNERS):
             thread = threading.Thread(target=self._train, args=(index, owner, self.grant(owner, self.granted[index], self.limits[index])), name=owner)
@@ -81,9 +87,14 @@ class Node:
         for thread in self._trainings:
             thread.join(30)
         if self._up:
-            self._control("down", self.work / "gpu")
+            self.control("down", self.work / "gpu")
+        if kept := os.environ.get("SLUICE_OBSERVE_KEEP"):
+            for file in (*(self.work / "logs").iterdir(), *self.work.glob("events-*.jsonl")):
+                folder = pathlib.Path(kept) / self.name
+                folder.mkdir(exist_ok=True)
+                shutil.copy(file, folder)
 
-    def _control(self, *arguments):
+    def control(self, *arguments):
         subprocess.run([program("simgpu-ctl"), *map(str, arguments)], env=self.environment, check=True, stdout=subprocess.DEVNULL,
                        timeout=60)
 
@@ -97,35 +108,36 @@ class Node:
         """A program of the node's, which ends with the tests."""
         return self.processes.start(name, *argv, environment={**self.environment, **(environment or {})}, talks=talks)
 
-    def start_daemon(self, gpu, pool, unit):
+    def start_daemon(self, gpu, pool, unit, *flags, environment=None):
         folder = self.runtime / str(gpu)
-        folder.mkdir(parents=True, mode=0o700)
-        self.start(f"noded-{gpu}", program("sluice-noded"), "--runtime-dir", folder, "--gpu", gpu, "--pool", pool, "--lease-unit", unit,
-                   "--handle", HANDLE, "--event-log", self.event_log(gpu), "--grants", self.grants, "--terms", "wait",
-                   "--host-memory", "64MiB", "--keeper-linger", "2")
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        daemon = self.start(f"noded-{gpu}", program("sluice-noded"), "--runtime-dir", folder, "--gpu", gpu, "--pool", pool, "--lease-unit", unit,
+                            "--handle", HANDLE, "--event-log", self.event_log(gpu), *flags, environment=environment)
         until(f"daemon {gpu} answers", lambda: self.status(gpu), 60)
+        return daemon
 
-    def start_gateway(self, name="gateway", *arguments):
+    def start_gateway(self):
         """The port of its metrics."""
-        gateway = self.start(name, program("sluice-gateway"), "--runtime-dir", self.runtime, "--metrics", "127.0.0.1:0", "--node", NODE,
-                             *arguments)
-        return self._port(gateway)
+        self.gateway = self.start("gateway", program("sluice-gateway"), "--runtime-dir", self.runtime, "--metrics", "127.0.0.1:0",
+                                  "--node", self.name)
+        return self._port(self.gateway)
 
     @staticmethod
     def _port(process):
         found = until(f"{process.name} serves metrics", lambda: re.search(r"metrics at port (\d+)", process.log()), 60)
         return int(found[1])
 
-    def _start_plugin(self):
+    def start_plugin(self, *orders):
+        """The port of its metrics. `orders`: to kubelet, before it is there."""
         kubelet_folder = self.work / "kubelet"
         kubelet_folder.mkdir()
         self.kubelet = self.start("kubelet", BUILD / "tests/observe_kubelet", kubelet_folder, talks=True)
         assert self.kubelet.line() == "ready"
+        for order in orders:
+            assert self.kubelet.ask(order) == "ok", order
         plugin = self.start("device-plugin", program("sluice-device-plugin"), "--kubelet-dir", kubelet_folder, "--root", self.grants,
                             "--pod-resources", self.work / "no-pod-resources", "--granule", f"{MIB}", "--reserve", 8 * CONTEXT,
-                            "--node", NODE, "--metrics", "127.0.0.1:0")
-        self.granules = self.kubelet.ask("devices").split()
-        assert self.granules[0] != "error", self.granules
+                            "--node", self.name, "--metrics", "127.0.0.1:0")
         return self._port(plugin)
 
     # What happens on it

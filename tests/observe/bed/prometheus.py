@@ -3,12 +3,13 @@
 """Debian's Prometheus, which looks at the node once a second and is asked by its HTTP API."""
 
 import json
-import pathlib
 import socket
 import urllib.parse
 import urllib.request
 
 from support.processes import until
+
+from .node import REPOSITORY
 
 CONFIGURATION = """\
 global:
@@ -17,10 +18,12 @@ global:
   evaluation_interval: 1s
 rule_files: {rules}
 scrape_configs:
-  - job_name: sluice-node
-    static_configs: [{{targets: ["127.0.0.1:{gateway}"]}}]
-  - job_name: sluice-device-plugin
-    static_configs: [{{targets: ["127.0.0.1:{plugin}"]}}]
+"""
+JOB = """\
+  - job_name: {name}
+    static_configs: [{{targets: ["127.0.0.1:{port}"]}}]
+    scrape_interval: {seconds}s
+    scrape_timeout: {seconds}s
 """
 
 
@@ -34,15 +37,18 @@ def free_port():
 class Prometheus:
     """`prometheus(EXPRESSION)` is what it gives at this moment: [{"metric": labels, "value": number}]."""
 
-    def __init__(self, processes, environment, work, gateway, plugin, rules):
-        self.folder = pathlib.Path(work) / "prometheus"
+    def __init__(self, node, jobs):
+        """`jobs`: {name: (port, seconds between two scrapes)}. It knows the rules of dashboards/rules."""
+        self.folder = node.work / "prometheus"
         self.folder.mkdir()
         configuration = self.folder / "prometheus.yml"
-        configuration.write_text(CONFIGURATION.format(gateway=gateway, plugin=plugin, rules=json.dumps([str(rule) for rule in rules])))
+        rules = json.dumps([str(rule) for rule in sorted((REPOSITORY / "dashboards/rules").glob("*.yaml"))])
+        configuration.write_text(CONFIGURATION.format(rules=rules) + "".join(
+            JOB.format(name=name, port=port, seconds=seconds) for name, (port, seconds) in jobs.items()))
         self.url = f"http://127.0.0.1:{free_port()}"
-        self.process = processes.start(
+        self.process = node.start(
             "prometheus", "prometheus", f"--config.file={configuration}", f"--storage.tsdb.path={self.folder / 'data'}",
-            f"--web.listen-address={self.url.removeprefix('http://')}", environment=environment)
+            f"--web.listen-address={self.url.removeprefix('http://')}")
         until("Prometheus is ready", self._ready, 60)
 
     def _ready(self):

@@ -112,6 +112,8 @@ def _of_targets(panel):
         shown, is_in = _unit(panel, target), unit_of(target["expr"])
         if shown != is_in:
             yield f"shows {target['expr']} in the unit {shown}, and it is in {is_in}"
+        if re.search(r'\b(?:rate|increase)\(sluice_loan\w+\{(?![^}]*lender_id!="0")', target["expr"]):
+            yield f"counts what forgotten pairs had twice: {target['expr']}"
         if not target.get("legendFormat"):
             yield f"a target has no legend: {target['expr']}"
 

@@ -104,6 +104,8 @@ BREAKS = {
     "beyond the edge": (lambda d: put(held(d)["gridPos"], "x", 20), "not within the width"),
     "two of a refId": (lambda d: put(held(d)["targets"][1], "refId", "A"), "one refId"),
     "nothing asked": (lambda d: put(held(d), "targets", []), "asks nothing"),
+    "forgotten pairs": (lambda d: put(panel(d, "Who lent what to whom")["targets"][1], "expr",
+                                      panel(d, "Who lent what to whom")["targets"][1]["expr"].replace(',lender_id!="0"', "")), "twice"),
     "no legend": (lambda d: put(held(d)["targets"][0], "legendFormat", ""), "no legend"),
 }
 

@@ -189,7 +189,8 @@ def test_policy_is_changed_by_keyboard_and_for_good(workstation, url, browser):
     browser.press("Enter")
     browser.until("document.querySelector('#policy-dialog').open")
     before = workstation.status()["policy"]
-    browser.run("document.querySelector('#policy').focus()")
+    if not browser.run("document.activeElement.matches('#policy')"):
+        browser.tab_to("#policy")
     browser.press("ArrowDown")
     wanted = browser.run("document.querySelector('#policy').value")
     assert wanted != before
@@ -371,4 +372,4 @@ def test_one_viewer_costs_less_than_a_hundredth_of_a_core(workstation, url):
     assert heard >= 100, "10 Hz, or half of it on a busy machine"
     assert looked_at[0] - alone[0] < 1.0
     assert alone[1] < 0.2, "nothing is asked while nobody looks"
-    assert looked_at[1] < 2.0
+    assert looked_at[1] < 1.0

@@ -57,12 +57,13 @@ def test_promtool_finds_nothing(sluice):
 
 
 def test_what_is_asked_for_zipped_is_the_same(gateway):
-    """As Prometheus asks; the values move on between the two."""
+    """As Prometheus asks. Other values move on between the two."""
     request = urllib.request.Request(f"http://127.0.0.1:{gateway}/metrics", headers={"Accept-Encoding": "gzip"})
     with urllib.request.urlopen(request, timeout=10) as answer:
         assert answer.headers["Content-Encoding"] == "gzip"
         zipped = gzip.decompress(answer.read()).decode()
-    assert Scrape(zipped).types == Scrape(scrape(gateway)).types
+    pools = Scrape(zipped).of("sluice_pool_bytes")
+    assert len(pools) == 2 and pools == Scrape(scrape(gateway)).of("sluice_pool_bytes")
 
 
 @pytest.mark.usefixtures("everything")
@@ -74,7 +75,7 @@ def test_every_metric_of_the_page_is_in_prometheus(sluice, prometheus):
         assert {family: kind for family, kind in served.items() if known.get(family) != kind} == {}
     wanted = {**described("sluice-gateway"), **described("sluice-device-plugin")}
     missing = [family for family, kind in wanted.items()
-               if not prometheus(f"last_over_time({family}{'_count' if kind == 'histogram' else ''}[10m])")]
+               if not prometheus(f"last_over_time({family}{'_count' if kind == 'histogram' else ''}[30m])")]
     assert missing == []
 
 
@@ -103,7 +104,8 @@ def test_every_metric_of_the_page_is_in_prometheus(sluice, prometheus):
 ])
 @pytest.mark.usefixtures("everything")
 def test_what_happened_is_counted(prometheus, expression):
-    prometheus.until(expression, seconds=20)
+    """By the series of jobs that may be over for long, too."""
+    prometheus.until(f"last_over_time(({expression})[30m:5s])", seconds=20)
 
 
 def check_sums(text):

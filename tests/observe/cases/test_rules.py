@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 import yaml
-from expressions import REPO, RULES, RUNBOOKS, alerts, selectors
+from expressions import REPO, RULES, RUNBOOKS, alerts
 
 ALERTS = alerts()
 TESTS = sorted((RULES.parent / "tests").glob("*.yaml"))
@@ -56,8 +56,9 @@ def test_one_that_is_tested_one_way_is_noticed(tmp_path):
     ("daemons", "sluice_up) == 0", "sluice_up) == 2"), ("daemons", "for: 2m", "for: 20m"), ("daemons", "for: 2m", "for: 0m"),
     ("daemons", "severity: critical", "severity: info"), ("daemons", "> 0.001", "> 1"), ("daemons", "> 0.001", "> 0"),
     ("daemons", "min_over_time", "max_over_time"), ("days", "for: 24h", "for: 1h"), ("days", "> 0) > 1", "> 0) > 0"),
-    ("memory", '{reason="place"}', ""), ("memory", "> 0.9 *", "> 1.9 *"), ("memory", "> 0.05 *", "> 0 *"),
+    ("memory", '{reason="place"}', ""), ("memory", "_waiting_seconds{reason=\"place\"}", "_waiting_seconds{reason=\"turn\"}"), ("memory", "> 0.9 *", "> 1.9 *"), ("memory", "> 0.05 *", "> 0 *"),
     ("jobs", "> 300\n", "> 30000\n"), ("jobs", '{reason!="admission"}', ""), ("jobs", "unless sluice_job_refusals_total offset 15m", ""),
+    ("jobs", '{reason!="gate"}', ""),
     ("plugin", '{result="failed"}', ""), ("plugin", '{state="unhealthy"}', ""),
 ])
 def test_a_rule_that_says_something_else_is_noticed(tmp_path, tests, right, wrong):
@@ -98,6 +99,25 @@ def test_its_page(name):
     assert f"severity `{ALERTS[name]['labels']['severity']}`" in text.lower() or f"Severity: {ALERTS[name]['labels']['severity']}" in text
 
 
+def keys_of(value):
+    """All keys in a JSON value."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+def test_what_pages_say_that_status_tells_is_there(sluice):
+    told = re.findall(r"`sluice status --json`, keys ((?:`\w+`(?:, )?)+)", "".join(page.read_text() for page in RUNBOOKS.glob("*.md")))
+    wanted = set(re.findall(r"\w+", " ".join(told)))
+    assert len(told) > 5 and wanted - keys_of(sluice.status(0)) == set()
+
+
+def test_pages_name_a_table_that_is_there(sluice):
+    """What they say of `sluice status` without --json is a phase, or of what its table has."""
+    head = sluice.sluice("status", "--runtime-dir", sluice.runtime / "0").stdout
+    assert [word for word in ("JOB", "NAME", "PHASE", "HELD", "WAITS FOR", "policy", "free") if word not in head] == []
+
+
 def test_the_table_of_alerts():
     """docs/operations/observability.md has a row for each, with its severity."""
     page = (REPO / "docs" / "operations" / "observability.md").read_text(encoding="utf-8")
@@ -105,34 +125,15 @@ def test_the_table_of_alerts():
     assert rows == {name: rule["labels"]["severity"] for name, rule in ALERTS.items()}
 
 
-# Alerts whose expression is true on a node of the tests, with what makes it so (bed/history.py). Those of others are true only
-# after minutes or after what no test should do to a node that is shared; when these fire is in dashboards/rules/tests.
+# Alerts whose expression is true on the node of the other cases, with what makes it so (bed/history.py); test_failures.py is about
+# the other alerts.
 ONLY_AFTER = {"SluiceRefusals": "refuse", "SluiceBypass": "pass_by"}
 
 
 @pytest.mark.parametrize("name", ONLY_AFTER)
 def test_what_happened_is_seen_by_it(prometheus, everything, name):
     assert ONLY_AFTER[name] in everything
-    prometheus.until(f"last_over_time(({ALERTS[name]['expr']})[15m:1s])", seconds=30)
-
-
-def test_a_gpu_that_is_drained_is_seen(sluice, prometheus):
-    folder = sluice.runtime / "1"
-    sluice.sluice("drain", "on", "--runtime-dir", folder)
-    try:
-        found = prometheus.until(ALERTS["SluiceDrainedLong"]["expr"])
-        assert [each["metric"]["gpu"] for each in found] == ["1"]
-    finally:
-        sluice.sluice("drain", "off", "--runtime-dir", folder)
-
-
-@pytest.mark.parametrize("name", ALERTS)
-@pytest.mark.usefixtures("everything")
-def test_what_it_looks_at_is_there(prometheus, name):
-    """Each of its metrics has samples on a node under load; which labels it picks is the tests' of the rules."""
-    for selector in selectors(ALERTS[name]["expr"]):
-        metric = selector.split("{")[0]
-        prometheus.until(f"last_over_time({metric}[15m])", seconds=30)
+    prometheus.until(f"last_over_time(({ALERTS[name]['expr']})[30m:1s])", seconds=30)
 
 
 def test_prometheus_evaluates_them(prometheus):

@@ -28,6 +28,8 @@ TEST(LookOptions, EachCommandTakesItsOwn) {
   const auto explain = Look<ExplainOptions>({"explain", "team/train", "--json"});
   EXPECT_EQ(explain.job, "team/train");
   EXPECT_TRUE(explain.json);
+  EXPECT_FALSE(explain.gpu.has_value());
+  EXPECT_EQ(Look<ExplainOptions>({"explain", "3", "--gpu", "1"}).gpu, 1u);
   const auto report = Look<ReportOptions>({"report", "run.log", "--html", "run.html"});
   EXPECT_EQ(report.file, "run.log");
   EXPECT_EQ(report.html, "run.html");

@@ -90,6 +90,13 @@ TEST(RunReport, AsTextJsonAndPageItIsTheSame) {
   EXPECT_NE(html.find("<polygon"), std::string::npos);
 }
 
+TEST(RunReport, NamesAreWhatTheyAreAsFarAsThatIsText) {
+  RunReport report = Report();
+  report.jobs[0].name = "trénöm \xF0\x9F\x90\x98 \x01 cut \xC3";
+  const std::string html = ReportHtml(report);
+  EXPECT_NE(html.find("trénöm \xF0\x9F\x90\x98 ? cut \xEF\xBF\xBD"), std::string::npos) << html;
+}
+
 TEST(RunReport, WhatIsNoLogIsNamed) {
   EXPECT_NE(ReportOf("x.log", {}).status().message().find("x.log"), std::string::npos);
   std::vector<scheduler::Record> records = TwoJobs();

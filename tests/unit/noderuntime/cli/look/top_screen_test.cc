@@ -57,6 +57,25 @@ TEST(TopScreen, ShowsThePoolThePictureTheJobsAndWhyTheSelectedOneWaits) {
   EXPECT_NE(screen.lines[screen.header].find("BORROWED"), std::string::npos);
 }
 
+TEST(TopScreen, OnANarrowTerminalWhoLendsAndWhoWaitsIsThere) {
+  LiveView view;
+  ASSERT_TRUE(view.Take(R"({"seq": 1, "now_ms": 20000, "pool": 85899345920, "jobs": [{"id": 123,
+      "name": "team-a/resnet-training-7f9c4d8b6-10001/main", "phase": "unprofiled",
+      "held": 12345678901, "live": 12345678901, "claim": 12345678901, "limit": 12345678901,
+      "lent": 11111111111, "borrowed": 1111111111, "gates": 12, "gate": 11, "waits_ms": 1500,
+      "waits_for": "x", "code": "turn"}]})")
+                  .ok());
+  TopState state;
+  state.columns = 80;
+  const TopScreen screen = RenderTop(view, state);
+  for (const char* text : {"LENT", "10.3 GiB", "BORROWED", "1.0 GiB", "WAITS", "1.5 s"}) {
+    EXPECT_TRUE(Has(screen, text)) << text << "\n" << screen.lines[screen.header];
+  }
+  state.columns = 160;
+  EXPECT_TRUE(Has(RenderTop(view, state), "IN USE"));
+  EXPECT_TRUE(Has(RenderTop(view, state), "11/12"));
+}
+
 TEST(TopScreen, FitsEveryTerminal) {
   for (const size_t jobs : {1u, 5u, 64u}) {
     const LiveView view = ViewOf(jobs);
