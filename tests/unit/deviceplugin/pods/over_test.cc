@@ -49,10 +49,9 @@ TEST(OverGrants, OneThatWasDeletedByForceIsThereWhileKubeletListsIt) {
   // The ids of its init container are those of the other one, too.
   const std::vector<GrantRecord> both = {kOne[0], Grant("2", 101, {"x-0", "x-1"})};
   const Signs both_listed = {{}, {{"ns/a/main", {"x-0", "x-1"}}}};
-  EXPECT_EQ(
-      OverGrants(both, both_listed, At(500, {}),
-                 {{"1", {"uid-a", "prepare"}}, {"2", {"uid-a", "main"}}}, kUnseen),
-      Over());
+  EXPECT_EQ(OverGrants(both, both_listed, At(500, {}),
+                       {{"1", {"uid-a", "prepare"}}, {"2", {"uid-a", "main"}}}, kUnseen),
+            Over());
 }
 
 TEST(OverGrants, TheNextPodWithItsIdsIsNotTheOneBefore) {
