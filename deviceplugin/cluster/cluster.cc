@@ -60,8 +60,8 @@ void Cluster::Warn(const pods::Pod& pod, const std::string& reason, const std::s
 }
 
 void Cluster::WarnOnNode(const std::string& reason, const std::string& text) {
-  events_.Add({"default", WarningOnNode(names_.node, reason, text, Since1970Ns()),
-               "node " + names_.node});
+  events_.Add(
+      {"default", WarningOnNode(names_.node, reason, text, Since1970Ns()), "node " + names_.node});
 }
 
 }  // namespace sluice::deviceplugin

@@ -79,9 +79,9 @@ GrantOwners::Found GrantOwners::Look() {
   CountMisses(found.grants, where);
   for (const GrantRecord& grant : found.grants) {
     const auto match = matches_.find(grant.id);
-    found.soon = found.soon || (match == matches_.end()
-                                    ? misses_[grant.id] < kTooManyLooks
-                                    : !pods::IsThere(found.pods->pods, match->second.pod));
+    found.soon = found.soon ||
+                 (match == matches_.end() ? misses_[grant.id] < kTooManyLooks
+                                          : !pods::IsThere(found.pods->pods, match->second.pod));
   }
   found.matches = matches_;
   return found;

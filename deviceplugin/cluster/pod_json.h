@@ -31,8 +31,8 @@ struct PodEvent {
 /// A line of a watch. kInvalidArgument: it is none.
 Result<PodEvent> ParsePodEvent(std::string_view json, const std::string& resource);
 
-/// An event on a pod that people see with `kubectl describe pod`. `now_ns` since 1970. The same text
-/// has the same name: the API server does not take it twice, whoever tells it again.
+/// An event on a pod that people see with `kubectl describe pod`. `now_ns` since 1970. The same
+/// text has the same name: the API server does not take it twice, whoever tells it again.
 std::string WarningOn(const pods::Pod& pod, const std::string& reason, const std::string& message,
                       const std::string& node, uint64_t now_ns);
 /// The same on a node (`kubectl describe node`); it belongs into the namespace `default`.

@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 
-
 namespace sluice::deviceplugin {
 
 Collector::Collector(const GrantStore* store, Owners owners, int every_s)

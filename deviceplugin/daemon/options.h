@@ -43,7 +43,7 @@ struct Options {
   pods::Trust trust = pods::Trust::kNamespace;
   pods::Ceilings ceilings;
   uint64_t unseen_s = 120;  // pods::OverGrants
-  std::string api_server;  // URL, for tests; empty: as a pod finds it
+  std::string api_server;   // URL, for tests; empty: as a pod finds it
 };
 
 /// What the command line says. Nothing: it has been answered (--help, --version,

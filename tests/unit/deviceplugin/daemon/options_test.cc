@@ -132,9 +132,10 @@ TEST(Options, AllOfThemAreTaken) {
 }
 
 TEST(Options, EveryFaultIsNamedAtOnce) {
-  EXPECT_EQ(Fault({"--granule", "much", "--packing", "tight", "--visible-devices", "1",
-                   "--probation", "-1", "--unseen", "0", "--resource", "memory", "--root", "here", "--env", "=x",
-                   "--mount", "/h", "--ignore-xid", "a"}),
+  EXPECT_EQ(Fault({"--granule",  "much",        "--packing", "tight",        "--visible-devices",
+                   "1",          "--probation", "-1",        "--unseen",     "0",
+                   "--resource", "memory",      "--root",    "here",         "--env",
+                   "=x",         "--mount",     "/h",        "--ignore-xid", "a"}),
             "--granule: 'much' is not an amount of memory; allowed: a positive number and k, M, G, "
             "T, Ki, Mi, "
             "Gi or Ti with an optional B, for example 3GiB\n"
