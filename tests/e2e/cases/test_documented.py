@@ -32,7 +32,7 @@ ELSEWHERE = {
     "sluice page": "tests/observe: on a workstation",
 }
 # Named without what they need.
-BARE = {"sluice check-log", "sluice report", "sluice simulate", "sluice top", "sluice run --verbose"}
+BARE = {"sluice check-log", "sluice report", "sluice simulate", "sluice run --verbose"}
 # What they print: the first of these that is in the command.
 SAYS = {
     "custom-columns": r"GRANULES\s+\S+ +\d+\s",
