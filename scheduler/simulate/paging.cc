@@ -41,7 +41,9 @@ Paging::Paging(const PagingOptions& options, uint64_t memory_bytes,
 double Paging::Touch(size_t job, size_t kernel, double now_ns) {
   spent_ns_ = 0;
   for (const simulate::Touch& touch : jobs_[job]->touches.Of(kernel)) {
-    Bring(first_[job] + touch.buffer, touch.writes);
+    for (uint32_t i = 0; i < touch.buffers; ++i) {
+      Bring(first_[job] + touch.buffer + i, touch.writes);
+    }
   }
   if (spent_ns_ == 0) return 0;
   totals_.busy_ns += spent_ns_;

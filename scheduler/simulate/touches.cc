@@ -77,11 +77,11 @@ Result<Touches> KeptTouchesOf(const trace::Trace& trace, const trace::BatchTrace
   kept.buffer_bytes.assign((end + block_bytes - 1) / block_bytes, block_bytes);
   for (size_t kernel = 0; kernel < apart.touch_ends.size(); ++kernel) {
     for (const Touch& touch : apart.Of(kernel)) {
-      const uint64_t last = offsets[touch.buffer] + apart.buffer_bytes[touch.buffer] - 1;
-      for (uint64_t block = offsets[touch.buffer] / block_bytes; block <= last / block_bytes;
-           ++block) {
-        kept.touches.push_back({static_cast<uint32_t>(block), touch.writes});
-      }
+      const uint64_t first = offsets[touch.buffer] / block_bytes;
+      const uint64_t last =
+          (offsets[touch.buffer] + apart.buffer_bytes[touch.buffer] - 1) / block_bytes;
+      kept.touches.push_back(
+          {static_cast<uint32_t>(first), touch.writes, static_cast<uint32_t>(last - first + 1)});
     }
     kept.touch_ends.push_back(kept.touches.size());
     kept.freed_ends.push_back(0);

@@ -13,10 +13,11 @@
 
 namespace sluice::scheduler::simulate {
 
-/// A buffer that a kernel reads or writes.
+/// A buffer that a kernel reads or writes, or several whose ids follow each other, in that order.
 struct Touch {
-  uint32_t buffer = 0;
+  uint32_t buffer = 0;  // the first
   bool writes = false;
+  uint32_t buffers = 1;
 };
 
 /// Which buffers the kernels of one iteration touch, and after which of them a buffer is gone.

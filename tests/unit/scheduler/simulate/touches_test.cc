@@ -12,7 +12,9 @@ namespace {
 std::string Shown(const Touches& touches, size_t kernel) {
   std::string text;
   for (const Touch& touch : touches.Of(kernel)) {
-    text += std::to_string(touch.buffer) + (touch.writes ? "w" : "r");
+    for (uint32_t i = 0; i < touch.buffers; ++i) {
+      text += std::to_string(touch.buffer + i) + (touch.writes ? "w" : "r");
+    }
   }
   text += "-";
   for (const uint32_t freed : touches.FreedAfter(kernel)) text += std::to_string(freed);
