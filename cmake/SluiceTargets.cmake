@@ -93,12 +93,13 @@ function(sluice_make_test_headers)
     <string> <thread> <utility> <variant> <vector> <gtest/gtest.h>)
 endfunction()
 
-# sluice_test(SOURCES x_test.cc ... LINK t ... [TIMEOUT s] [ENVIRONMENT K=V ...] [NAME n] [SERIAL]
-#             [DEPENDS targets] [THREADS]): a GoogleTest program. The first source names it; its label is
-# the folder under tests/ that it stands in. THREADS says that it makes threads: ThreadSanitizer runs
+# sluice_test(SOURCES x_test.cc ... LINK t ... [TIMEOUT s] [ENVIRONMENT K=V ...] [NAME n]
+#             [SERIAL | HEAVY] [DEPENDS targets] [THREADS]): a GoogleTest program. The first source names it; its
+# label is the folder under tests/ that it stands in. SERIAL: what it measures is time, so that nothing runs
+# beside it; HEAVY: several programs at work, so that it takes two places. THREADS says that it makes threads: ThreadSanitizer runs
 # only those (scripts/check sanitize), because in a program of one thread it has nothing to find.
 function(sluice_test)
-  cmake_parse_arguments(ARG "SERIAL;THREADS" "NAME;TIMEOUT" "SOURCES;LINK;ENVIRONMENT;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;HEAVY;THREADS" "NAME;TIMEOUT" "SOURCES;LINK;ENVIRONMENT;DEPENDS" ${ARGN})
   list(GET ARG_SOURCES 0 first)
   file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/${first})
   string(REGEX REPLACE "/.*" "" label "${relative}")
@@ -143,6 +144,9 @@ function(sluice_test)
     ENVIRONMENT "${ARG_ENVIRONMENT}")
   if(ARG_SERIAL)
     set_tests_properties(${ARG_NAME} PROPERTIES RUN_SERIAL ON)
+  endif()
+  if(ARG_HEAVY)
+    set_tests_properties(${ARG_NAME} PROPERTIES PROCESSORS 2)
   endif()
   sluice_register_test_sources(${ARG_SOURCES})
 endfunction()

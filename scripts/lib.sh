@@ -42,10 +42,10 @@ run_ctest() {
   results=$SLUICE_REPO/build/$preset/results
   rm -rf "$results"
   mkdir -p "$results"
-  # One more than there are processors: much of what tests do is waiting for a GPU that takes its time.
+  # Two more than there are processors: most of what tests do is waiting for a GPU that takes its time.
   (cd "$SLUICE_REPO" && GTEST_OUTPUT="xml:$results/" \
     "${CTEST_PREFIX[@]}" ctest --preset "$preset" \
-    --parallel "$(($(cpu_count) + 1))" --output-junit "$results/ctest.junit" "$@" </dev/null) >&2 || status=$?
+    --parallel "$(($(cpu_count) + 2))" --output-junit "$results/ctest.junit" "$@" </dev/null) >&2 || status=$?
   [[ -s $results/ctest.junit ]] || die "ctest left no results (status $status)"
   read -r passed failed skipped < <(count_results "$results")
   # ctest may fail where no test did: none was found, or it was stopped.

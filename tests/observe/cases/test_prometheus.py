@@ -220,13 +220,24 @@ def test_totals_are_those_of_the_event_log(sluice, gateway, gpu):
     jobs = {int(labels["id"]) for labels, _ in seen.of("sluice_job_iterations_total", **on)}
     assert {job["id"] for job in status["jobs"]} <= jobs <= {job["id"] for job in status["jobs"] + status["ended"]}
     assert jobs and seen.one("sluice_policy_switches_total", **on) == replay.policy_switches
-    for metric, kind in (("iterations", "trough"), ("deviations", "mismatch"), ("evictions", "evict"), ("returns", "bring-back")):
+    for metric, kind in (("iterations", "trough"), ("deviations", "mismatch"), ("evictions", "evict"), ("returns", "bring-back"),
+                         ("claim_raises", "raise")):
         for job in jobs:
             assert seen.sum(f"sluice_job_{metric}_total", **on, id=str(job)) == replay.counts[job][kind], (metric, job)
     for metric, counted in (("waits", replay.waits), ("refusals", replay.refusals)):
         for job in jobs:
             for reason in set(counted[job]) | {labels["reason"] for labels, _ in seen.of(f"sluice_job_{metric}_total", **on, id=str(job))}:
                 assert seen.sum(f"sluice_job_{metric}_total", **on, id=str(job), reason=reason) == counted[job][reason], (metric, job, reason)
+    def same_times(metric, times, **labels):
+        assert seen.sum(f"sluice_{metric}_seconds_count", **on, **labels) == times.count, (metric, labels)
+        assert seen.sum(f"sluice_{metric}_seconds_sum", **on, **labels) == pytest.approx(times.ns / 1e9, abs=1e-6), (metric, labels)
+
+    same_times("handover", replay.handovers)
+    same_times("reclaim", replay.reclaims)
+    for job in jobs:
+        same_times("job_gate_wait", replay.gate_waits[job], id=str(job))
+        same_times("job_lease_wait", replay.lease_waits[job], id=str(job))
+    assert replay.handovers.count > 0
     # What pairs lent that are long over has no series any more.
     over = status["figures"]["loans_over"]["lent_bytes"]
     assert seen.sum("sluice_loan_bytes_total", **on) + over == sum(replay.lent.values())
