@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <benchmark/benchmark.h>
+#include <time.h>
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/bed.h"
+#include "bench/median.h"
 #include "bench/null_driver.h"
 #include "bench/report.h"
 #include "bench/sequence.h"
@@ -222,9 +223,8 @@ bool ReadLaunchBound(benchmark::State& state, BlockSequence* sequence) {
 }
 
 /// The launch-bound job's iteration as it was recorded: blocks and launches in their order. CPU
-/// time as above; what it takes longer than without is all that Sluice adds to it. `watched`: while
-/// somebody looks at the daemon.
-void Iteration(benchmark::State& state, bool watched) {
+/// time as above; what it takes longer than without is all that Sluice adds to it.
+void Iteration(benchmark::State& state) {
   if (const std::string& error = ConnectOnce(); !error.empty()) {
     state.SkipWithError(error.c_str());
     return;
@@ -235,18 +235,58 @@ void Iteration(benchmark::State& state, bool watched) {
   bool ok = true;
   const auto run = [&] { ok = ok && Run(ThroughClient{}, sequence, kDefaultStream, address); };
   UntilFollowed(run);
-  std::optional<Watcher> watcher;
-  if (watched) watcher.emplace(g_bed->runtime_dir());
   const uint64_t marks_before = NullDriverMarks();
   Measure(state, run);
   state.counters[kMarkCounter] = benchmark::Counter(
       static_cast<double>(NullDriverMarks() - marks_before), benchmark::Counter::kAvgIterations);
   if (!ok) state.SkipWithError("the pool is too small for the sequence");
-  if (watched && watcher->answers() == 0) state.SkipWithError("the daemon tells nothing");
   static_cast<void>(g_client.ContextDestroy(kNullContext));
 }
-BENCHMARK_CAPTURE(Iteration, alone, false)->Name("iteration/launch_bound");
-BENCHMARK_CAPTURE(Iteration, watched, true)->Name("iteration/watched");
+BENCHMARK(Iteration)->Name("iteration/launch_bound");
+
+double ThreadCpuNs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+/// The same iteration in turns, in every second of which somebody looks at the daemon: a machine
+/// that others use, too, changes its speed more than that can, but seldom between two turns.
+void IterationWatched(benchmark::State& state) {
+  constexpr int kIterations = 50;
+  if (const std::string& error = ConnectOnce(); !error.empty()) {
+    state.SkipWithError(error.c_str());
+    return;
+  }
+  BlockSequence sequence;
+  if (!ReadLaunchBound(state, &sequence)) return;
+  std::vector<CUdeviceptr> address(sequence.blocks);
+  bool ok = true;
+  const auto run = [&] { ok = ok && Run(ThroughClient{}, sequence, kDefaultStream, address); };
+  const auto turn_ns = [&] {
+    double ns = 0;
+    for (int i = 0; i < kIterations; ++i) {
+      const double began = ThreadCpuNs();
+      run();
+      ns += ThreadCpuNs() - began;
+      LetTheDaemonRead();
+    }
+    return ns / kIterations;
+  };
+  UntilFollowed(run);
+  std::vector<double> ratios;
+  for (auto _ : state) {
+    const double alone = turn_ns();
+    const Watcher watcher(g_bed->runtime_dir());
+    const double watched = turn_ns();
+    if (watcher.answers() == 0) state.SkipWithError("the daemon tells nothing");
+    ratios.push_back(watched / alone);
+  }
+  if (!ok) state.SkipWithError("the pool is too small for the sequence");
+  static_cast<void>(g_client.ContextDestroy(kNullContext));
+  state.counters[kWatchedCounter] = Median(ratios);
+}
+BENCHMARK(IterationWatched)->Name("iteration/watched")->Iterations(11);
 
 void IterationWithout(benchmark::State& state) {
   BlockSequence sequence;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bench/median.h"
 #include "noderuntime/cli/offline/files.h"
 #include "noderuntime/eventlog/record_json.h"
 #include "scheduler/audit/replay.h"
@@ -157,13 +158,6 @@ Status MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from,
     result->most_held = std::max(result->most_held, both);
   }
   return {};
-}
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace sluice::bench

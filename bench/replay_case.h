@@ -80,8 +80,6 @@ struct Replayed {
 Status MeasureHeld(const std::vector<scheduler::Record>& records, uint64_t from, uint64_t to,
                    Replayed* result);
 
-double Median(std::vector<double> values);  // 0: there are none
-
 /// In the model.
 Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
                               const ReplaySetting& setting);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "bench/median.h"
 #include "bench/replay_case.h"
 #include "noderuntime/cli/daemon_process.h"
 #include "noderuntime/cli/job_process.h"

@@ -10,7 +10,7 @@ namespace sluice::bench {
 
 /// Asks a daemon for all that it tells, as those do who look at it: what moves (the live page, ten
 /// times a second), and its whole state (Prometheus, once in many seconds). Both a hundred times a
-/// second, so that a short measurement is not over before somebody looked. In a thread of its own,
+/// second, so that a short turn is not over before somebody looked. In a thread of its own,
 /// from here to the end of this object.
 class Watcher {
  public:
