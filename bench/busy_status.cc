@@ -26,7 +26,7 @@ std::string NameOf(uint32_t id) {
 }
 
 /// What is counted of each.
-Json Counted(uint32_t id) {
+Json Counted(uint32_t id, bool events) {
   Json counted;
   for (const char* key : {"iterations", "lent_bytes", "borrowed_bytes", "lent_total_bytes",
                           "borrowed_total_bytes", "claim_raises", "returns"}) {
@@ -36,7 +36,7 @@ Json Counted(uint32_t id) {
   for (const char* reason : {"turn", "memory", "measurement"}) counted["waits"][reason] = 1234;
   for (const char* reason : {"over-limit", "exhausted"}) counted["refusals"][reason] = 12;
   counted["deviations_by"]["launches"] = counted["evictions_by"]["memory"] = 123'456;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < (events ? 16 : 0); ++i) {
     counted["events"].push_back({{"unix_ms", 1'764'000'000'000},
                                  {"kind", "waited"},
                                  {"reason", "memory"},
@@ -45,13 +45,14 @@ Json Counted(uint32_t id) {
   return counted;
 }
 
-Json Ended(uint32_t id) {
-  Json json = {{"id", id}, {"name", NameOf(id)}, {"phase", "ended"}, {"figures", Counted(id)}};
+Json Ended(uint32_t id, bool events) {
+  Json json = {
+      {"id", id}, {"name", NameOf(id)}, {"phase", "ended"}, {"figures", Counted(id, events)}};
   json["figures"]["lent_bytes"] = json["figures"]["borrowed_bytes"] = 0;
   return json;
 }
 
-Json JobOf(uint32_t id) {
+Json JobOf(uint32_t id, bool events) {
   Json json = {{"id", id},
                {"name", NameOf(id)},
                {"pid", 12345},
@@ -69,13 +70,13 @@ Json JobOf(uint32_t id) {
         "unfenced_bytes", "spare_bytes", "peak_held_bytes", "live_bytes", "outside_bytes"}) {
     json[key] = 12'345'678'901 + id;
   }
-  json["figures"] = Counted(id);
+  json["figures"] = Counted(id, events);
   return json;
 }
 
 }  // namespace
 
-Json BusyStatus() {
+Json BusyStatus(bool events) {
   Json json = {{"version", "0.2.0"},
                {"gpu", 3},
                {"gpu_uuid", "GPU-01234567-89ab-cdef-0123-456789abcdef"},
@@ -109,8 +110,8 @@ Json BusyStatus() {
                                 {"returned_bytes", 122'456'789'012},
                                 {"loans", 123'456}});
   }
-  for (uint32_t id = 1; id <= kBusyJobs; ++id) json["jobs"].push_back(JobOf(id));
-  for (uint32_t i = 1; i <= kBusyEnded; ++i) json["ended"].push_back(Ended(kBusyJobs + i));
+  for (uint32_t id = 1; id <= kBusyJobs; ++id) json["jobs"].push_back(JobOf(id, events));
+  for (uint32_t i = 1; i <= kBusyEnded; ++i) json["ended"].push_back(Ended(kBusyJobs + i, events));
   return json;
 }
 

@@ -12,7 +12,7 @@ inline constexpr uint32_t kBusyPairs = 256;  // the most that a daemon tells of,
 inline constexpr uint32_t kBusyEnded = 64;   // this is
 
 /// What a daemon with kBusyJobs jobs, each in everything that can be counted, and kBusyEnded that
-/// ended answers to Status.
-nlohmann::json BusyStatus();
+/// ended answers to Status, with or without what happened to each lately.
+nlohmann::json BusyStatus(bool events = true);
 
 }  // namespace sluice::bench

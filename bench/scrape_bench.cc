@@ -56,7 +56,9 @@ size_t BodyBytes(const std::string& answer) {
 
 int Measure(const std::string& folder) {
   const nlohmann::json status = BusyStatus();
-  const StatusDaemon daemon(folder, [&] { return status.dump(); });
+  const nlohmann::json without_events = BusyStatus(false);
+  const StatusDaemon daemon(
+      folder, [&](bool events) { return events ? status.dump() : without_events.dump(); });
   const gateway::Node node(folder);
   const auto exposer = metrics::Exposer::Start(
       "127.0.0.1:0", [&] { return gateway::MetricsOf("gpu-node-017.example.com", node.Look()); });

@@ -21,7 +21,7 @@ namespace wire = ::sluice::protocol;
 
 }  // namespace
 
-StatusDaemon::StatusDaemon(const std::string& folder, std::function<std::string()> status)
+StatusDaemon::StatusDaemon(const std::string& folder, std::function<std::string(bool)> status)
     : status_(std::move(status)), listener_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
   const std::string path = cli::DaemonSocket(folder);
   sockaddr_un address = {};
@@ -48,9 +48,9 @@ void StatusDaemon::Serve() const {
 }
 
 void StatusDaemon::Answer(int connection) const {
-  char question[wire::kMaxFrameBytes];
-  while (::recv(connection, question, sizeof question, 0) > 0) {
-    const std::string text = status_();
+  wire::Status question = {};
+  while (::recv(connection, &question, sizeof question, 0) > 0) {
+    const std::string text = status_((question.header.flags & wire::kWithoutEvents) == 0);
     const UniqueFd file(::memfd_create("status", MFD_CLOEXEC));
     if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return;
     wire::StatusReply reply = {};

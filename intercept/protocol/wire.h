@@ -92,6 +92,9 @@ enum FrameFlags : uint16_t {
   /// address down, so that the units nearest the middle become free first; without the flag, from
   /// the lowest up. Holds until the next Grant.
   kHighEnd = 2,
+  /// On a Status: without what happened to each job lately, which is half of the text. A daemon
+  /// that does not know it tells all.
+  kWithoutEvents = 4,
 };
 
 struct Header {

@@ -158,8 +158,9 @@ Result<JobGrant> DaemonClient::Register(const JobRequest& request) {
   return JobGrant{answer.job, answer.path};
 }
 
-Result<std::string> DaemonClient::FetchStatus() {
+Result<std::string> DaemonClient::FetchStatus(bool events) {
   auto frame = MakeFrame<wire::Status>(wire::FrameType::kStatus);
+  if (!events) frame.header.flags |= wire::kWithoutEvents;
   if (Status sent = Send(&frame, sizeof frame); !sent.ok()) return sent;
 
   wire::StatusReply answer = {};

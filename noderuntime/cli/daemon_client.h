@@ -41,8 +41,9 @@ class DaemonClient {
   /// daemon could not be talked to.
   Result<JobGrant> Register(const JobRequest& request);
 
-  /// The daemon's state as JSON text.
-  Result<std::string> FetchStatus();
+  /// The daemon's state as JSON text. Without `events`: what happened to each job lately may be
+  /// missing.
+  Result<std::string> FetchStatus(bool events = true);
 
   /// What moves at the moment, as JSON text: small enough to be asked for ten times a second. Steps
   /// of what each job held from `since` on, which is "seq" of the answer before; 0: all that is

@@ -181,7 +181,7 @@ class Daemon : private flow::FlowSink {
   Status SendRecording(ControlClient* client);
 
   // daemon_figures.cc: what is counted and shown
-  Status SendStatus(ControlClient* client);
+  Status SendStatus(ControlClient* client, const protocol::Status& wanted);
   Status SendLive(ControlClient* client, const protocol::Live& wanted);
   std::map<flow::JobId, JobFacts> Facts();
   NodeFacts NodeFactsNow() const;

@@ -93,8 +93,8 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
         status = SetLimit(&client, *limit);
       } else if (const auto* drain = std::get_if<protocol::Drain>(&*frame)) {
         status = Drain(&client, *drain);
-      } else if (std::holds_alternative<protocol::Status>(*frame)) {
-        status = SendStatus(&client);
+      } else if (const auto* all = std::get_if<protocol::Status>(&*frame)) {
+        status = SendStatus(&client, *all);
       } else if (const auto* live = std::get_if<protocol::Live>(&*frame)) {
         status = SendLive(&client, *live);
       } else if (std::holds_alternative<protocol::Recording>(*frame)) {

@@ -68,11 +68,12 @@ NodeFacts Daemon::NodeFactsNow() const {
   return node;
 }
 
-Status Daemon::SendStatus(ControlClient* client) {
+Status Daemon::SendStatus(ControlClient* client, const protocol::Status& wanted) {
   const uint64_t now = NowNs();
   figures_.Prune(now);
-  const std::string text = StatusJson(*flow_, Facts(), device_->info(), NodeFactsNow(), host_tier_,
-                                      figures_, service_, tuner_.get(), now);
+  const std::string text =
+      StatusJson(*flow_, Facts(), device_->info(), NodeFactsNow(), host_tier_, figures_, service_,
+                 tuner_.get(), now, (wanted.header.flags & protocol::kWithoutEvents) == 0);
   const Result<UniqueFd> file = TextFile(text);
   if (!file.ok()) return file.status().Annotate("status");
   protocol::StatusReply reply = {};

@@ -218,10 +218,11 @@ Json Nvml(const flow::Flow& flow, const NodeFacts& node) {
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, const NodeFacts& node,
                        const hosttier::HostTier& host_tier, const figures::Figures& figures,
-                       const ServiceTimes& service, const tuner::Tuner* tuner, uint64_t now_ns) {
+                       const ServiceTimes& service, const tuner::Tuner* tuner, uint64_t now_ns,
+                       bool events) {
   const uint64_t unit = flow.options().unit_bytes;
   const scheduler::Ledger& ledger = flow.ledger();
-  const figures::Scale scale = {unit, node.unix_offset_ns};
+  const figures::Scale scale = {unit, node.unix_offset_ns, events};
   scheduler::Units largest_run = 0;
   for (const scheduler::Extent& run : ledger.map().FreeRuns()) {
     largest_run = std::max(largest_run, run.length);

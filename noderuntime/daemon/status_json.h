@@ -75,11 +75,13 @@ std::map<flow::JobId, JobFacts> WithLedgers(const flow::Flow& flow,
                                             std::map<flow::JobId, JobFacts> jobs);
 
 /// The answer to Status: one JSON object, amounts in bytes. `tuner`: nullptr unless under `auto`.
+/// `events`: whether what happened to each job lately is in it.
 /// Of all jobs: what they hold, what is free and what is kept beyond the budget is the pool.
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
                        const gpu::DeviceInfo& device, const NodeFacts& node,
                        const hosttier::HostTier& host_tier, const figures::Figures& figures,
-                       const ServiceTimes& service, const tuner::Tuner* tuner, uint64_t now_ns);
+                       const ServiceTimes& service, const tuner::Tuner* tuner, uint64_t now_ns,
+                       bool events);
 
 /// "unprofiled", "waiting", "resting", ...: where a job stands, for people and programs.
 std::string PhaseOf(const flow::Flow& flow, flow::JobId job, bool connected);

@@ -69,6 +69,7 @@ Json ToJson(JobId id, const JobFigures& job, const scheduler::Loans& loans, cons
   json["evictions_by"] = Of(job.evictions_by);
   json["returns"] = job.returns;
   json["events"] = Json::array();
+  if (!scale.events) return json;
   for (const Event& event : job.events) {
     Json entry;
     entry["unix_ms"] = scale.UnixMs(event.t_ns);

@@ -13,13 +13,15 @@ namespace sluice::figures {
 struct Scale {
   uint64_t unit_bytes = 0;
   int64_t unix_offset_ns = 0;  // to be added to times of records
+  bool events = true;          // whether what happened to each job is told, too
 
   int64_t UnixMs(uint64_t t_ns) const {
     return (static_cast<int64_t>(t_ns) + unix_offset_ns) / 1'000'000;
   }
 };
 
-/// "figures" of a job in the daemon's status: {"iterations", "lent_bytes", ..., "events"}.
+/// "figures" of a job in the daemon's status: {"iterations", "lent_bytes", ..., "events"}, of which
+/// the last may be empty.
 nlohmann::ordered_json ToJson(JobId id, const JobFigures& job, const scheduler::Loans& loans,
                               const Scale& scale);
 /// "figures" of the node: bounds and counts of histograms, and "loans" by pair of jobs (those that

@@ -29,7 +29,8 @@ Asked AskOne(const std::string& folder, bool of_node) {
   if (of_node) asked.number = static_cast<uint32_t>(std::stoul(name));
   const auto began = std::chrono::steady_clock::now();
   Result<cli::DaemonClient> client = cli::ConnectIn(folder, kScrapePatience);
-  asked.json = client.ok() ? client->FetchStatus() : Result<std::string>(client.status());
+  asked.json =
+      client.ok() ? client->FetchStatus(/*events=*/false) : Result<std::string>(client.status());
   asked.took_ns = static_cast<uint64_t>(
       std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count());
   return asked;

@@ -158,6 +158,18 @@ TEST_F(DaemonClientTest, ReadsTheStatusFromItsFile) {
   EXPECT_EQ(*text, "{\"a\":1}");
 }
 
+TEST_F(DaemonClientTest, AsksForAStatusWithoutEvents) {
+  const UniqueFd file(::memfd_create("status", MFD_CLOEXEC));
+  const auto reply = MakeFrame<wire::StatusReply>(wire::FrameType::kStatusReply);
+  for (const bool events : {true, false}) {
+    AnswerWithFile(reply, file.get());
+    ASSERT_TRUE(client_->FetchStatus(events).ok());
+    wire::Status asked = {};
+    ASSERT_EQ(::recv(daemon_.get(), &asked, sizeof asked, 0), ssize_t{sizeof asked});
+    EXPECT_EQ((asked.header.flags & wire::kWithoutEvents) == 0, events);
+  }
+}
+
 TEST_F(DaemonClientTest, AStatusLongerThanItsFileIsAnError) {
   const UniqueFd file(::memfd_create("status", MFD_CLOEXEC));
   auto reply = MakeFrame<wire::StatusReply>(wire::FrameType::kStatusReply);

@@ -36,7 +36,7 @@ TEST(ServiceTimes, EveryValueHasABucket) {
 
 class StatusJsonTest : public flow::FlowTest {
  protected:
-  nlohmann::json Status() {
+  nlohmann::json Status(bool events = true) {
     gpu::DeviceInfo device;
     device.name = "a \"GPU\"";
     return nlohmann::json::parse(StatusJson(*flow_,
@@ -44,7 +44,7 @@ class StatusJsonTest : public flow::FlowTest {
                                              {2, {"two", 22, true, 0, 0, {}}},
                                              {3, {"three\xff", 0, false, 8 * kUnit, 0, {}}}},
                                             device, node_, host_tier_, figures_, ServiceTimes(),
-                                            nullptr, now_));
+                                            nullptr, now_, events));
   }
 
   NodeFacts node_ = {.handle_bytes = 2 * kUnit, .draining = true, .bypassed = BypassCounts{2, 1}};
@@ -124,6 +124,13 @@ TEST_F(StatusJsonTest, WhereNobodyLooksForThemTheNumberOfStrangersIsNotKnown) {
   EXPECT_EQ(Status()["bypassed"], nlohmann::json({{"pods", 2}, {"others", 1}}));
   node_.bypassed.reset();
   EXPECT_EQ(Status()["bypassed"], nullptr);
+}
+
+TEST_F(StatusJsonTest, WhatHappenedLatelyIsToldToWhoeverWantsIt) {
+  figures_.Told(1, now_, "memory", "waits for 1.0 MiB");
+  EXPECT_EQ(Status()["jobs"][0]["figures"]["events"].size(), 1u);
+  EXPECT_TRUE(Status(false)["jobs"][0]["figures"]["events"].empty());
+  EXPECT_EQ(Status(false).size(), Status().size());
 }
 
 TEST_F(StatusJsonTest, ShowsTheProfile) {

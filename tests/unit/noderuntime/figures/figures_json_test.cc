@@ -59,6 +59,9 @@ TEST(FiguresJson, EventsHaveTheTimeOfDay) {
   const ordered_json json = ToJson(1, figures.Of(1), figures.loans(), kScale);
   EXPECT_EQ(json["events"][0]["unix_ms"], 1'002);
   EXPECT_EQ(json["events"][0]["text"], "a line");
+  Scale without = kScale;
+  without.events = false;
+  EXPECT_TRUE(ToJson(1, figures.Of(1), figures.loans(), without)["events"].empty());
 }
 
 /// By the jobs on both sides; the sums of what was lent and of what is.
