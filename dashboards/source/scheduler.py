@@ -55,7 +55,7 @@ def _decisions(board):
 def _movement(board):
     board.row("Memory that changes hands")
     board.add(12, 8, p.heat(
-        "Handovers", "From when a job gave memory up until it was another's: mostly the time until the GPU is done with it (fences). A band "
+        "Handovers", "From when a job gave memory up until its GPU was done with it, and it could be another's. A band "
         "that climbs: kernels are long or credits wide; 'Job detail' shows the credit of each job.",
         buckets("sluice_handover_seconds", GPU)))
     board.add(12, 8, p.heat(

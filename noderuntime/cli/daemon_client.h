@@ -28,6 +28,8 @@ struct JobGrant {
 
 /// How long a person waits for a daemon.
 inline constexpr std::chrono::milliseconds kPatience{10'000};
+/// For who looks at several daemons, of which one may hang, or looks again soon.
+inline constexpr std::chrono::milliseconds kLookPatience{2'000};
 
 /// The command line's end of the daemon's own socket.
 class DaemonClient {

@@ -18,17 +18,15 @@ struct Asked {
   Result<std::string> json = Status(StatusCode::kUnavailable, "not asked");
 };
 
-/// To accept, and to answer. Prometheus, as most set it up, gives up a scrape after ten seconds,
-/// and then nothing of this node is known.
-constexpr std::chrono::milliseconds kScrapePatience{2'000};
-
-/// Where the folder is a daemon's own (`of_node` is false), its GPU's number is what it says.
+/// Prometheus, as most set it up, gives up a scrape after ten seconds, and then nothing of this
+/// node is known: nobody is waited for so long. Where the folder is a daemon's own (`of_node` is
+/// false), its GPU's number is what it says.
 Asked AskOne(const std::string& folder, bool of_node) {
   Asked asked;
   const std::string name = std::filesystem::path(folder).filename();
   if (of_node) asked.number = static_cast<uint32_t>(std::stoul(name));
   const auto began = std::chrono::steady_clock::now();
-  Result<cli::DaemonClient> client = cli::ConnectIn(folder, kScrapePatience);
+  Result<cli::DaemonClient> client = cli::ConnectIn(folder, cli::kLookPatience);
   asked.json =
       client.ok() ? client->FetchStatus(/*events=*/false) : Result<std::string>(client.status());
   asked.took_ns = static_cast<uint64_t>(

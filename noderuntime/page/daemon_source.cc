@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/page/daemon_source.h"
 
+#include <chrono>
 #include <filesystem>
 
 #include "noderuntime/cli/daemon_client.h"
@@ -21,13 +22,14 @@ class DaemonConnection final : public LiveConnection {
 
 /// On a workstation there is one daemon, and the page calls its GPU 0, whatever it was started
 /// with.
-Result<cli::DaemonClient> Open(const std::string& runtime_dir, uint32_t gpu) {
+Result<cli::DaemonClient> Open(const std::string& runtime_dir, uint32_t gpu,
+                               std::chrono::milliseconds patience = cli::kPatience) {
   const cli::NodeDaemons daemons = cli::DaemonsIn(runtime_dir);
   for (const std::string& folder : daemons.folders) {
     const bool meant = daemons.of_node
                            ? std::filesystem::path(folder).filename() == std::to_string(gpu)
                            : gpu == 0;
-    if (meant) return cli::ConnectIn(folder);
+    if (meant) return cli::ConnectIn(folder, patience);
   }
   return sluice::Status(StatusCode::kNotFound, "gpu " + std::to_string(gpu) + ": there is none");
 }
@@ -52,9 +54,9 @@ Result<std::unique_ptr<LiveConnection>> DaemonSource::Connect(uint32_t gpu) cons
 }
 
 Result<std::string> DaemonSource::Status(uint32_t gpu) const {
-  Result<cli::DaemonClient> client = Open(runtime_dir_, gpu);
+  Result<cli::DaemonClient> client = Open(runtime_dir_, gpu, cli::kLookPatience);
   if (!client.ok()) return client.status();
-  return client->FetchStatus();
+  return client->FetchStatus(/*events=*/false);
 }
 
 Result<uint32_t> DaemonSource::SetPolicy(uint32_t gpu, const std::string& policy,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -135,8 +136,15 @@ void Server::Parts::ServeGpus(const Request& request, Response& response) const 
   json["max_lanes"] = kMaxLanes;
   json["may_change"] = MayChange(request);
   json["gpus"] = nlohmann::ordered_json::array();
-  for (const uint32_t gpu : source->Gpus()) {
-    json["gpus"].push_back(nlohmann::ordered_json::parse(ReadGpu(source->Status(gpu), gpu)));
+  // All at once: a daemon that hangs keeps the page from the others' for as long as one is waited
+  // for.
+  const std::vector<uint32_t> gpus = source->Gpus();
+  std::vector<std::future<Result<std::string>>> asked;
+  for (const uint32_t gpu : gpus) {
+    asked.push_back(std::async(std::launch::async, [&, gpu] { return source->Status(gpu); }));
+  }
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    json["gpus"].push_back(nlohmann::ordered_json::parse(ReadGpu(asked[i].get(), gpus[i])));
   }
   response.set_content(json.dump(), kJson);
 }

@@ -28,7 +28,8 @@ class Source {
   virtual std::vector<uint32_t> Gpus() const = 0;
   /// kNotFound: there is no such GPU; kUnavailable: its daemon does not answer.
   virtual Result<std::unique_ptr<LiveConnection>> Connect(uint32_t gpu) const = 0;
-  /// The daemon's status as JSON; errors as Connect.
+  /// The daemon's status as JSON, what happened lately left out; errors as Connect. Several at
+  /// once.
   virtual Result<std::string> Status(uint32_t gpu) const = 0;
   /// As cli::DaemonClient::SetPolicy; returns the lanes that hold now.
   virtual Result<uint32_t> SetPolicy(uint32_t gpu, const std::string& policy,

@@ -25,7 +25,7 @@ class Looker {
 
   Status Look(LiveView* view) {
     if (!client_.has_value()) {
-      Result<DaemonClient> client = ConnectIn(folder_);
+      Result<DaemonClient> client = ConnectIn(folder_, kLookPatience);
       if (!client.ok()) return client.status();
       client_.emplace(std::move(*client));
     }
@@ -147,10 +147,10 @@ int RunExplain(const ExplainOptions& options) {
   const NodeDaemons daemons = DaemonsIn(options.runtime_dir);
   std::vector<GpuStatus> gpus;
   for (const std::string& folder : daemons.folders) {
-    const std::string number = std::filesystem::path(folder).filename();
-    if (daemons.of_node && options.gpu.has_value() && number != std::to_string(*options.gpu)) {
-      continue;
-    }
+    // Without a node's folders there is one daemon, whose GPU is 0 as on the page.
+    const std::string number =
+        daemons.of_node ? std::filesystem::path(folder).filename().string() : "0";
+    if (options.gpu.has_value() && number != std::to_string(*options.gpu)) continue;
     Result<DaemonClient> client = ConnectIn(folder);
     gpus.push_back({number, client.ok() ? client->FetchStatus() : client.status()});
   }

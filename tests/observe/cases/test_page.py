@@ -367,6 +367,8 @@ def test_one_viewer_costs_less_than_a_hundredth_of_a_core(workstation, url):
         heard += viewer.heard
         viewer.close()
     alone, looked_at = [each / 4 for each in alone], [each / 4 for each in looked_at]
+    # A busy machine tells less often: what it would cost at the full rate counts.
+    looked_at = [before + (during - before) * 200 / heard for before, during in zip(alone, looked_at)]
     print(f"\none viewer, {heard / 20:.1f} messages a second; % of a core: daemon {alone[0]:.2f} -> {looked_at[0]:.2f}, "
           f"gateway {alone[1]:.2f} -> {looked_at[1]:.2f}")
     assert heard >= 100, "10 Hz, or half of it on a busy machine"

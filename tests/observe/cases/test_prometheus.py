@@ -111,6 +111,7 @@ def test_what_happened_is_counted(prometheus, expression):
 def check_sums(text):
     """What adds up in one answer, on each GPU."""
     seen = Scrape(text)
+    assert len(seen.of("sluice_pool_bytes")) == 2
     for labels, pool in seen.of("sluice_pool_bytes"):
         gpu = {"gpu": labels["gpu"]}
         held = seen.one("sluice_pool_held_bytes", **gpu)

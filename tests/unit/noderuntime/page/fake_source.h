@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -26,7 +27,12 @@ class FakeSource final : public Source {
   }
 
   Result<std::string> Status(uint32_t) const override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    ++asking_;
+    changed_.notify_all();
+    const bool met =
+        changed_.wait_for(lock, std::chrono::seconds(10), [&] { return asking_ >= ask_at_once; });
+    if (!met) return sluice::Status(StatusCode::kUnavailable, "asked one after the other");
     if (down_) return sluice::Status(StatusCode::kUnavailable, "no daemon runs");
     return status;
   }
@@ -70,7 +76,8 @@ class FakeSource final : public Source {
 
   std::vector<uint32_t> gpus = {0};
   std::string status = R"({"gpu": 0, "gpu_name": "Fake", "jobs": [{"id": 4, "phase": "running"}]})";
-  size_t padding = 0;  // bytes of an answer beyond its own
+  size_t padding = 0;   // bytes of an answer beyond its own
+  int ask_at_once = 0;  // Status waits for so many of its kind
 
  private:
   class Connection final : public LiveConnection {
@@ -104,6 +111,7 @@ class FakeSource final : public Source {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
+  mutable int asking_ = 0;
   mutable uint64_t fetches_ = 0;
   mutable uint64_t connects_ = 0;
   mutable int open_ = 0;

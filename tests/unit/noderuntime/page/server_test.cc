@@ -167,6 +167,16 @@ TEST_F(ServerTest, SaysWhichGpusThereAreAndWhatMayBeChosen) {
   EXPECT_EQ(Json::parse(known.body)["may_change"], true);
 }
 
+// One that hangs takes as long as it is waited for, and not so long for each.
+TEST_F(ServerTest, AsksAllGpusAtOnce) {
+  source_.gpus = {0, 1, 2};
+  source_.ask_at_once = 3;
+  Start();
+  const Json json = Json::parse(Ask("GET /api/gpus").body);
+  ASSERT_EQ(json["gpus"].size(), 3u);
+  for (const Json& gpu : json["gpus"]) EXPECT_EQ(gpu["name"], "Fake");
+}
+
 TEST_F(ServerTest, ShowsAJob) {
   Start();
   EXPECT_EQ(Json::parse(Ask("GET /api/jobs/4?gpu=0").body)["job"]["phase"], "running");
