@@ -34,10 +34,10 @@ cli::Environment Bed::environment() const {
   return gpu_->Select(std::move(environment));
 }
 
-Result<Job> Bed::Register(const std::string& name) const {
+Result<Job> Bed::Register(const std::string& name, uint64_t limit_bytes) const {
   Result<cli::DaemonClient> launcher = cli::DaemonClient::Connect(cli::DaemonSocket(runtime_dir()));
   if (!launcher.ok()) return launcher.status();
-  Result<cli::JobGrant> grant = launcher->Register({.name = name});
+  Result<cli::JobGrant> grant = launcher->Register({.limit_bytes = limit_bytes, .name = name});
   if (!grant.ok()) return grant.status();
   return Job{std::move(*launcher).Release(), std::move(grant->socket)};
 }

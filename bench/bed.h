@@ -45,7 +45,8 @@ class Bed {
   /// The environment of a program that is to use this GPU.
   cli::Environment environment() const;
 
-  Result<Job> Register(const std::string& name) const;
+  /// `limit_bytes` 0: none is given.
+  Result<Job> Register(const std::string& name, uint64_t limit_bytes = 0) const;
   /// What `sluice status --json` shows.
   Result<nlohmann::json> FetchStatus() const;
   Result<std::array<uint8_t, 16>> GpuUuid() const;

@@ -244,16 +244,25 @@ void Iteration(benchmark::State& state) {
 }
 BENCHMARK(Iteration)->Name("iteration/launch_bound");
 
-double ThreadCpuNs() {
+double NowNs(clockid_t clock) {
   timespec now = {};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
+/// What an iteration takes of the CPU, and on a clock: its gate's answer included, for which it
+/// waits while the daemon tells others.
+struct Taken {
+  double cpu_ns = 0;
+  double wall_ns = 0;
+};
+
 /// The same iteration in turns, in every second of which somebody looks at the daemon: a machine
-/// that others use, too, changes its speed more than that can, but seldom between two turns.
+/// that others use, too, changes its speed more than that can, but seldom between two turns. There
+/// are as many jobs as a daemon has to tell of in bench/scrape.
 void IterationWatched(benchmark::State& state) {
   constexpr int kIterations = 50;
+  constexpr int kJobs = 64;
   if (const std::string& error = ConnectOnce(); !error.empty()) {
     state.SkipWithError(error.c_str());
     return;
@@ -263,28 +272,39 @@ void IterationWatched(benchmark::State& state) {
   std::vector<CUdeviceptr> address(sequence.blocks);
   bool ok = true;
   const auto run = [&] { ok = ok && Run(ThroughClient{}, sequence, kDefaultStream, address); };
-  const auto turn_ns = [&] {
-    double ns = 0;
+  const auto turn = [&] {
+    std::vector<double> cpu_ns;
+    std::vector<double> wall_ns;
     for (int i = 0; i < kIterations; ++i) {
-      const double began = ThreadCpuNs();
+      const Taken began = {NowNs(CLOCK_THREAD_CPUTIME_ID), NowNs(CLOCK_MONOTONIC)};
       run();
-      ns += ThreadCpuNs() - began;
+      wall_ns.push_back(NowNs(CLOCK_MONOTONIC) - began.wall_ns);
+      cpu_ns.push_back(NowNs(CLOCK_THREAD_CPUTIME_ID) - began.cpu_ns);
       LetTheDaemonRead();
     }
-    return ns / kIterations;
+    return Taken{Median(cpu_ns), Mean(wall_ns)};
   };
   UntilFollowed(run);
-  std::vector<double> ratios;
-  for (auto _ : state) {
-    const double alone = turn_ns();
-    const Watcher watcher(g_bed->runtime_dir());
-    const double watched = turn_ns();
-    if (watcher.answers() == 0) state.SkipWithError("the daemon tells nothing");
-    ratios.push_back(watched / alone);
+  std::vector<Job> others;
+  for (int i = 1; i < kJobs; ++i) {
+    Result<Job> other = g_bed->Register("other-" + std::to_string(i));
+    ok = ok && other.ok();
+    if (other.ok()) others.push_back(std::move(*other));
   }
-  if (!ok) state.SkipWithError("the pool is too small for the sequence");
+  std::vector<double> ratios;
+  std::vector<double> waits_ns;
+  for (auto _ : state) {
+    const Taken alone = turn();
+    const Watcher watcher(g_bed->runtime_dir());
+    const Taken watched = turn();
+    if (watcher.answers() == 0) state.SkipWithError("the daemon tells nothing");
+    ratios.push_back(watched.cpu_ns / alone.cpu_ns);
+    waits_ns.push_back(watched.wall_ns - alone.wall_ns);
+  }
+  if (!ok) state.SkipWithError("the pool is too small for the sequence, or for as many jobs");
   static_cast<void>(g_client.ContextDestroy(kNullContext));
   state.counters[kWatchedCounter] = Median(ratios);
+  state.counters[kWaitedCounter] = Median(waits_ns);
 }
 BENCHMARK(IterationWatched)->Name("iteration/watched")->Iterations(11);
 

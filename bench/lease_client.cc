@@ -13,14 +13,10 @@
 
 namespace sluice::bench {
 
-std::unique_ptr<LeaseClient> LeaseClient::Start(std::string* error) {
-  Result<std::unique_ptr<Bed>> bed = Bed::Start({});
-  if (!bed.ok()) {
-    *error = bed.status().message();
-    return nullptr;
-  }
-  std::unique_ptr<LeaseClient> client(new LeaseClient(std::move(*bed)));
-  if (!client->Connect()) {
+std::unique_ptr<LeaseClient> LeaseClient::Start(const Bed& bed, const std::string& name,
+                                                uint64_t limit_bytes, std::string* error) {
+  std::unique_ptr<LeaseClient> client(new LeaseClient(&bed));
+  if (!client->Connect(name, limit_bytes)) {
     *error = client->error();
     return nullptr;
   }
@@ -35,11 +31,11 @@ std::optional<double> LeaseClient::OwnNs() const {
   return (*status)[median].get<double>();
 }
 
-bool LeaseClient::Connect() {
+bool LeaseClient::Connect(const std::string& name, uint64_t limit_bytes) {
   const Result<std::array<uint8_t, 16>> uuid = bed_->GpuUuid();
   if (!uuid.ok()) return Fail(uuid.status().message());
   uuid_ = *uuid;
-  Result<Job> job = bed_->Register("bench");
+  Result<Job> job = bed_->Register(name, limit_bytes);
   if (!job.ok()) return Fail(job.status().message());
   job_ = std::move(*job);
   return Handshake();

@@ -14,11 +14,13 @@
 
 namespace sluice::bench {
 
-/// One session with a sluice-noded of its own that speaks the protocol but maps nothing: what it
-/// measures is the daemon.
+/// One session that speaks the protocol but maps nothing: what it measures is the daemon.
 class LeaseClient {
  public:
-  static std::unique_ptr<LeaseClient> Start(std::string* error);
+  /// A job of the bed's daemon, which outlives it. `limit_bytes` 0: none is given. nullptr and
+  /// `error`: it gets no session.
+  static std::unique_ptr<LeaseClient> Start(const Bed& bed, const std::string& name,
+                                            uint64_t limit_bytes, std::string* error);
 
   /// Asks for one unit and waits for the grant.
   bool Ask();
@@ -30,8 +32,8 @@ class LeaseClient {
   const std::string& error() const { return error_; }
 
  private:
-  explicit LeaseClient(std::unique_ptr<Bed> bed) : bed_(std::move(bed)) {}
-  bool Connect();
+  explicit LeaseClient(const Bed* bed) : bed_(bed) {}
+  bool Connect(const std::string& name, uint64_t limit_bytes);
   bool Handshake();
   template <typename T>
   bool Send(T& frame, protocol::FrameType type, size_t bytes);
@@ -42,7 +44,7 @@ class LeaseClient {
     return *reinterpret_cast<const protocol::Header*>(frame_);
   }
 
-  std::unique_ptr<Bed> bed_;
+  const Bed* const bed_;
   std::array<uint8_t, 16> uuid_{};
   Job job_;
   UniqueFd socket_;

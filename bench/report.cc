@@ -68,6 +68,9 @@ Outcome Evaluate(const Comparison& comparison, const CollectingReporter& reporte
       outcome.result =
           100 * (*outcome.measured_ns - *outcome.baseline_ns) / kLaunchBound.iteration_ns;
       break;
+    case Compare::kPartOfIteration:
+      outcome.result = 100 * *outcome.measured_ns / kLaunchBound.iteration_ns;
+      break;
     case Compare::kOverheadOfLaunches:
       outcome.result =
           100 * kLaunchBound.launches * *outcome.measured_ns / kLaunchBound.iteration_ns;
@@ -85,6 +88,7 @@ std::string Unit(const Comparison& comparison) {
       return "";
     case Compare::kOverhead:
     case Compare::kOverheadOfLaunches:
+    case Compare::kPartOfIteration:
       return " %";
     default:
       return " ns";
@@ -136,6 +140,8 @@ const std::vector<Comparison>& Comparisons() {
        std::string("iteration/launch_bound:") + kMarkCounter, "", std::nullopt},
       {"  somebody looks at the daemon / nobody does", Compare::kCount,
        std::string("iteration/watched:") + kWatchedCounter, "", 1.05},
+      {"  the same on a clock: longer by", Compare::kPartOfIteration,
+       std::string("iteration/watched:") + kWaitedCounter, "", 1.0},
       {"decision, 8 jobs, 64 units, 10 pieces held", Compare::kValueNs,
        "decide/next/8_jobs/64_units/10_pieces", "", 2000.0},
       {"  512 units", Compare::kValueNs, "decide/next/8_jobs/512_units/10_pieces", "", 2000.0},

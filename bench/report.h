@@ -21,8 +21,10 @@ inline constexpr const char* kLaunchCounter = "launch_ns";
 inline constexpr const char* kPairCounter = "pair_ns";
 /// In one iteration.
 inline constexpr const char* kMarkCounter = "marks";
-/// How much longer it takes while somebody looks at the daemon.
+/// While somebody looks at the daemon: CPU time of an iteration by that without, and nanoseconds by
+/// which it is longer on a clock.
 inline constexpr const char* kWatchedCounter = "watched_ratio";
+inline constexpr const char* kWaitedCounter = "watched_longer_ns";
 /// Of a call that looks for a decision: requests that wait then, and how many such calls answer.
 inline constexpr const char* kWaitingCounter = "waiting";
 inline constexpr const char* kAnsweredCounter = "answered";
@@ -38,9 +40,18 @@ struct LaunchBound {
 inline constexpr LaunchBound kLaunchBound = {"tacotron2", 9344, 7872, 96.6e6};
 
 /// In percent of kLaunchBound's iteration, of the least of the repetitions: kOverhead what is
-/// measured beyond the baseline, kOverheadOfLaunches its launches times that. All others compare
-/// medians. kCount: as it is, without a unit.
-enum class Compare { kRatio, kDifferenceNs, kValueNs, kCount, kOverhead, kOverheadOfLaunches };
+/// measured beyond the baseline, kOverheadOfLaunches its launches times that. kPartOfIteration:
+/// what is measured, in percent of the same, of the median as all others are. kCount: as it is,
+/// without a unit.
+enum class Compare {
+  kRatio,
+  kDifferenceNs,
+  kValueNs,
+  kCount,
+  kOverhead,
+  kOverheadOfLaunches,
+  kPartOfIteration
+};
 
 /// One line of the table: what, measured how, against which goal.
 struct Comparison {

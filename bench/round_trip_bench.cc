@@ -82,7 +82,10 @@ void RoundTrips(benchmark::State& state) {
   }
   static std::string error;
   static const std::unique_ptr<EchoProcess> echo = EchoProcess::Start(&error);
-  static const std::unique_ptr<LeaseClient> client = LeaseClient::Start(&error);
+  static const Result<std::unique_ptr<Bed>> bed = Bed::Start({});
+  if (!bed.ok()) error = bed.status().message();
+  static const std::unique_ptr<LeaseClient> client =
+      bed.ok() ? LeaseClient::Start(**bed, "bench", 0, &error) : nullptr;
   if (echo == nullptr || client == nullptr) {
     state.SkipWithError(error.c_str());
     return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What a scrape costs on a GPU with 64 jobs, on a clock: Prometheus's request (HTTP, gzip) to what
-// sluice-gateway runs, which asks a daemon over its socket, to the last byte of the answer. The
-// daemon writes its status anew each time; it is made up, of the size that a daemon's can have.
+// sluice-gateway runs, which asks a daemon over its socket, to the last byte of the answer; of a
+// made-up daemon with as much text as there can be, and of a real one. And what the live page asks.
 // Ends with 1 when a goal is missed.
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,13 +12,18 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "bench/bed.h"
 #include "bench/busy_status.h"
+#include "bench/lease_client.h"
+#include "bench/median.h"
 #include "bench/status_daemon.h"
 #include "common/metrics/exposer.h"
+#include "noderuntime/cli/daemon_client.h"
 #include "noderuntime/gateway/metrics.h"
 #include "noderuntime/gateway/node.h"
 
@@ -29,7 +34,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kMostMs = 10;
 constexpr size_t kMostBytes = size_t{1} << 20;
-constexpr int kScrapes = 40;
+constexpr double kMostLiveMs = 1;
+constexpr int kTimes = 40;
 
 /// The answer with its head; empty: none came.
 std::string Get(int port, const std::string& header) {
@@ -54,48 +60,109 @@ size_t BodyBytes(const std::string& answer) {
   return head == std::string::npos ? 0 : answer.size() - head - 4;
 }
 
-int Measure(const std::string& folder) {
+/// What something takes: the least of many times is its cost, the rest what else the machine does.
+struct Times {
+  double least_ms = 0;
+  double median_ms = 0;
+};
+
+template <typename Act>
+Times Timed(Act act) {
+  std::vector<double> took_ms;
+  for (int i = 0; i < kTimes; ++i) {
+    const Clock::time_point began = Clock::now();
+    act();
+    took_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - began).count());
+  }
+  return {*std::min_element(took_ms.begin(), took_ms.end()), Median(took_ms)};
+}
+
+/// Prints the line, and says whether the goals were met. `bytes` 0: they do not matter.
+bool Met(const std::string& what, const Times& times, double goal_ms, size_t bytes = 0) {
+  const bool met = times.least_ms <= goal_ms && bytes <= kMostBytes;
+  std::printf("%s: ", what.c_str());
+  if (bytes != 0) std::printf("%zu kB (goal: %zu), ", bytes / 1000, kMostBytes / 1000);
+  std::printf("%.2f ms on a clock (goal: %.0f), median %.2f%s\n", times.least_ms, goal_ms,
+              times.median_ms, met ? "" : ": missed");
+  return met;
+}
+
+bool Failed(const std::string& why) {
+  std::fprintf(stderr, "sluice_scrape_bench: %s\n", why.c_str());
+  return false;
+}
+
+/// Prometheus's request to the gateway before the daemon in `folder`.
+bool Scrape(const std::string& what, const std::string& folder, const std::string& must_have) {
+  const gateway::Node node(folder);
+  const auto exposer = metrics::Exposer::Start(
+      "127.0.0.1:0", [&] { return gateway::MetricsOf("gpu-node-017.example.com", node.Look()); });
+  if (!exposer.ok()) return Failed(exposer.status().message());
+  const int port = (*exposer)->port();
+  std::string zipped;
+  const Times times = Timed([&] { zipped = Get(port, "Accept-Encoding: gzip\r\n"); });
+  const std::string plain = Get(port, "");
+  if (zipped.find("Content-Encoding: gzip") == std::string::npos ||
+      plain.find(must_have) == std::string::npos) {
+    return Failed("the answer is none:\n" + zipped.substr(0, 400));
+  }
+  return Met(what, times, kMostMs, BodyBytes(plain));
+}
+
+/// As much text as a daemon can have to tell, made up: each job has been refused, evicted and lent
+/// to in every way.
+bool MadeUp(const std::string& folder) {
   const nlohmann::json status = BusyStatus();
   const nlohmann::json without_events = BusyStatus(false);
   const StatusDaemon daemon(
       folder, [&](bool events) { return events ? status.dump() : without_events.dump(); });
-  const gateway::Node node(folder);
-  const auto exposer = metrics::Exposer::Start(
-      "127.0.0.1:0", [&] { return gateway::MetricsOf("gpu-node-017.example.com", node.Look()); });
-  if (!exposer.ok()) return 1;
-  const int port = (*exposer)->port();
-  std::vector<double> took_ms;
-  std::string zipped;
-  for (int i = 0; i < kScrapes; ++i) {
-    const Clock::time_point began = Clock::now();
-    zipped = Get(port, "Accept-Encoding: gzip\r\n");
-    took_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - began).count());
+  return Scrape("scrape of " + std::to_string(kBusyJobs) + " jobs, " + std::to_string(kBusyEnded) +
+                    " that ended and " + std::to_string(kBusyPairs) + " pairs, made up",
+                folder, "\nsluice_loans_total{");
+}
+
+/// Jobs that hold memory of the bed's daemon, and asked for some a hundred times. Empty: `error`.
+std::vector<std::unique_ptr<LeaseClient>> Jobs(const Bed& bed, std::string* error) {
+  constexpr int kAsks = 100;
+  std::vector<std::unique_ptr<LeaseClient>> jobs;
+  for (uint32_t i = 0; i < kBusyJobs; ++i) {
+    jobs.push_back(LeaseClient::Start(bed, "team/training-" + std::to_string(i),
+                                      2 * BedOptions().unit_bytes, error));
+    if (jobs.back() == nullptr) return {};
+    for (int asked = 1; asked <= kAsks; ++asked) {
+      if (jobs.back()->Ask() && (asked == kAsks || jobs.back()->GiveBack())) continue;
+      *error = jobs.back()->error();
+      return {};
+    }
   }
-  const std::string plain = Get(port, "");
-  if (zipped.find("Content-Encoding: gzip") == std::string::npos ||
-      plain.find("\nsluice_loans_total{") == std::string::npos) {
-    std::fprintf(stderr, "sluice_scrape_bench: the answer is none:\n%.400s\n", zipped.c_str());
-    return 1;
-  }
-  std::sort(took_ms.begin(), took_ms.end());
-  // The least of many: what it takes, and not what else the machine does.
-  const double least = took_ms.front();
-  const size_t bytes = BodyBytes(plain);
-  const bool met = least <= kMostMs && bytes <= kMostBytes;
-  std::printf(
-      "scrape of %u jobs, %u that ended and %u pairs: %zu kB (goal: %zu), %zu zipped; %.1f ms on a "
-      "clock (goal: %.0f ms), median %.1f%s\n",
-      kBusyJobs, kBusyEnded, kBusyPairs, bytes / 1000, kMostBytes / 1000, BodyBytes(zipped) / 1000,
-      least, kMostMs, took_ms[took_ms.size() / 2], met ? "" : ": missed");
-  return met ? 0 : 1;
+  return jobs;
+}
+
+bool Real() {
+  const auto bed = Bed::Start({.flags = {"--policy", "spatial"}});
+  if (!bed.ok()) return Failed(bed.status().message());
+  std::string error;
+  const auto jobs = Jobs(**bed, &error);
+  if (jobs.empty()) return Failed(error);
+  const std::string of_jobs = " of a real daemon with " + std::to_string(jobs.size()) + " jobs";
+  const std::string folder = (*bed)->runtime_dir();
+  const bool scraped = Scrape("scrape" + of_jobs, folder, "\nsluice_job_lease_wait_seconds_count{");
+  Result<cli::DaemonClient> daemon = cli::DaemonClient::Connect(cli::DaemonSocket(folder));
+  if (!daemon.ok()) return Failed(daemon.status().message());
+  bool told = true;
+  const Times live = Timed([&] { told = told && daemon->FetchLive(0).ok(); });
+  if (!told) return Failed("the daemon does not say what moves");
+  // Ten times a second: a millisecond is a hundredth of a core.
+  return Met("the live page's question" + of_jobs, live, kMostLiveMs) && scraped;
 }
 
 int Run() {
   std::string folder = "/tmp/sluice-scrape-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return 1;
-  const int code = Measure(folder);
+  const bool made_up = MadeUp(folder);
   std::filesystem::remove_all(folder);
-  return code;
+  const bool real = Real();
+  return made_up && real ? 0 : 1;
 }
 
 }  // namespace
