@@ -109,7 +109,9 @@ Status GrantStore::Remove(const std::string& id) const {
   ::unlink(InForceFileOf(id).c_str());
   ::unlink(LimitFileOf(id).c_str());
   ::unlink(BypassFileOf(id).c_str());
-  ::unlink(HappeningFileOf(id).c_str());
+  for (const std::string_view word : kHappeningWords) {
+    ::unlink(HappeningFileOf(id, word).c_str());
+  }
   ::unlink(ReportFileOf(id).c_str());
   std::error_code error;
   fs::remove_all(FolderOf(id), error);
@@ -153,14 +155,38 @@ std::string GrantStore::BypassOf(const std::string& id) const {
 }
 
 Status GrantStore::SetHappening(const std::string& id, const Happening& happening) const {
-  return WriteIfOther(HappeningFileOf(id), happening.word + "\n" + happening.text);
+  // It becomes a file's name.
+  if (std::find(kHappeningWords.begin(), kHappeningWords.end(), happening.word) ==
+      kHappeningWords.end()) {
+    return Status(StatusCode::kInvalidArgument, "happening '" + happening.word + "'");
+  }
+  // Counted, because people set clocks.
+  const std::multimap<uint64_t, Happening> before = CountedHappeningsOf(id);
+  for (const auto& [count, same] : before) {
+    if (same == happening) return {};
+  }
+  const uint64_t count = before.empty() ? 1 : before.rbegin()->first + 1;
+  return WriteWhole(HappeningFileOf(id, happening.word),
+                    std::to_string(count) + "\n" + happening.text);
 }
 
-std::optional<Happening> GrantStore::HappeningOf(const std::string& id) const {
-  const std::string text = ReadWhole(HappeningFileOf(id));
-  const size_t end = text.find('\n');
-  if (end == std::string::npos) return std::nullopt;
-  return Happening{text.substr(0, end), text.substr(end + 1)};
+std::vector<Happening> GrantStore::HappeningsOf(const std::string& id) const {
+  std::vector<Happening> happenings;
+  for (const auto& [count, happening] : CountedHappeningsOf(id)) happenings.push_back(happening);
+  return happenings;
+}
+
+std::multimap<uint64_t, Happening> GrantStore::CountedHappeningsOf(const std::string& id) const {
+  std::multimap<uint64_t, Happening> happenings;
+  for (const std::string_view word : kHappeningWords) {
+    const std::string text = ReadWhole(HappeningFileOf(id, word));
+    const size_t end = text.find('\n');
+    std::istringstream first(text.substr(0, end));
+    uint64_t count = 0;
+    if (end == std::string::npos || !(first >> count)) continue;
+    happenings.emplace(count, Happening{std::string(word), text.substr(end + 1)});
+  }
+  return happenings;
 }
 
 Status GrantStore::SetDrained(const std::string& gpu, bool drained) const {

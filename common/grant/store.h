@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,9 +22,13 @@ inline constexpr std::string_view kGrantSocket = "sluice.sock";
 /// Characters of the folder of all grants: a socket's path, "/a/ID/sluice.sock" below it, has 107.
 inline constexpr size_t kMaxGrantRoot = 107 - 3 - 32 - 1 - kGrantSocket.size();
 
+/// All that there are.
+inline constexpr std::array<std::string_view, 4> kHappeningWords = {"waited", "refused", "deviated",
+                                                                    "evicted"};
+
 /// Something that happened to a grant's job and that its people should know of.
 struct Happening {
-  std::string word;  // waited, refused, deviated, evicted
+  std::string word;  // one of kHappeningWords
   std::string text;  // one line
   friend bool operator==(const Happening&, const Happening&) = default;
 };
@@ -39,7 +44,8 @@ struct Happening {
 ///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
 ///   ROOT/d/UUID this GPU is being drained: nobody new is to be given memory of it
 ///   ROOT/x/UUID an error after which this GPU needs a reset: its XID, and the boot that it came in
-///   ROOT/e/ID   what happened to its job last, for people: a word, and a sentence below it
+///   ROOT/e/ID.WORD what happened to its job last under this word, for people: how many things
+///               happened to it until then, and a sentence below it
 ///   ROOT/r/ID   what the daemon has to say about it: why it refused somebody or something
 ///
 /// What is there is whole, and a record's folder was there before it. For several threads: each
@@ -83,10 +89,12 @@ class GrantStore {
   /// Empty: it was not seen to.
   std::string BypassOf(const std::string& id) const;
 
-  /// The latest takes the place of the one before; it ends with the grant.
+  /// The latest takes the place of the one before with its word and of no other, so that a wait
+  /// hides no refusal from who looks seldom. They end with the grant. kInvalidArgument: no such
+  /// word.
   Status SetHappening(const std::string& id, const Happening& happening) const;
-  /// Nothing: nothing happened yet.
-  std::optional<Happening> HappeningOf(const std::string& id) const;
+  /// At most one of each word, in the order in which they happened.
+  std::vector<Happening> HappeningsOf(const std::string& id) const;
 
   /// `gpu`: a UUID as NVML writes it.
   Status SetDrained(const std::string& gpu, bool drained) const;
@@ -125,7 +133,11 @@ class GrantStore {
   std::string InForceFileOf(const std::string& id) const { return in_force_folder() + "/" + id; }
   std::string LimitFileOf(const std::string& id) const { return limit_folder() + "/" + id; }
   std::string BypassFileOf(const std::string& id) const { return bypass_folder() + "/" + id; }
-  std::string HappeningFileOf(const std::string& id) const { return happening_folder() + "/" + id; }
+  std::string HappeningFileOf(const std::string& id, std::string_view word) const {
+    return happening_folder() + "/" + id + "." + std::string(word);
+  }
+  /// By what they are counted as.
+  std::multimap<uint64_t, Happening> CountedHappeningsOf(const std::string& id) const;
   std::string ReportFileOf(const std::string& id) const { return report_folder() + "/" + id; }
 
   std::string root_;

@@ -18,7 +18,7 @@ namespace {
 constexpr int kSoonMs = 200;
 constexpr int kSeldomMs = 10'000;
 
-/// The word of an event. Of a daemon of another version there may be more.
+/// The word of an event.
 const char* ReasonFor(const std::string& word) {
   if (word == "refused") return TermsKeeper::kOutOfMemory;
   if (word == "deviated") return TermsKeeper::kDeviated;
@@ -119,8 +119,8 @@ uint64_t TermsKeeper::Serve(const GrantRecord& grant, const pods::Pod& pod,
   const std::string report = store_->ReportOf(grant.id);
   Tell(pod, kRefused, terms.refusal.empty() ? report : terms.refusal, &told_[grant.id]);
   Tell(pod, kBypassed, store_->BypassOf(grant.id), &bypassed_[grant.id]);
-  if (const auto happened = store_->HappeningOf(grant.id); happened.has_value()) {
-    Tell(pod, ReasonFor(happened->word), happened->text, &happened_[grant.id]);
+  for (const Happening& happened : store_->HappeningsOf(grant.id)) {
+    Tell(pod, ReasonFor(happened.word), happened.text, &happened_[grant.id][happened.word]);
   }
   const uint64_t limit = InForce(grant, terms, report);
   if (Status s = store_->SetInForce(grant.id, limit); !s.ok()) spdlog::error("{}", s.message());

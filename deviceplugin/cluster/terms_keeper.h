@@ -76,8 +76,9 @@ class TermsKeeper {
   const UniqueFd wake_;
   std::map<std::string, std::string> told_;      // of refusals, by grant
   std::map<std::string, std::string> bypassed_;  // of who passes the daemon by, by grant
-  std::map<std::string, std::string> happened_;  // to its job, by grant
-  std::map<std::string, uint64_t> in_force_;     // limit, by grant
+  /// To its job, by grant and word.
+  std::map<std::string, std::map<std::string, std::string>> happened_;
+  std::map<std::string, uint64_t> in_force_;  // limit, by grant
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };

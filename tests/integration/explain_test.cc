@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What happens to a job is said in one sentence, and counted by one word, wherever one looks: on
-// the program's stderr, in the event log, by `sluice explain`, and in the figures that metrics are
-// made of.
+// the program's stderr, in the event log, by `sluice explain`, in what the plugin makes an event on
+// its pod of, and in the figures that metrics are made of.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,14 +40,14 @@ json Explained(const TestBed& bed, JobId job) {
   return output.status.ok() ? json::parse(output.out) : json();
 }
 
-/// The first event of this kind, as later ones may not be told again; null: there is none.
-json FirstEvent(const json& explained, const std::string& kind) {
-  json first;
-  if (!explained.is_object()) return first;
+/// The first event of this kind, and with this text if there is one; null: there is none.
+json FirstEvent(const json& explained, const std::string& kind,
+                const std::optional<std::string>& text = {}) {
+  if (!explained.is_object()) return {};
   for (const json& event : explained["job"]["figures"]["events"]) {
-    if (first.is_null() && event["kind"] == kind) first = event;
+    if (event["kind"] == kind && event["text"] == text.value_or(event["text"])) return event;
   }
-  return first;
+  return {};
 }
 
 /// What `sluice explain` says is in the log and on the program's stderr, word for word.
@@ -96,40 +96,59 @@ void ExpectOneEventEach(TestBed& bed, const json& explained, JobId job, const st
   EXPECT_EQ(figures[counter + "_by"], json(by_reason));
 }
 
-TEST(Explain, ARefusal) {
-  TestBed bed(SmallPool());
-  const cli::JobProcess job = bed.Run({.label = "job",
-                                       .command = Workload({"--over-limit", "12MiB", "--one-shot"}),
-                                       .run_flags = {"--limit", "8MiB"}});
+class ExplainOfAGrant : public Grants {
+ protected:
+  void UpWithASmallPool() { Up(false, "off", SmallPool()); }
+  JobId IdOf(const GrantRecord& grant) const { return JobOf(grant).at("id").get<JobId>(); }
+
+  /// What its pod was told under this word is what `sluice explain` says of an event of that kind.
+  /// That event; null: the pod was told nothing yet.
+  json ToldAndExplained(const GrantRecord& grant, const std::string& word) const {
+    // In this order: what the pod was told is counted already.
+    const std::optional<Happening> told = HappeningOf(grant, word);
+    if (!told.has_value()) return {};
+    const json explained = Explained(*bed_, IdOf(grant));
+    const json event = FirstEvent(explained, word, told->text);
+    if (!event.is_null()) return event;
+    ADD_FAILURE() << "the pod was told '" << told->text << "': " << explained.dump();
+    return FirstEvent(explained, word);
+  }
+};
+
+TEST_F(ExplainOfAGrant, ARefusal) {
+  UpWithASmallPool();
+  const GrantRecord grant = Make(8 * kMiB);
+  const cli::JobProcess job =
+      bed_->Run(InContainer(grant, {"--over-limit", "12MiB", "--one-shot"}));
   ASSERT_TRUE(job.status().ok()) << Describe(job);
   // It has ended; what it was told is still there.
-  const json explained = Explained(bed, 1);
-  const json event = FirstEvent(explained, "refused");
-  ExpectSaidEverywhere(bed, job, 1, event, EventKind::kDeny);
+  const JobId id = IdOf(grant);
+  const json event = ToldAndExplained(grant, "refused");
+  ExpectSaidEverywhere(*bed_, job, id, event, EventKind::kDeny);
   EXPECT_EQ(event["reason"], "over-limit");
-  EXPECT_EQ(explained["job"]["figures"]["refusals"]["over-limit"], 1);
+  EXPECT_EQ(Explained(*bed_, id)["job"]["figures"]["refusals"]["over-limit"], 1);
 }
 
-TEST(Explain, AWait) {
-  TestBed bed(SmallPool());
+TEST_F(ExplainOfAGrant, AWait) {
+  UpWithASmallPool();
+  const GrantRecord grant = Make(11 * kMiB);
   InputPipe input = MakeInputPipe();
   cli::JobGroup group;
-  group.Add(bed.Start({.label = "holder",
-                       .command = Workload({"--one-shot", "--hold", "--block-bytes", "12MiB"}),
-                       .run_flags = {"--limit", "13MiB"},
-                       .input = input.read_end.get()}));
+  group.Add(bed_->Start({.label = "holder",
+                         .command = Workload({"--one-shot", "--hold", "--block-bytes", "12MiB"}),
+                         .run_flags = {"--limit", "13MiB"},
+                         .input = input.read_end.get()}));
   bool explained = false;
   Finish(group, 60'000, [&](cli::JobGroup& running) {
     if (running.jobs().size() == 1 && Says(running.jobs().front().out(), "holding")) {
-      running.Add(bed.Start({.label = "waiter",
-                             .command = Workload({"--one-shot", "--block-bytes", "10MiB"}),
-                             .run_flags = {"--limit", "11MiB"}}));
+      running.Add(bed_->Start(InContainer(grant, {"--one-shot", "--block-bytes", "10MiB"})));
     }
     if (running.jobs().size() < 2 || explained || !Says(running.jobs()[1].err(), "waiting")) return;
     explained = true;
-    const json answer = Explained(bed, 2);
-    const json event = FirstEvent(answer, "waited");
-    ExpectSaidEverywhere(bed, running.jobs()[1], 2, event, EventKind::kWait);
+    const JobId id = IdOf(grant);
+    const json event = ToldAndExplained(grant, "waited");
+    ExpectSaidEverywhere(*bed_, running.jobs()[1], id, event, EventKind::kWait);
+    const json answer = Explained(*bed_, id);
     EXPECT_EQ(answer["job"]["waiting"]["code"], event["reason"]);
     EXPECT_EQ(answer["job"]["waiting"]["reason"], event["text"]);
     EXPECT_GE(answer["job"]["figures"]["waits"][event["reason"].get<std::string>()], 1);
@@ -141,35 +160,34 @@ TEST(Explain, AWait) {
 
 /// One more block and its launches in the middle of a cycle that is known. Seldom: what comes often
 /// is taken for a part of the cycle.
-TEST(Explain, ADeviation) {
-  TestBed bed(SmallPool());
+TEST_F(ExplainOfAGrant, ADeviation) {
+  UpWithASmallPool();
+  const GrantRecord grant = Make(16 * kMiB);
   InputPipe input = MakeInputPipe();
   cli::JobGroup group;
-  group.Add(bed.Start(
-      {.label = "job",
-       .command = Workload({"--blocks", "8", "--block-bytes", "256KiB", "--iterations", "60",
-                            "--until-eof", "--grow-at", "500:512KiB", "--grow-every", "500"}),
-       .input = input.read_end.get()}));
+  group.Add(
+      bed_->Start(InContainer(grant,
+                              {"--blocks", "8", "--block-bytes", "256KiB", "--iterations", "60",
+                               "--until-eof", "--grow-at", "500:512KiB", "--grow-every", "500"},
+                              input.read_end.get())));
   json event;
   Finish(group, 60'000, [&](cli::JobGroup& running) {
-    if (event.is_null()) event = FirstEvent(Explained(bed, 1), "deviated");
-    // The program reads what it is told when it next asks for something.
+    // The program is told the first one, and the next ones only once a minute.
+    if (event.is_null()) event = ToldAndExplained(grant, "deviated");
+    // It reads what it is told when it next asks for something.
     if (!event.is_null() && Says(running.jobs().front().err(), "left its iteration")) {
       input.write_end.reset();
     }
   });
   ASSERT_FALSE(event.is_null());
-  // The first one is told; the next ones only once a minute.
-  const json explained = Explained(bed, 1);
+  const JobId id = IdOf(grant);
+  const json explained = Explained(*bed_, id);
   EXPECT_GE(explained["job"]["figures"]["deviations"], 1);
-  ExpectSaidEverywhere(bed, group.jobs().front(), 1, event, EventKind::kMismatch);
+  ExpectSaidEverywhere(*bed_, group.jobs().front(), id, event, EventKind::kMismatch);
   EXPECT_TRUE(event["reason"] == "launches" || event["reason"] == "cycle") << event;
-  ExpectOneEventEach(bed, explained, 1, "deviated", "deviations", EventKind::kMismatch);
+  ExpectOneEventEach(*bed_, explained, id, "deviated", "deviations", EventKind::kMismatch);
 }
 
-class ExplainOfAGrant : public Grants {};
-
-/// And what the plugin makes an event on its pod of.
 TEST_F(ExplainOfAGrant, AnEviction) {
   BedOptions options;
   options.pool = "4MiB";
@@ -192,28 +210,22 @@ TEST_F(ExplainOfAGrant, AnEviction) {
                          .command = Workload(common),
                          .run_flags = {"--limit", "3840KiB", "--request", "256KiB"},
                          .input = input.read_end.get()}));
-  std::optional<Happening> told;
   json event;
   Finish(group, 120'000, [&](cli::JobGroup&) {
-    // The latest one of each word every ten seconds, and a wait may come before the next look.
-    const auto happened = GrantStore::Open(root_)->HappeningOf(grant.id);
-    if (happened.has_value() && happened->word == "evicted") told = happened;
-    if (event.is_null()) event = FirstEvent(Explained(*bed_, 1), "evicted");
-    if (!event.is_null() && told.has_value()) input.write_end.reset();
+    if (event.is_null()) event = ToldAndExplained(grant, "evicted");
+    if (!event.is_null()) input.write_end.reset();
   });
-  ASSERT_TRUE(told.has_value());
   ASSERT_FALSE(event.is_null());
-  ExpectSaidEverywhere(*bed_, group.jobs().front(), 1, event, EventKind::kEvict);
+  const JobId id = IdOf(grant);
+  ExpectSaidEverywhere(*bed_, group.jobs().front(), id, event, EventKind::kEvict);
   EXPECT_TRUE(event["reason"] == "memory" || event["reason"] == "place") << event;
-  ExpectOneEventEach(*bed_, Explained(*bed_, 1), 1, "evicted", "evictions", EventKind::kEvict);
-  EXPECT_TRUE(Says(group.jobs().front().err(), told->text)) << told->text;
+  ExpectOneEventEach(*bed_, Explained(*bed_, id), id, "evicted", "evictions", EventKind::kEvict);
 }
 
 /// What happens often takes nothing from what happens once.
 TEST_F(ExplainOfAGrant, ARefusalSoonAfterAWait) {
   Up();
   const GrantRecord grant = Make(2 * kMiB);
-  const auto happened = [&] { return GrantStore::Open(root_)->HappeningOf(grant.id); };
   const std::vector<std::string> program = {"--one-shot", "--hold", "--block-bytes", "1MiB"};
   InputPipe input = MakeInputPipe();
   cli::JobGroup group;
@@ -228,17 +240,16 @@ TEST_F(ExplainOfAGrant, ARefusalSoonAfterAWait) {
       running.Add(bed_->Start(InContainer(grant, program, input.read_end.get())));
     }
     if (waited.has_value() || running.jobs().size() < 2) return;
-    waited = happened();
+    waited = HappeningOf(grant, "waited");
     if (!waited.has_value()) return;
     const cli::JobProcess second = bed_->Run(InContainer(grant, program));
     EXPECT_FALSE(second.status().ok());
-    refused = happened();
+    refused = HappeningOf(grant, "refused");
+    EXPECT_EQ(HappeningOf(grant, "waited"), waited) << "nor the other way round";
     EXPECT_TRUE(refused.has_value() && Says(second.err(), refused->text)) << Describe(second);
     input.write_end.reset();
   });
   ASSERT_TRUE(waited.has_value() && refused.has_value());
-  EXPECT_EQ(waited->word, "waited");
-  EXPECT_EQ(refused->word, "refused");
   EXPECT_NE(refused->text.find("one process of a job at a time"), std::string::npos);
 }
 

@@ -30,9 +30,8 @@ TEST_F(Grants, NobodyHasMore) {
   EXPECT_FALSE(job.status().ok());
   EXPECT_NE(Describe(job).find("its limit is 4.0 MiB"), std::string::npos) << Describe(job);
   // Its pod is told the same.
-  const auto happened = GrantStore::Open(root_)->HappeningOf(grant.id);
+  const auto happened = HappeningOf(grant, "refused");
   ASSERT_TRUE(happened.has_value());
-  EXPECT_EQ(happened->word, "refused");
   EXPECT_NE(Describe(job).find(happened->text), std::string::npos) << happened->text;
   ExpectAllGivenBack(*bed_);
 }

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 #include "common/bytes.h"
 #include "common/grant/store.h"
@@ -63,6 +64,13 @@ class Grants : public ::testing::Test {
     while (ReportOf(grant).empty() && std::chrono::steady_clock::now() < until) {
     }
     return ReportOf(grant);
+  }
+  /// What its pod is told of what happened to it under this word; nothing: nothing did.
+  std::optional<Happening> HappeningOf(const GrantRecord& grant, const std::string& word) const {
+    for (const Happening& happened : GrantStore::Open(root_)->HappeningsOf(grant.id)) {
+      if (happened.word == word) return happened;
+    }
+    return std::nullopt;
   }
   std::string FolderOf(const GrantRecord& grant) const { return root_ + "/a/" + grant.id; }
   void AwaitSocket(const GrantRecord& grant) const {

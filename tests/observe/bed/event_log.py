@@ -32,6 +32,8 @@ class Replay:
         self.counts = collections.defaultdict(collections.Counter)
         self.waits = collections.defaultdict(collections.Counter)  # by reason
         self.refusals = collections.defaultdict(collections.Counter)
+        self.deviations = collections.defaultdict(collections.Counter)
+        self.evictions = collections.defaultdict(collections.Counter)
         self.lent = collections.Counter()  # by (lender, borrower)
         self.policy_switches = 0
         # How often, and together how many nanoseconds: by job, and of the whole GPU.
@@ -69,6 +71,10 @@ class Replay:
             self.waits[job][event["reason"]] += 1
         elif kind == "deny":
             self.refusals[job][event["reason"]] += 1
+        elif kind == "mismatch":
+            self.deviations[job][event["reason"]] += 1
+        elif kind == "evict":
+            self.evictions[job][event["reason"]] += 1
         if kind in ("trough", "mismatch", "evict", "death", "leave", "free"):
             self._given.pop(job, None)
         counts[kind] += 1

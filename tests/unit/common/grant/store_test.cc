@@ -187,15 +187,39 @@ TEST_F(GrantStoreTest, ABypassStaysWithItsGrant) {
   EXPECT_TRUE(fs::is_empty(root_ + "/b"));
 }
 
-TEST_F(GrantStoreTest, WhatHappenedLastStaysWithItsGrant) {
+TEST_F(GrantStoreTest, WhatHappenedLastOfEachWordStaysWithItsGrant) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());
-  EXPECT_FALSE(store.HappeningOf(grant->id).has_value());
-  ASSERT_TRUE(store.SetHappening(grant->id, {"waited", "for 4 MiB"}).ok());
-  ASSERT_TRUE(store.SetHappening(grant->id, {"evicted", "so that others go on"}).ok());
-  EXPECT_EQ(Open().HappeningOf(grant->id), (Happening{"evicted", "so that others go on"}));
+  const Result<GrantRecord> other = store.Make(Wanted());
+  EXPECT_TRUE(store.HappeningsOf(grant->id).empty());
+  for (const auto& [word, text] :
+       {std::pair("waited", "for 4 MiB"), std::pair("refused", "12 MiB"),
+        std::pair("deviated", "more blocks"), std::pair("evicted", "so that others go on"),
+        std::pair("waited", "for 5 MiB"), std::pair("refused", "12 MiB")}) {
+    ASSERT_TRUE(store.SetHappening(grant->id, {word, text}).ok()) << word;
+  }
+  EXPECT_EQ(Open().HappeningsOf(grant->id),
+            (std::vector<Happening>{{"refused", "12 MiB"},
+                                    {"deviated", "more blocks"},
+                                    {"evicted", "so that others go on"},
+                                    {"waited", "for 5 MiB"}}))
+      << "in the order in which they were new";
+  EXPECT_TRUE(store.HappeningsOf(other->id).empty());
   ASSERT_TRUE(store.Remove(grant->id).ok());
   EXPECT_TRUE(fs::is_empty(root_ + "/e"));
+}
+
+TEST_F(GrantStoreTest, OnlyWhatHasAWordHappens) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  for (const char* word : {"", "slept", "new", "/../../g/x"}) {
+    EXPECT_EQ(store.SetHappening(grant->id, {word, "text"}).code(), StatusCode::kInvalidArgument)
+        << word;
+  }
+  EXPECT_TRUE(fs::is_empty(root_ + "/e"));
+  std::ofstream(root_ + "/e/" + grant->id + ".waited") << "soon\nfor 4 MiB";
+  std::ofstream(root_ + "/e/" + grant->id + ".evicted") << "1";
+  EXPECT_TRUE(store.HappeningsOf(grant->id).empty()) << "neither can be read";
 }
 
 TEST_F(GrantStoreTest, AGpuIsDrainedUntilItIsNot) {

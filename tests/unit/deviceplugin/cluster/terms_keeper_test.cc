@@ -279,6 +279,31 @@ TEST_F(TermsKeeperTest, WhatHappenedToAJobIsAnEventOfItsOwnKind) {
   }
 }
 
+TEST_F(TermsKeeperTest, WhatHappenedTwiceBeforeItLooksIsTwoEvents) {
+  pods_ = {PodWith({})};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(store_.SetHappening(grant->id, {"refused", "no 12 MiB"}).ok());
+  ASSERT_TRUE(store_.SetHappening(grant->id, {"waited", "for 4 MiB"}).ok());
+  ASSERT_NO_FATAL_FAILURE(Start());
+  ASSERT_TRUE(Await([&] { return warnings_.size() == 2; }));
+  ASSERT_TRUE(store_.SetHappening(grant->id, {"refused", "no 13 MiB"}).ok());
+  ASSERT_TRUE(Await([&] { return warnings_.size() >= 3; }));
+  EXPECT_EQ(warnings_, (std::vector<std::string>{"no 12 MiB", "for 4 MiB", "no 13 MiB"}))
+      << "each of them once, in their order";
+  EXPECT_EQ(reasons_,
+            (std::vector<std::string>{"SluiceOutOfMemory", "SluiceWaits", "SluiceOutOfMemory"}));
+  // The plugin after this one says it again word for word: by that the API server knows what it
+  // has.
+  keeper_.reset();
+  warnings_.clear();
+  reasons_.clear();
+  ASSERT_NO_FATAL_FAILURE(Start());
+  ASSERT_TRUE(Await([&] { return warnings_.size() >= 2; }));
+  EXPECT_EQ(warnings_, (std::vector<std::string>{"for 4 MiB", "no 13 MiB"}));
+  EXPECT_EQ(reasons_, (std::vector<std::string>{"SluiceWaits", "SluiceOutOfMemory"}));
+}
+
 TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
   pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
   owners_ = Owners{{"ns/a/main", {"x-0"}}};
