@@ -158,8 +158,11 @@ Status Run(Options options) {
   if (!stop.ok()) return stop.status();
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
   if (!nvml.ok()) return nvml.status();
-  Result<std::vector<Nvml::Gpu>> all = (*nvml)->Gpus();
+  Result<Nvml::Listed> all = (*nvml)->Gpus();
   if (!all.ok()) return all.status();
+  for (const Nvml::Silent& gpu : all->silent) {
+    spdlog::error("GPU {} is left out: {}", gpu.index, gpu.why);
+  }
   const Result<std::vector<Nvml::Gpu>> gpus = GpusMeant(std::move(*all), options.gpus);
   if (!gpus.ok()) return gpus.status();
   Result<DeviceIds> ids = IdsOfNode(*gpus, options.granule_bytes, options.reserve_bytes);

@@ -499,6 +499,33 @@ TEST_F(DevicePlugin, AGpuInMigModeIsNotOfferedAsIfItWereWhole) {
   Await(kubelet, AllHealthy);
 }
 
+TEST_F(DevicePlugin, AGpuThatDoesNotAnswerLeavesTheOthersOffered) {
+  Up(3, 64 * kMiB);
+  Control(1, "lose", "on");
+  std::optional<FakeKubelet> kubelet(std::in_place, kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB"});
+  EXPECT_EQ(Await(*kubelet, AllHealthy).healthy.size(), 24u);
+  Stop(SIGTERM);
+  const std::string said = Describe(*plugin_);
+  EXPECT_NE(said.find("GPU 1 is left out: NVML: device 1: error 15"), std::string::npos) << said;
+  EXPECT_EQ(said.find("GPU 2 is left out"), std::string::npos) << said;
+  // The one behind it still has its own number.
+  kubelet.emplace(kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--gpus", "1,2"});
+  EXPECT_EQ(Await(*kubelet, AllHealthy).healthy.size(), 12u);
+}
+
+TEST_F(DevicePlugin, ANodeOfWhichNoGpuAnswersIsAnError) {
+  Up(1, 64 * kMiB);
+  Control(0, "lose", "on");
+  Start();
+  Finish(*plugin_, kPatienceMs);
+  EXPECT_EQ(plugin_->status().Describe(), "exit code 1");
+  EXPECT_NE(Describe(*plugin_).find("NVML: device 0: error 15"), std::string::npos)
+      << Describe(*plugin_);
+  plugin_.reset();
+}
+
 TEST_F(DevicePlugin, ANewDriverIsToldOfALimit) {
   const auto environment = EnvironmentWith("615.21.04", {});
   EXPECT_EQ(environment.at("NVIDIA_GPU_MEMORY_LIMIT"), "64") << "the pool and the reserve";
