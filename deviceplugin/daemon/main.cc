@@ -17,6 +17,7 @@
 #include "deviceplugin/cluster/cluster.h"
 #include "deviceplugin/collect/collector.h"
 #include "deviceplugin/collect/pod_resources.h"
+#include "deviceplugin/collect/sweeper.h"
 #include "deviceplugin/daemon/node_offer.h"
 #include "deviceplugin/daemon/options.h"
 #include "deviceplugin/daemon/serving.h"
@@ -184,6 +185,7 @@ Status Run(Options options) {
     exposer = std::move(*started);
     spdlog::info("metrics at port {}", exposer->port());
   }
+  const Sweeper sweeper(&*store);
   const Allocator allocator(&offer.ids(), &*store, options.delivery);
   const HealthWatch health(nvml->get(), *gpus, options.health, LastingErrors(&*store),
                            [&](size_t gpu, bool healthy, const std::string& why) {

@@ -415,6 +415,27 @@ TEST_F(DevicePlugin, CollectsWhatNoContainerHasAnyMore) {
   EXPECT_TRUE(fs::exists(given->front().mounts.at(0).first));
 }
 
+TEST_F(DevicePlugin, SweepsWhatAPluginThatWasKilledLeftOfGrants) {
+  Up(1, 64 * kMiB);
+  const auto store = GrantStore::Open(root_);
+  ASSERT_TRUE(store.ok());
+  const std::string old = std::string(31, 'a') + "1";
+  const std::string in_the_making = std::string(31, 'a') + "2";
+  for (const std::string& id : {old, in_the_making}) fs::create_directory(store->FolderOf(id));
+  ASSERT_TRUE(store->SetReport(old, "of a grant that had just ended").ok());
+  const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(store->FolderOf(old), hour_ago);
+  fs::last_write_time(store->report_folder() + "/" + old, hour_ago);
+  Start({"--granule", "4MiB", "--reserve", "16MiB"});
+  const auto gone = [&] {
+    return !fs::exists(store->FolderOf(old)) && !fs::exists(store->report_folder() + "/" + old);
+  };
+  const auto until = Clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (!gone() && Clock::now() < until) std::this_thread::yield();
+  EXPECT_TRUE(gone());
+  EXPECT_TRUE(fs::exists(store->FolderOf(in_the_making)));
+}
+
 TEST_F(DevicePlugin, AGpuOfAnotherPluginIsWithheldUntilThatOneIsGone) {
   Up(2, 64 * kMiB);
   FakeKubelet kubelet(kubelet_dir_);
