@@ -148,7 +148,7 @@ Status Nvml::Api::Append(List list, nvmlDevice_t device, bool may_lack, std::vec
   return Status(StatusCode::kUnavailable, "NVML: the list of processes has no end");
 }
 
-Result<std::vector<Nvml::Gpu>> Nvml::Gpus() {
+Result<Nvml::Listed> Nvml::Gpus() {
   if (!api_->lists_devices) {
     return Status(StatusCode::kUnavailable, "libnvidia-ml.so.1 lacks the list of devices");
   }
@@ -156,7 +156,8 @@ Result<std::vector<Nvml::Gpu>> Nvml::Gpus() {
   if (const int result = api_->count(&count); result != NVML_SUCCESS || count > kMaxGpus) {
     return Failed("number of devices", result);
   }
-  std::vector<Gpu> gpus(count);
+  Listed listed;
+  listed.count = count;
   for (unsigned i = 0; i < count; ++i) {
     nvmlDevice_t handle = nullptr;
     char uuid[kMaxText] = {};
@@ -166,10 +167,16 @@ Result<std::vector<Nvml::Gpu>> Nvml::Gpus() {
     if (result == NVML_SUCCESS) result = api_->uuid(handle, uuid, sizeof uuid);
     if (result == NVML_SUCCESS) result = api_->name(handle, name, sizeof name);
     if (result == NVML_SUCCESS) result = api_->memory(handle, &memory);
-    if (result != NVML_SUCCESS) return Failed("device " + std::to_string(i), result);
-    gpus[i] = {uuid, name, memory.total};
+    if (result == NVML_SUCCESS) {
+      listed.gpus.push_back({uuid, name, memory.total, i});
+    } else {
+      listed.silent.push_back({i, Failed("device " + std::to_string(i), result).message()});
+    }
   }
-  return gpus;
+  if (listed.gpus.empty() && !listed.silent.empty()) {
+    return Status(StatusCode::kUnavailable, listed.silent.front().why);
+  }
+  return listed;
 }
 
 Result<std::string> Nvml::DriverVersion() {

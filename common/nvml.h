@@ -27,6 +27,17 @@ class Nvml {
     std::string uuid;
     std::string name;
     uint64_t bytes = 0;  // all of its memory
+    uint32_t index = 0;  // the driver's number of it
+  };
+  /// One that NVML counts and cannot tell of: fallen off the bus, or forbidden.
+  struct Silent {
+    uint32_t index = 0;
+    std::string why;
+  };
+  struct Listed {
+    uint32_t count = 0;     // of all; every index is below it
+    std::vector<Gpu> gpus;  // that answer, by index
+    std::vector<Silent> silent;
   };
   /// What the driver reports as an XID error.
   struct Error {
@@ -44,8 +55,9 @@ class Nvml {
   /// them.
   Result<std::vector<pid_t>> ComputeProcesses(const Uuid& device);
 
-  /// All devices, in NVML's order. kUnavailable: NVML's own error, or a library without the lists.
-  Result<std::vector<Gpu>> Gpus();
+  /// All devices. One that does not answer takes none of the others with it. kUnavailable: NVML's
+  /// own error, also where there are devices and none answers; or a library without the lists.
+  Result<Listed> Gpus();
 
   /// "580.65.06"; kUnavailable: NVML's own error, or a library that does not say.
   Result<std::string> DriverVersion();

@@ -48,6 +48,7 @@ struct Happening {
 ///               happened to it until then, and a sentence below it
 ///   ROOT/r/ID   what the daemon has to say about it: why it refused somebody or something
 ///
+/// What somebody who was killed left of a grant without a record is swept (leftovers.h).
 /// What is there is whole, and a record's folder was there before it. For several threads: each
 /// call stands on its own, and no two make the same id.
 class GrantStore {

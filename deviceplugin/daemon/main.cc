@@ -17,6 +17,7 @@
 #include "deviceplugin/cluster/cluster.h"
 #include "deviceplugin/collect/collector.h"
 #include "deviceplugin/collect/pod_resources.h"
+#include "deviceplugin/collect/sweeper.h"
 #include "deviceplugin/daemon/node_offer.h"
 #include "deviceplugin/daemon/options.h"
 #include "deviceplugin/daemon/serving.h"
@@ -98,6 +99,18 @@ HealthWatch::Lasting LastingErrors(const GrantStore* store) {
           }};
 }
 
+/// `cluster` null where there is none. That a GPU is well again shows in what the node can
+/// allocate.
+void TellHealth(const std::string& uuid, bool healthy, const std::string& why, Cluster* cluster) {
+  if (healthy) {
+    spdlog::info("{} is offered again", uuid);
+    return;
+  }
+  const std::string text = uuid + " is not offered: " + why;
+  spdlog::warn("{}", text);
+  if (cluster != nullptr) cluster->WarnOnNode("SluiceGpuUnhealthy", text);
+}
+
 /// For the thread of ForeignWatch; `nvml` is its own, `cluster` null where there is none.
 Result<ForeignView> LookForOthers(const Options& options, Nvml* nvml, const Cluster* cluster) {
   if (!options.refuse_foreign_gpus) return ForeignView();
@@ -158,8 +171,11 @@ Status Run(Options options) {
   if (!stop.ok()) return stop.status();
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
   if (!nvml.ok()) return nvml.status();
-  Result<std::vector<Nvml::Gpu>> all = (*nvml)->Gpus();
+  Result<Nvml::Listed> all = (*nvml)->Gpus();
   if (!all.ok()) return all.status();
+  for (const Nvml::Silent& gpu : all->silent) {
+    spdlog::error("GPU {} is left out: {}", gpu.index, gpu.why);
+  }
   const Result<std::vector<Nvml::Gpu>> gpus = GpusMeant(std::move(*all), options.gpus);
   if (!gpus.ok()) return gpus.status();
   Result<DeviceIds> ids = IdsOfNode(*gpus, options.granule_bytes, options.reserve_bytes);
@@ -181,16 +197,8 @@ Status Run(Options options) {
     exposer = std::move(*started);
     spdlog::info("metrics at port {}", exposer->port());
   }
+  const Sweeper sweeper(&*store);
   const Allocator allocator(&offer.ids(), &*store, options.delivery);
-  const HealthWatch health(nvml->get(), *gpus, options.health, LastingErrors(&*store),
-                           [&](size_t gpu, bool healthy, const std::string& why) {
-                             if (healthy) {
-                               spdlog::info("{} is offered again", (*gpus)[gpu].uuid);
-                             } else {
-                               spdlog::warn("{} is not offered: {}", (*gpus)[gpu].uuid, why);
-                             }
-                             offer.SetHealthy(gpu, healthy);
-                           });
   const auto drains = DrainWatch::Start(
       &*store, &offer.ids(),
       [&offer](std::set<std::string> kept) { offer.SetDrained(std::move(kept)); });
@@ -206,6 +214,11 @@ Status Run(Options options) {
         &*store, [&options] { return OwnersOfIds(options.pod_resources, options.resource); },
         std::max(1, static_cast<int>(options.unseen_s / 2)));
   }
+  const HealthWatch health(nvml->get(), *gpus, options.health, LastingErrors(&*store),
+                           [&](size_t gpu, bool healthy, const std::string& why) {
+                             TellHealth((*gpus)[gpu].uuid, healthy, why, cluster.get());
+                             offer.SetHealthy(gpu, healthy);
+                           });
   const Result<std::unique_ptr<Nvml>> nvml_of_watch = Nvml::Load();
   if (!nvml_of_watch.ok()) return nvml_of_watch.status();
   const std::unique_ptr<ForeignWatch> others =

@@ -2,23 +2,30 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/daemon/node_offer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/bytes.h"
 #include "common/reserve.h"
 
 namespace sluice::deviceplugin {
 
-Result<std::vector<Nvml::Gpu>> GpusMeant(std::vector<Nvml::Gpu> gpus, const GpuNumbers& numbers) {
-  if (!numbers.has_value()) return gpus;
-  std::vector<Nvml::Gpu> meant;
+Result<std::vector<Nvml::Gpu>> GpusMeant(Nvml::Listed listed, const GpuNumbers& numbers) {
+  if (!numbers.has_value()) return std::move(listed.gpus);
   for (const uint32_t number : *numbers) {
-    if (number >= gpus.size()) {
+    if (number >= listed.count) {
       return Status(StatusCode::kInvalidArgument,
                     "--gpus " + std::to_string(number) + ": allowed: numbers below " +
-                        std::to_string(gpus.size()) + ", which is how many GPUs this node has");
+                        std::to_string(listed.count) + ", which is how many GPUs this node has");
     }
-    meant.push_back(gpus[number]);
   }
-  return meant;
+  std::erase_if(listed.gpus, [&numbers](const Nvml::Gpu& gpu) {
+    return std::find(numbers->begin(), numbers->end(), gpu.index) == numbers->end();
+  });
+  if (listed.gpus.empty() && !numbers->empty()) {
+    return Status(StatusCode::kUnavailable, "--gpus: none of these GPUs answers");
+  }
+  return std::move(listed.gpus);
 }
 
 Result<DeviceIds> IdsOfNode(const std::vector<Nvml::Gpu>& gpus, uint64_t granule_bytes,

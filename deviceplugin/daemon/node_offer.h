@@ -12,9 +12,9 @@
 
 namespace sluice::deviceplugin {
 
-/// Those of a node's GPUs, in the driver's order, that are meant. kInvalidArgument: one of the
-/// numbers is none of theirs.
-Result<std::vector<Nvml::Gpu>> GpusMeant(std::vector<Nvml::Gpu> gpus, const GpuNumbers& numbers);
+/// Those of a node's GPUs, in the driver's order, that are meant and answer. kInvalidArgument: one
+/// of the numbers is none of theirs. kUnavailable: none of the meant ones answers.
+Result<std::vector<Nvml::Gpu>> GpusMeant(Nvml::Listed listed, const GpuNumbers& numbers);
 
 /// The ids of a node with these GPUs, of which each keeps a reserve back. kInvalidArgument: the
 /// reserve leaves nothing of a GPU, or GranuleBytes and DeviceIds say why.

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "noderuntime/gateway/api/admin.grpc.pb.h"
 
@@ -88,26 +91,22 @@ class AdminService final : public api::Admin::Service {
 
   grpc::Status Drain(grpc::ServerContext*, const api::DrainRequest* request,
                      api::DrainReply* reply) override {
-    for (const uint32_t gpu : Numbers(*request)) {
-      Result<cli::DaemonClient> daemon = node_->Connect(gpu);
-      if (!daemon.ok()) return Failed(daemon.status());
+    return ToAll(Numbers(*request), [&](cli::DaemonClient* daemon) -> Status {
       const auto drained = daemon->Drain(request->on());
-      if (!drained.ok()) return Failed(drained.status());
+      if (!drained.ok()) return drained.status();
       reply->set_jobs(reply->jobs() + drained->jobs);
-    }
-    return grpc::Status::OK;
+      return {};
+    });
   }
 
   grpc::Status SetPolicy(grpc::ServerContext*, const api::SetPolicyRequest* request,
                          api::SetPolicyReply* reply) override {
-    for (const uint32_t gpu : Numbers(*request)) {
-      Result<cli::DaemonClient> daemon = node_->Connect(gpu);
-      if (!daemon.ok()) return Failed(daemon.status());
+    return ToAll(Numbers(*request), [&](cli::DaemonClient* daemon) -> Status {
       const auto lanes = daemon->SetPolicy(request->policy(), request->lanes());
-      if (!lanes.ok()) return Failed(lanes.status());
+      if (!lanes.ok()) return lanes.status();
       reply->set_lanes(*lanes);
-    }
-    return grpc::Status::OK;
+      return {};
+    });
   }
 
   grpc::Status SetBudget(grpc::ServerContext*, const api::SetBudgetRequest* request,
@@ -134,6 +133,30 @@ class AdminService final : public api::Admin::Service {
   template <typename Request>
   std::vector<uint32_t> Numbers(const Request& request) const {
     return node_->Numbers({request.gpus().begin(), request.gpus().end()});
+  }
+
+  /// To each of these GPUs' daemons, whatever becomes of it at the others. An error names those
+  /// where it is not done; it is theirs where all say the same, and else may be tried again.
+  template <typename Order>
+  grpc::Status ToAll(const std::vector<uint32_t>& gpus, const Order& order) const {
+    std::vector<Status> failed;
+    std::string text;
+    for (const uint32_t gpu : gpus) {
+      Result<cli::DaemonClient> daemon = node_->Connect(gpu);
+      const Status done = daemon.ok() ? order(&*daemon) : daemon.status();
+      if (done.ok()) continue;
+      failed.push_back(done);
+      text += (text.empty() ? "GPU " : "; GPU ") + std::to_string(gpu) + ": " + done.message();
+    }
+    if (failed.empty()) return grpc::Status::OK;
+    const auto like_the_first = [&failed](const Status& status) {
+      return status.code() == failed.front().code();
+    };
+    const bool all_alike =
+        failed.size() == gpus.size() && std::all_of(failed.begin(), failed.end(), like_the_first);
+    return Failed(Status(all_alike ? failed.front().code() : StatusCode::kUnavailable,
+                         "not done on " + std::to_string(failed.size()) + " of " +
+                             std::to_string(gpus.size()) + " GPUs: " + text));
   }
 
   const Node* node_;

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -18,17 +19,20 @@ namespace sluice::supervisor {
 namespace {
 
 struct Node {
-  std::vector<Nvml::Gpu> gpus;
-  std::string driver;  // empty: it does not say
+  std::vector<Nvml::Gpu> gpus;  // that answer
+  std::string driver;           // empty: it does not say
 };
 
 Result<Node> LookAtNode() {
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();
   if (!nvml.ok()) return nvml.status();
-  Result<std::vector<Nvml::Gpu>> gpus = (*nvml)->Gpus();
-  if (!gpus.ok()) return gpus.status();
+  Result<Nvml::Listed> listed = (*nvml)->Gpus();
+  if (!listed.ok()) return listed.status();
+  for (const Nvml::Silent& gpu : listed->silent) {
+    spdlog::error("GPU {} is left out: {}", gpu.index, gpu.why);
+  }
   const Result<std::string> driver = (*nvml)->DriverVersion();
-  return Node{std::move(*gpus), driver.ok() ? *driver : ""};
+  return Node{std::move(listed->gpus), driver.ok() ? *driver : ""};
 }
 
 Result<std::vector<uint32_t>> AllGpus() {
@@ -36,12 +40,13 @@ Result<std::vector<uint32_t>> AllGpus() {
   if (!node.ok()) return node.status();
   if (node->gpus.empty()) return Status(StatusCode::kNotFound, "this node has no GPU");
   std::vector<uint32_t> numbers;
-  for (uint32_t i = 0; i < node->gpus.size(); ++i) numbers.push_back(i);
+  for (const Nvml::Gpu& gpu : node->gpus) numbers.push_back(gpu.index);
   return numbers;
 }
 
-/// An MPS control daemon for each of these GPUs. One that the node does not have gets none; its
-/// daemon says that it is not there, again and again, while the others serve.
+/// An MPS control daemon for each of these GPUs. One that the node does not have, or that does
+/// not answer, gets none; its daemon says that it is not there, again and again, while the others
+/// serve.
 Result<std::vector<mps::Control>> Controls(const Options& options,
                                            const std::vector<uint32_t>& numbers) {
   std::vector<mps::Control> controls;
@@ -52,9 +57,9 @@ Result<std::vector<mps::Control>> Controls(const Options& options,
   const Result<bool> v3 = MpsV3Wanted(options.mps_version, node->driver, options.mps_dir);
   if (!v3.ok()) return v3.status();
   spdlog::info("MPS {}: the driver is {}", *v3 ? "v3" : "legacy", node->driver);
-  for (const uint32_t number : numbers) {
-    if (number >= node->gpus.size()) continue;
-    controls.push_back({options.mps_control, options.mps_dir, node->gpus[number].uuid, *v3});
+  for (const Nvml::Gpu& gpu : node->gpus) {
+    if (std::find(numbers.begin(), numbers.end(), gpu.index) == numbers.end()) continue;
+    controls.push_back({options.mps_control, options.mps_dir, gpu.uuid, *v3});
   }
   return controls;
 }

@@ -22,6 +22,7 @@ void RemoveFiles(const std::string& dir) {
   unlink((dir + "/events").c_str());
   unlink((dir + "/lives").c_str());
   unlink((dir + "/mig").c_str());
+  unlink((dir + "/lost").c_str());
   rmdir((dir + "/gpu0").c_str());
 }
 

@@ -23,7 +23,7 @@
 #include "simgpu/ctl/lifecycle.h"
 #include "simgpu/ctl/stats.h"
 #include "simgpu/sharing/gpu_folders.h"
-#include "simgpu/sharing/mig_mode.h"
+#include "simgpu/sharing/nvml_switches.h"
 
 namespace {
 
@@ -40,6 +40,9 @@ constexpr char kUsage[] =
     "  simgpu-ctl stats DIR [--gpu I] [--json]            clock, kernels, memory, processes\n"
     "  simgpu-ctl xid DIR CODE [--gpu I]                  report an error to who watches the GPU\n"
     "  simgpu-ctl mig DIR on|off [--gpu I]                what NVML says of its MIG mode\n"
+    "  simgpu-ctl lose DIR on|off [--gpu I]               NVML does not reach it, as if it had "
+    "fallen\n"
+    "                                                     off the bus\n"
     "  simgpu-ctl inject DIR RULES [--gpu I]              delay calls of the driver or let them "
     "fail;\n"
     "                                                     RULES: "
@@ -53,7 +56,8 @@ constexpr char kUsage[] =
     "FILE is a path or the name of a GPU (h200, p100-16, v100-32); without --memory it has the "
     "GPU's "
     "size.\n"
-    "Without --gpu, stats tells of all GPUs (JSON: one line each), xid, mig and inject mean GPU "
+    "Without --gpu, stats tells of all GPUs (JSON: one line each), xid, mig, lose and inject mean "
+    "GPU "
     "0.\n";
 
 constexpr int kUsageError = 2;
@@ -66,7 +70,7 @@ struct Options {
   std::string participants;
   bool virtual_time = false;
   std::string xid;
-  std::string mig;
+  std::string mode;  // of mig, of lose
   std::string rules;
   uint32_t gpus = 1;
   std::optional<uint32_t> gpu;
@@ -110,13 +114,15 @@ std::string Parse(int argc, char** argv, Options* options) {
   options->command = argv[1];
   const bool has_memory = options->command == "up" || options->command == "run";
   if (!has_memory && options->command != "stats" && options->command != "down" &&
-      options->command != "xid" && options->command != "mig" && options->command != "inject" &&
-      options->command != "machine") {
+      options->command != "xid" && options->command != "mig" && options->command != "lose" &&
+      options->command != "inject" && options->command != "machine") {
     return "unknown command '" + options->command +
-           "': allowed are up, stats, xid, mig, inject, machine, down, run";
+           "': allowed are up, stats, xid, mig, lose, inject, machine, down, run";
   }
   const bool has_gpu = options->command == "stats" || options->command == "xid" ||
-                       options->command == "mig" || options->command == "inject";
+                       options->command == "mig" || options->command == "lose" ||
+                       options->command == "inject";
+  const bool has_mode = options->command == "mig" || options->command == "lose";
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--" && options->command == "run") {
@@ -139,8 +145,8 @@ std::string Parse(int argc, char** argv, Options* options) {
       options->json = true;
     } else if (options->command == "xid" && !options->dir.empty() && options->xid.empty()) {
       options->xid = argument;
-    } else if (options->command == "mig" && !options->dir.empty() && options->mig.empty()) {
-      options->mig = argument;
+    } else if (has_mode && !options->dir.empty() && options->mode.empty()) {
+      options->mode = argument;
     } else if (options->command == "inject" && !options->dir.empty() && !options->has_rules) {
       options->rules = argument;
       options->has_rules = true;
@@ -169,8 +175,8 @@ std::string Parse(int argc, char** argv, Options* options) {
        options->xid.find_first_not_of("0123456789") != std::string::npos)) {
     return "CODE is a number from 0 to 9999, for example 79";
   }
-  if (options->command == "mig" && options->mig != "on" && options->mig != "off") {
-    return "the mode '" + options->mig + "': allowed are on, off";
+  if (has_mode && options->mode != "on" && options->mode != "off") {
+    return "the mode '" + options->mode + "': allowed are on, off";
   }
   if (options->command == "inject" && !options->has_rules) {
     return "RULES are missing, for example 'cuMemCreate@3=CUDA_ERROR_OUT_OF_MEMORY' ('' for none)";
@@ -312,8 +318,10 @@ int Use(const Options& options) {
     gpu->ReportXid(strtoull(options.xid.c_str(), nullptr, 10));
     return 0;
   }
-  if (options.command == "mig") {
-    const Status set = sluice::simgpu::SetMigMode(gpu->dir(), options.mig == "on");
+  if (options.command == "mig" || options.command == "lose") {
+    const bool on = options.mode == "on";
+    const Status set = options.command == "mig" ? sluice::simgpu::SetMigMode(gpu->dir(), on)
+                                                : sluice::simgpu::SetLost(gpu->dir(), on);
     return set.ok() ? 0 : Fail(set.message());
   }
   const auto rules = sluice::simgpu::ParseInjections(options.rules);

@@ -15,7 +15,7 @@
 #include "simgpu/sharing/futex.h"
 #include "simgpu/sharing/gpu_folders.h"
 #include "simgpu/sharing/memory_limits.h"
-#include "simgpu/sharing/mig_mode.h"
+#include "simgpu/sharing/nvml_switches.h"
 
 using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): few names, C interface
 
@@ -33,6 +33,11 @@ int g_users = 0;
 
 nvmlDevice_t Handle(size_t index) { return reinterpret_cast<nvmlDevice_t>(g_gpus[index].get()); }
 
+/// Whether the GPU answers: not one that simgpu-ctl lose has taken off the bus.
+nvmlReturn_t Reached(size_t index) {
+  return IsLost(g_gpus[index]->dir()) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
 /// Holds the lock; `result` says whether the call can go on.
 struct Call {
   explicit Call(nvmlDevice_t device) : lock(g_mutex) {
@@ -41,7 +46,7 @@ struct Call {
       if (device != Handle(i)) continue;
       gpu = g_gpus[i].get();
       index = static_cast<uint32_t>(i);
-      result = NVML_SUCCESS;
+      result = Reached(i);
     }
   }
   std::lock_guard<std::mutex> lock;
@@ -184,6 +189,8 @@ const char* nvmlErrorString(nvmlReturn_t result) {
       return "Driver Not Loaded";
     case NVML_ERROR_TIMEOUT:
       return "Timeout";
+    case NVML_ERROR_GPU_IS_LOST:
+      return "GPU is lost";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
       return "Argument version mismatch";
     default:
@@ -210,7 +217,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device)
   if (g_gpus.empty()) return NVML_ERROR_UNINITIALIZED;
   if (device == nullptr || index >= g_gpus.size()) return NVML_ERROR_INVALID_ARGUMENT;
   *device = Handle(index);
-  return NVML_SUCCESS;
+  return Reached(index);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
@@ -220,7 +227,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* device) {
   for (size_t i = 0; i < g_gpus.size(); ++i) {
     if (g_gpus[i]->UuidText() != uuid) continue;
     *device = Handle(i);
-    return NVML_SUCCESS;
+    return Reached(i);
   }
   return NVML_ERROR_NOT_FOUND;
 }
@@ -236,7 +243,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* devi
   for (uint32_t i = 0; i < g_gpus.size(); ++i) {
     if (domain != 0 || bus != PciBus(i) || slot != 0) continue;
     *device = Handle(i);
-    return NVML_SUCCESS;
+    return Reached(i);
   }
   return NVML_ERROR_NOT_FOUND;
 }

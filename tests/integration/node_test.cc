@@ -42,6 +42,19 @@ class Node : public ::testing::Test {
     ASSERT_TRUE(gpu.ok()) << gpu.status().message();
     gpu_.emplace(std::move(*gpu));
   }
+  /// Whether NVML reaches this GPU no more.
+  void Lose(unsigned gpu) {
+    cli::SpawnOptions options;
+    options.environment = cli::Environment::Current();
+    options.argv = {layout_.Program("simgpu-ctl"),
+                    "lose",
+                    work_->File("gpu"),
+                    "on",
+                    "--gpu",
+                    std::to_string(gpu)};
+    const auto done = cli::RunCommand(std::move(options));
+    ASSERT_TRUE(done.ok() && done->status.code == 0);
+  }
   cli::JobProcess Start(std::vector<std::string> arguments) {
     cli::SpawnOptions options;
     options.environment = gpu_->Select(cli::Environment::Current());
@@ -100,6 +113,30 @@ TEST_F(Node, RunsADaemonForEachGpuAndStartsAgainWhatWasKilled) {
   EXPECT_FALSE(Ready());
   EXPECT_EQ(DaemonOf(0), 0);
   EXPECT_EQ(DaemonOf(1), 0);
+}
+
+TEST_F(Node, AGpuThatDoesNotAnswerGetsNoDaemonAndTheOthersDo) {
+  ASSERT_NO_FATAL_FAILURE(Up(3));
+  ASSERT_NO_FATAL_FAILURE(Lose(1));
+  cli::JobProcess node = Start(kSmallPool);
+  ASSERT_TRUE(Await([&] { return node.ended() || Ready(); }));
+  EXPECT_GT(DaemonOf(0), 0);
+  EXPECT_EQ(DaemonOf(1), 0);
+  EXPECT_GT(DaemonOf(2), 0);
+  node.Signal(SIGTERM);
+  Finish(node, kPatienceMs);
+  EXPECT_EQ(node.status().Describe(), "exit code 0");
+  EXPECT_NE(Describe(node).find("GPU 1 is left out: NVML: device 1: error 15"), std::string::npos)
+      << Describe(node);
+}
+
+TEST_F(Node, ANodeOfWhichNoGpuAnswersIsAnError) {
+  ASSERT_NO_FATAL_FAILURE(Up(1));
+  ASSERT_NO_FATAL_FAILURE(Lose(0));
+  cli::JobProcess node = Start(kSmallPool);
+  Finish(node, kPatienceMs);
+  EXPECT_EQ(node.status().Describe(), "exit code 1");
+  EXPECT_NE(Describe(node).find("NVML: device 0: error 15"), std::string::npos) << Describe(node);
 }
 
 TEST_F(Node, ItsFolderIsAllOfItsDaemonsToTheCommandLine) {

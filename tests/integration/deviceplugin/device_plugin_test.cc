@@ -415,6 +415,27 @@ TEST_F(DevicePlugin, CollectsWhatNoContainerHasAnyMore) {
   EXPECT_TRUE(fs::exists(given->front().mounts.at(0).first));
 }
 
+TEST_F(DevicePlugin, SweepsWhatAPluginThatWasKilledLeftOfGrants) {
+  Up(1, 64 * kMiB);
+  const auto store = GrantStore::Open(root_);
+  ASSERT_TRUE(store.ok());
+  const std::string old = std::string(31, 'a') + "1";
+  const std::string in_the_making = std::string(31, 'a') + "2";
+  for (const std::string& id : {old, in_the_making}) fs::create_directory(store->FolderOf(id));
+  ASSERT_TRUE(store->SetReport(old, "of a grant that had just ended").ok());
+  const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(store->FolderOf(old), hour_ago);
+  fs::last_write_time(store->report_folder() + "/" + old, hour_ago);
+  Start({"--granule", "4MiB", "--reserve", "16MiB"});
+  const auto gone = [&] {
+    return !fs::exists(store->FolderOf(old)) && !fs::exists(store->report_folder() + "/" + old);
+  };
+  const auto until = Clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (!gone() && Clock::now() < until) std::this_thread::yield();
+  EXPECT_TRUE(gone());
+  EXPECT_TRUE(fs::exists(store->FolderOf(in_the_making)));
+}
+
 TEST_F(DevicePlugin, AGpuOfAnotherPluginIsWithheldUntilThatOneIsGone) {
   Up(2, 64 * kMiB);
   FakeKubelet kubelet(kubelet_dir_);
@@ -497,6 +518,33 @@ TEST_F(DevicePlugin, AGpuInMigModeIsNotOfferedAsIfItWereWhole) {
   EXPECT_EQ(refused, 12u);
   Control(1, "mig", "off");
   Await(kubelet, AllHealthy);
+}
+
+TEST_F(DevicePlugin, AGpuThatDoesNotAnswerLeavesTheOthersOffered) {
+  Up(3, 64 * kMiB);
+  Control(1, "lose", "on");
+  std::optional<FakeKubelet> kubelet(std::in_place, kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB"});
+  EXPECT_EQ(Await(*kubelet, AllHealthy).healthy.size(), 24u);
+  Stop(SIGTERM);
+  const std::string said = Describe(*plugin_);
+  EXPECT_NE(said.find("GPU 1 is left out: NVML: device 1: error 15"), std::string::npos) << said;
+  EXPECT_EQ(said.find("GPU 2 is left out"), std::string::npos) << said;
+  // The one behind it still has its own number.
+  kubelet.emplace(kubelet_dir_);
+  Start({"--granule", "4MiB", "--reserve", "16MiB", "--gpus", "1,2"});
+  EXPECT_EQ(Await(*kubelet, AllHealthy).healthy.size(), 12u);
+}
+
+TEST_F(DevicePlugin, ANodeOfWhichNoGpuAnswersIsAnError) {
+  Up(1, 64 * kMiB);
+  Control(0, "lose", "on");
+  Start();
+  Finish(*plugin_, kPatienceMs);
+  EXPECT_EQ(plugin_->status().Describe(), "exit code 1");
+  EXPECT_NE(Describe(*plugin_).find("NVML: device 0: error 15"), std::string::npos)
+      << Describe(*plugin_);
+  plugin_.reset();
 }
 
 TEST_F(DevicePlugin, ANewDriverIsToldOfALimit) {

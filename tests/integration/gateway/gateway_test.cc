@@ -34,6 +34,17 @@ class Gateway : public ::testing::Test {
     stub_ = api::Admin::NewStub(
         grpc::CreateChannel("unix://" + socket_, grpc::InsecureChannelCredentials()));
   }
+  /// Both beds as GPUs 0 and 1 of one node, in an admin service of its own.
+  std::unique_ptr<gateway::AdminServer> ServeWith(const TestBed& other) {
+    std::filesystem::create_directory(temp_ / "node");
+    std::filesystem::create_symlink(bed_.runtime_dir(), temp_ / "node/0");
+    std::filesystem::create_symlink(other.runtime_dir(), temp_ / "node/1");
+    auto admin = gateway::AdminServer::Start(temp_ / "both.sock", &both_);
+    EXPECT_TRUE(admin.ok()) << admin.status().message();
+    stub_ = api::Admin::NewStub(
+        grpc::CreateChannel("unix://" + (temp_ / "both.sock"), grpc::InsecureChannelCredentials()));
+    return std::move(*admin);
+  }
   template <typename Request, typename Reply>
   grpc::Status Call(grpc::Status (api::Admin::Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Reply*),
@@ -51,6 +62,7 @@ class Gateway : public ::testing::Test {
   const TempFolder temp_;
   const std::string socket_ = temp_ / "admin.sock";
   const gateway::Node node_{bed_.runtime_dir()};
+  const gateway::Node both_{temp_ / "node"};
   std::unique_ptr<gateway::AdminServer> admin_;
   std::unique_ptr<api::Admin::Stub> stub_;
 };
@@ -118,6 +130,28 @@ TEST_F(Gateway, OrdersToTheNode) {
   api::SetBudgetReply lent;
   EXPECT_TRUE(Call(&api::Admin::Stub::SetBudget, budget, &lent).ok());
   EXPECT_EQ(lent.in_force(), 8 * kMiB);
+}
+
+TEST_F(Gateway, OneThatDoesNotAnswerKeepsNoOrderFromTheOthers) {
+  const TestBed other(SmallBed());
+  const auto admin = ServeWith(other);
+  bed_.StopDaemon();
+  const auto only_the_first = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(status.error_message().find("not done on 1 of 2 GPUs: GPU 0: no daemon runs in "), 0u)
+        << status.error_message();
+    EXPECT_EQ(status.error_message().find("GPU 1"), std::string::npos) << status.error_message();
+  };
+  api::DrainRequest drain;
+  drain.set_on(true);
+  api::DrainReply drained;
+  only_the_first(Call(&api::Admin::Stub::Drain, drain, &drained));
+  EXPECT_EQ(other.Status().at("draining"), true);
+  api::SetPolicyRequest policy;
+  policy.set_policy("temporal");
+  api::SetPolicyReply decided;
+  only_the_first(Call(&api::Admin::Stub::SetPolicy, policy, &decided));
+  EXPECT_EQ(other.Status().at("policy"), "temporal");
 }
 
 TEST_F(Gateway, OnlyItsOwnerReachesTheSocket) {

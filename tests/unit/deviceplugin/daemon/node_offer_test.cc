@@ -11,8 +11,14 @@ namespace {
 
 std::vector<Nvml::Gpu> Eight(uint64_t bytes) {
   std::vector<Nvml::Gpu> gpus;
-  for (int i = 0; i < 8; ++i) gpus.push_back({"GPU-" + std::to_string(i), "large", bytes});
+  for (uint32_t i = 0; i < 8; ++i) gpus.push_back({"GPU-" + std::to_string(i), "large", bytes, i});
   return gpus;
+}
+/// Of eight, of which this one does not answer.
+Nvml::Listed Without(uint32_t silent) {
+  Nvml::Listed listed = {8, Eight(kGiB), {{silent, "lost"}}};
+  listed.gpus.erase(listed.gpus.begin() + silent);
+  return listed;
 }
 
 TEST(NodeOffer, TheLargestNodeStaysBelowTheBound) {
@@ -38,14 +44,25 @@ TEST(NodeOffer, AReserveThatLeavesNothingIsNamed) {
 }
 
 TEST(NodeOffer, OnlyTheGpusThatAreMeant) {
-  EXPECT_EQ(GpusMeant(Eight(kGiB), std::nullopt)->size(), 8u);
-  const auto meant = GpusMeant(Eight(kGiB), GpuNumbers({1, 7}));
+  EXPECT_EQ(GpusMeant({8, Eight(kGiB), {}}, std::nullopt)->size(), 8u);
+  const auto meant = GpusMeant({8, Eight(kGiB), {}}, GpuNumbers({1, 7}));
   ASSERT_TRUE(meant.ok());
   ASSERT_EQ(meant->size(), 2u);
   EXPECT_EQ(meant->at(0).uuid, "GPU-1");
   EXPECT_EQ(meant->at(1).uuid, "GPU-7");
-  EXPECT_EQ(GpusMeant(Eight(kGiB), GpuNumbers({0, 8})).status().message(),
+  EXPECT_EQ(GpusMeant({8, Eight(kGiB), {}}, GpuNumbers({0, 8})).status().message(),
             "--gpus 8: allowed: numbers below 8, which is how many GPUs this node has");
+}
+
+TEST(NodeOffer, AGpuThatDoesNotAnswerMovesNoOthersNumber) {
+  EXPECT_EQ(GpusMeant(Without(3), std::nullopt)->size(), 7u);
+  const auto meant = GpusMeant(Without(3), GpuNumbers(std::vector<uint32_t>{3, 4}));
+  ASSERT_TRUE(meant.ok()) << meant.status().message();
+  ASSERT_EQ(meant->size(), 1u);
+  EXPECT_EQ(meant->front().uuid, "GPU-4");
+  EXPECT_TRUE(GpusMeant(Without(3), GpuNumbers(std::vector<uint32_t>{7})).ok());
+  EXPECT_EQ(GpusMeant(Without(3), GpuNumbers(std::vector<uint32_t>{3})).status().message(),
+            "--gpus: none of these GPUs answers");
 }
 
 TEST(NodeOffer, ANodeWithoutAGpuSaysSo) { EXPECT_FALSE(IdsOfNode({}, 0, std::nullopt).ok()); }

@@ -14,4 +14,10 @@ bool InMigMode(const std::string& dir);
 /// Errors are the system's.
 Status SetMigMode(const std::string& dir, bool on);
 
+/// Whether NVML counts the GPU but cannot reach it, as one that fell off the bus: a file DIR/lost.
+/// Programs that use it do not notice.
+bool IsLost(const std::string& dir);
+/// Errors are the system's.
+Status SetLost(const std::string& dir, bool lost);
+
 }  // namespace sluice::simgpu
