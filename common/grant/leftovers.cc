@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/grant/leftovers.h"
 
-#include <string_view>
 #include <system_error>
 
 namespace sluice {
@@ -10,12 +9,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of a file that was never finished, too.
-std::string IdOf(std::string name) {
-  static constexpr std::string_view kUnfinished = ".new";
-  if (name.ends_with(kUnfinished)) name.resize(name.size() - kUnfinished.size());
-  return name;
-}
+/// Of "ID.WORD" and of a file that was never finished, too.
+std::string IdOf(const std::string& name) { return name.substr(0, name.find('.')); }
 
 /// Of what goes while it is looked at there is no trace.
 void Look(const fs::path& folder, std::vector<GrantTrace>* traces) {
