@@ -34,6 +34,10 @@ Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
     return Status(StatusCode::kInvalidArgument,
                   "limit: this job has no pod that asks for one; allowed: a size");
   }
+  if (bytes == 0 && job->terms.has_value() && !job->terms->refusal.empty()) {
+    return Status(StatusCode::kFailedPrecondition, "limit: what its pod asks for is refused (" +
+                                                       job->terms->refusal + "); allowed: a size");
+  }
   const uint64_t asked = job->terms.has_value() ? job->terms->limit_bytes : job->request_bytes;
   const uint64_t limit = bytes == 0 ? std::max(asked, job->request_bytes) : bytes;
   if (limit < job->request_bytes) {

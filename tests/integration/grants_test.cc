@@ -321,6 +321,26 @@ TEST_F(Grants, AnOperatorChangesALimitUntilThePodAsksForAnother) {
   });
 }
 
+TEST_F(Grants, WhatAPodMayNotAskForIsNotGivenByAnOperatorEither) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(7 * kMiB);
+  SetTerms(grant, Terms(grant, 8 * kMiB));
+  WhileItHolds(grant, [&](const cli::JobProcess&) {
+    GrantTerms beyond = Terms(grant, 12 * kMiB);
+    beyond.refusal = "sluice.dev/memory-limit 12.0 MiB: allowed: up to 8.0 MiB";
+    SetTerms(grant, beyond);
+    EXPECT_EQ(AwaitReport(grant), beyond.refusal);
+    const cli::CommandOutput asked =
+        bed_->Sluice({"limit", "ns/" + grant.id.substr(0, 8), "asked"});
+    EXPECT_NE(asked.status.code, 0);
+    EXPECT_NE(asked.err.find("what its pod asks for is refused (" + beyond.refusal +
+                             "); allowed: a size"),
+              std::string::npos)
+        << asked.err;
+    EXPECT_EQ(JobOf(grant).at("limit_bytes"), 8 * kMiB);
+  });
+}
+
 TEST_F(Grants, ALimitChangesWhileAProgramRuns) {
   Up(false, "wait");
   const GrantRecord grant = Make(7 * kMiB);
