@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -66,6 +67,7 @@ class TermsKeeper {
   uint64_t Serve(const GrantRecord& grant, const pods::Pod& pod, const std::string& part);
   void End(const std::string& grant) const;
   uint64_t LimitFor(const GrantRecord& grant, const GrantTerms& terms) const;
+  std::optional<uint64_t> AnsweredLimit(const GrantRecord& grant, const GrantTerms& terms) const;
   uint64_t InForce(const GrantRecord& grant, const GrantTerms& terms, const std::string& report);
   void Tell(const pods::Pod& pod, const char* reason, const std::string& text, std::string* told);
 

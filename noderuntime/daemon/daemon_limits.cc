@@ -53,6 +53,7 @@ Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
   // For the plugin, which keeps room for it, and for daemons after this one.
   const auto order = bytes == 0 ? std::nullopt : std::optional(LimitOrder{limit, asked});
   const Status kept = grants_->OrderLimit(job->grant, order);
+  AnswerTerms(*job);
   return kept.ok() ? kept : kept.Annotate("limit " + FormatBytes(limit) + " holds until a restart");
 }
 

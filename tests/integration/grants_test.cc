@@ -353,12 +353,32 @@ TEST_F(Grants, ALimitChangesWhileAProgramRuns) {
     SetTerms(grant, Terms(grant, 64 * kMiB));
     EXPECT_NE(AwaitReport(grant).find("16.0 MiB (the pool)"), std::string::npos);
     EXPECT_EQ(JobOf(grant).at("limit_bytes"), 12 * kMiB);
+    // Behind the report: for the plugin, which keeps no room for what was refused.
+    const GrantTerms refused = Terms(grant, 64 * kMiB);
+    AwaitAnswer(grant, {12 * kMiB, TermsText(refused)});
     SetTerms(grant, Terms(grant, 9 * kMiB));
     AwaitStatus(*bed_,
                 [&](const nlohmann::json&) { return JobOf(grant).at("limit_bytes") == 9 * kMiB; });
     EXPECT_EQ(ReportOf(grant), "");
+    const GrantTerms asked = Terms(grant, 9 * kMiB);
+    AwaitAnswer(grant, {9 * kMiB, TermsText(asked)});
+    const std::string job = "ns/" + grant.id.substr(0, 8);
+    EXPECT_EQ(bed_->Sluice({"limit", job, "10MiB"}).status.code, 0);
+    AwaitAnswer(grant, {10 * kMiB, TermsText(asked)});
+    EXPECT_EQ(bed_->Sluice({"limit", job, "asked"}).status.code, 0);
+    AwaitAnswer(grant, {9 * kMiB, TermsText(asked)});
   });
   ExpectAllGivenBack(*bed_);
+}
+
+/// A stranger on its socket, for example.
+TEST_F(Grants, WhyAProcessWasRefusedIsOverWhenAnotherOneBegins) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(8 * kMiB);
+  SetTerms(grant, Terms(grant, 8 * kMiB));
+  AwaitAnswer(grant, {8 * kMiB, TermsText(Terms(grant, 8 * kMiB))});
+  ASSERT_TRUE(GrantStore::Open(root_)->SetReport(grant.id, "this grant is another pod's").ok());
+  WhileItHolds(grant, [&](const cli::JobProcess&) { EXPECT_EQ(ReportOf(grant), ""); });
 }
 
 TEST_F(Grants, JobsOfTwoGroupsAreNeverThereTogether) {

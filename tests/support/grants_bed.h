@@ -64,6 +64,17 @@ class Grants : public ::testing::Test {
     }
     return ReportOf(grant);
   }
+  void AwaitAnswer(const GrantRecord& grant, const TermsAnswer& wanted) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto now = [&] { return GrantStore::Open(root_)->AnswerOf(grant.id); };
+    const auto there = [&](const std::optional<TermsAnswer>& answer) {
+      return answer.has_value() && answer->limit_bytes == wanted.limit_bytes &&
+             answer->terms == wanted.terms;
+    };
+    while (!there(now()) && std::chrono::steady_clock::now() < until) {
+    }
+    EXPECT_TRUE(there(now())) << "limit " << wanted.limit_bytes;
+  }
   std::string FolderOf(const GrantRecord& grant) const { return root_ + "/a/" + grant.id; }
   void AwaitSocket(const GrantRecord& grant) const {
     while (!std::filesystem::exists(FolderOf(grant) + "/sluice.sock")) {
