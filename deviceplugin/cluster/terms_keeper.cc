@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <set>
 
+#include "deviceplugin/pods/unasked.h"
+
 namespace sluice::deviceplugin {
 namespace {
 
@@ -106,6 +108,7 @@ bool TermsKeeper::Round() {
     }
     holdings.push_back(std::move(holding));
   }
+  if (found.pods.has_value()) TellUnasked(found.pods->pods);
   world_.hold(holdings);
   return found.soon;
 }
@@ -171,6 +174,20 @@ void TermsKeeper::Forget(const GrantOwners::Found& found) {
   std::erase_if(bypassed_, gone);
   std::erase_if(happened_, gone);
   std::erase_if(in_force_, gone);
+}
+
+/// No grant says it of them.
+void TermsKeeper::TellUnasked(const std::vector<pods::Pod>& pods) {
+  std::map<std::string, std::string> now;
+  for (const pods::Pod& pod : pods) {
+    if (pod.over) continue;
+    std::string& told = now[pod.object];
+    if (const auto before = unasked_.find(pod.object); before != unasked_.end()) {
+      told = before->second;
+    }
+    Tell(pod, kRefused, pods::Unasked(pod, world_.resource), &told);
+  }
+  unasked_ = std::move(now);
 }
 
 /// Each text once.

@@ -47,6 +47,7 @@ class TermsKeeper {
     std::function<void(const std::vector<Holding>&)> hold;
     pods::Trust trust = pods::Trust::kNamespace;
     pods::Ceilings ceilings;
+    std::string resource = "sluice.dev/gpu-memory";
     uint64_t unseen_ns = kUnseenNs;  // pods::OverGrants
   };
 
@@ -64,6 +65,7 @@ class TermsKeeper {
   TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
   void Run();
   void Forget(const GrantOwners::Found& found);
+  void TellUnasked(const std::vector<pods::Pod>& pods);
   uint64_t Serve(const GrantRecord& grant, const pods::Pod& pod, const std::string& part);
   void End(const std::string& grant) const;
   uint64_t LimitFor(const GrantRecord& grant, const GrantTerms& terms) const;
@@ -77,6 +79,7 @@ class TermsKeeper {
   FolderWatch folder_;
   const UniqueFd wake_;
   std::map<std::string, std::string> told_;      // of refusals, by grant
+  std::map<std::string, std::string> unasked_;   // of annotations for nothing, by the pod's object
   std::map<std::string, std::string> bypassed_;  // of who passes the daemon by, by grant
   std::map<std::string, std::string> happened_;  // to its job, by grant
   std::map<std::string, uint64_t> in_force_;     // limit, by grant

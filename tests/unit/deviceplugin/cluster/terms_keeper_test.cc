@@ -314,6 +314,24 @@ TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
   EXPECT_TRUE(Await([&] { return held() == 2 * kMiB; })) << "the report's end is followed";
 }
 
+TEST_F(TermsKeeperTest, AnnotationsOfWhoAsksForNothingAreSaidOnce) {
+  pods::Pod pod = PodWith({{"sluice.dev/memory-limit", "4Mi"}});
+  pod.parts = {{"main", 0, false}};
+  pods_ = {pod};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  size_t said = 0;
+  ASSERT_TRUE(Await([&] {
+    keeper_->Wake();
+    said = warnings_.size();
+    return round_ > 3;
+  }));
+  ASSERT_EQ(said, 1u);
+  EXPECT_EQ(warnings_[0],
+            "sluice.dev/memory-limit '4Mi': allowed where a container of the pod asks for "
+            "sluice.dev/gpu-memory");
+  EXPECT_EQ(reasons_[0], "SluiceRefused");
+}
+
 /// As a daemon does with a limit beyond its pool: the one before stays, and it says so.
 TEST_F(TermsKeeperTest, ARaiseThatTheDaemonRefusesGivesItsGranulesBack) {
   pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
