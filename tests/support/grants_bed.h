@@ -58,12 +58,6 @@ class Grants : public ::testing::Test {
   std::string ReportOf(const GrantRecord& grant) {
     return GrantStore::Open(root_)->ReportOf(grant.id);
   }
-  std::string AwaitReport(const GrantRecord& grant) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (ReportOf(grant).empty() && std::chrono::steady_clock::now() < until) {
-    }
-    return ReportOf(grant);
-  }
   void AwaitAnswer(const GrantRecord& grant, const TermsAnswer& wanted) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     const auto now = [&] { return GrantStore::Open(root_)->AnswerOf(grant.id); };
@@ -74,6 +68,12 @@ class Grants : public ::testing::Test {
     while (!there(now()) && std::chrono::steady_clock::now() < until) {
     }
     EXPECT_TRUE(there(now())) << "limit " << wanted.limit_bytes;
+  }
+  std::string AwaitReport(const GrantRecord& grant) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (ReportOf(grant).empty() && std::chrono::steady_clock::now() < until) {
+    }
+    return ReportOf(grant);
   }
   std::string FolderOf(const GrantRecord& grant) const { return root_ + "/a/" + grant.id; }
   void AwaitSocket(const GrantRecord& grant) const {
