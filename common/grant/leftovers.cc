@@ -40,7 +40,7 @@ Result<size_t> SweepLeftovers(const GrantStore& store, fs::file_time_type now) {
   for (const std::string& folder :
        {store.FolderOf(""), store.record_folder(), store.first_pod_folder(), store.terms_folder(),
         store.in_force_folder(), store.limit_folder(), store.bypass_folder(),
-        store.happening_folder(), store.report_folder()}) {
+        store.happening_folder(), store.report_folder(), store.answer_folder()}) {
     Look(folder, &traces);
   }
   // After the rest: what is made in between has its record then. By name, because one that cannot

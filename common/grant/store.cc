@@ -14,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/grant/fields.h"
 #include "common/unique_fd.h"
 
 namespace sluice {
@@ -77,7 +78,8 @@ Result<GrantStore> GrantStore::Open(const std::string& root) {
         std::pair(root + "/l", mode_t{0700}), std::pair(root + "/b", mode_t{0700}),
         std::pair(root + "/d", mode_t{0700}), std::pair(root + "/e", mode_t{0700}),
         std::pair(root + "/r", mode_t{0700}), std::pair(root + "/u", mode_t{0700}),
-        std::pair(root + "/x", mode_t{0700}), std::pair(root + "/f", mode_t{0700})}) {
+        std::pair(root + "/x", mode_t{0700}), std::pair(root + "/f", mode_t{0700}),
+        std::pair(root + "/n", mode_t{0700})}) {
     if (Status s = MakeFolder(path, mode); !s.ok()) return s;
   }
   return GrantStore(root);
@@ -107,6 +109,7 @@ Status GrantStore::Remove(const std::string& id) const {
   ::unlink(FirstPodFileOf(id).c_str());
   ::unlink(TermsFileOf(id).c_str());
   ::unlink(InForceFileOf(id).c_str());
+  ::unlink(AnswerFileOf(id).c_str());
   ::unlink(LimitFileOf(id).c_str());
   ::unlink(BypassFileOf(id).c_str());
   for (const std::string_view word : kHappeningWords) {
@@ -230,6 +233,21 @@ std::optional<uint64_t> GrantStore::InForceOf(const std::string& id) const {
   std::istringstream text(ReadWhole(InForceFileOf(id)));
   uint64_t bytes = 0;
   return text >> bytes ? std::optional(bytes) : std::nullopt;
+}
+
+Status GrantStore::SetAnswer(const std::string& id, const TermsAnswer& answer) const {
+  return WriteIfOther(AnswerFileOf(id), std::to_string(answer.limit_bytes) + "\n" + answer.terms);
+}
+
+std::optional<TermsAnswer> GrantStore::AnswerOf(const std::string& id) const {
+  const std::string text = ReadWhole(AnswerFileOf(id));
+  const size_t end = text.find('\n');
+  TermsAnswer answer;
+  if (end == std::string::npos || !ParseFieldNumber(text.substr(0, end), &answer.limit_bytes)) {
+    return std::nullopt;
+  }
+  answer.terms = text.substr(end + 1);
+  return answer;
 }
 
 Status GrantStore::SetLimitOrder(const std::string& id,

@@ -33,6 +33,12 @@ struct Happening {
   friend bool operator==(const Happening&, const Happening&) = default;
 };
 
+/// What the daemon made of a grant's terms.
+struct TermsAnswer {
+  uint64_t limit_bytes = 0;  // that holds since then
+  std::string terms;         // TermsText of those that it answers
+};
+
 /// The grants of a node on its disk (or tmpfs), which survive every restart of everybody:
 ///
 ///   ROOT/g/ID   the record, mode 0600: only the node's daemon reads it
@@ -40,6 +46,7 @@ struct Happening {
 ///   ROOT/u/ID   the UID of the pod whose process came to its socket first, by the daemon
 ///   ROOT/t/ID   on what terms, as soon as that is known; written again when they change
 ///   ROOT/f/ID   the limit that the plugin keeps room for, which may be one before the terms'
+///   ROOT/n/ID   the limit that holds now, by the daemon, and the terms that it says so of
 ///   ROOT/l/ID   an operator's limit, where there is one
 ///   ROOT/b/ID   that its container uses the GPU past the daemon, and how that was seen
 ///   ROOT/d/UUID this GPU is being drained: nobody new is to be given memory of it
@@ -74,6 +81,11 @@ class GrantStore {
   Status SetReport(const std::string& id, const std::string& text) const;
   /// Empty: there is none.
   std::string ReportOf(const std::string& id) const;
+
+  /// The daemon's, whether it takes the terms or not: the limit says which.
+  Status SetAnswer(const std::string& id, const TermsAnswer& answer) const;
+  /// Nothing: it has not said anything yet, or is one that never does.
+  std::optional<TermsAnswer> AnswerOf(const std::string& id) const;
 
   /// Bytes that the plugin keeps room for.
   Status SetInForce(const std::string& id, uint64_t bytes) const;
@@ -119,6 +131,7 @@ class GrantStore {
   std::string first_pod_folder() const { return root_ + "/u"; }
   std::string terms_folder() const { return root_ + "/t"; }
   std::string in_force_folder() const { return root_ + "/f"; }
+  std::string answer_folder() const { return root_ + "/n"; }
   std::string limit_folder() const { return root_ + "/l"; }
   std::string bypass_folder() const { return root_ + "/b"; }
   std::string drain_folder() const { return root_ + "/d"; }
@@ -132,6 +145,7 @@ class GrantStore {
   std::string FirstPodFileOf(const std::string& id) const { return first_pod_folder() + "/" + id; }
   std::string TermsFileOf(const std::string& id) const { return terms_folder() + "/" + id; }
   std::string InForceFileOf(const std::string& id) const { return in_force_folder() + "/" + id; }
+  std::string AnswerFileOf(const std::string& id) const { return answer_folder() + "/" + id; }
   std::string LimitFileOf(const std::string& id) const { return limit_folder() + "/" + id; }
   std::string BypassFileOf(const std::string& id) const { return bypass_folder() + "/" + id; }
   std::string HappeningFileOf(const std::string& id, std::string_view word) const {

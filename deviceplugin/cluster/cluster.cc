@@ -34,6 +34,7 @@ Result<std::unique_ptr<Cluster>> Cluster::Join(ApiAccess access, Names names, Ow
   world.hold = std::move(hold);
   world.trust = self->names_.trust;
   world.ceilings = self->names_.ceilings;
+  world.resource = self->names_.resource;
   world.unseen_ns = self->names_.unseen_ns;
   Result<std::unique_ptr<TermsKeeper>> keeper = TermsKeeper::Start(store, std::move(world));
   if (!keeper.ok()) return keeper.status();

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <set>
 
+#include "deviceplugin/pods/unasked.h"
+
 namespace sluice::deviceplugin {
 namespace {
 
@@ -32,8 +34,8 @@ Result<std::unique_ptr<TermsKeeper>> TermsKeeper::Start(const GrantStore* store,
   Result<FolderWatch> folder = FolderWatch::Open(store->record_folder());
   if (!folder.ok()) return folder.status();
   for (const std::string& other :
-       {store->report_folder(), store->limit_folder(), store->bypass_folder(),
-        store->happening_folder(), store->first_pod_folder()}) {
+       {store->report_folder(), store->answer_folder(), store->limit_folder(),
+        store->bypass_folder(), store->happening_folder(), store->first_pod_folder()}) {
     if (Status s = folder->Add(other); !s.ok()) return s;
   }
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -94,7 +96,8 @@ bool TermsKeeper::Round() {
     } else if (const Result<GrantTerms> last = store_->TermsOf(grant.id); last.ok()) {
       // What was said last holds, also while a plugin that has just begun knows of no pods.
       holding.limit_bytes =
-          std::max(LimitFor(grant, *last), store_->InForceOf(grant.id).value_or(0));
+          AnsweredLimit(grant, *last)
+              .value_or(std::max(LimitFor(grant, *last), store_->InForceOf(grant.id).value_or(0)));
     } else if (match == found.matches.end() && found.pods.has_value()) {
       // Kubelet may admit the next pod before this one's is known.
       for (const auto& [uid, part] : pods::CandidatesFor(grant, found.pods->pods, found.matches)) {
@@ -105,6 +108,7 @@ bool TermsKeeper::Round() {
     }
     holdings.push_back(std::move(holding));
   }
+  if (found.pods.has_value()) TellUnasked(found.pods->pods);
   world_.hold(holdings);
   return found.soon;
 }
@@ -136,13 +140,26 @@ uint64_t TermsKeeper::LimitFor(const GrantRecord& grant, const GrantTerms& terms
   return std::max(grant.bytes, LimitUnder(store_->LimitOrderOf(grant.id), terms.limit_bytes));
 }
 
+/// Most that the container may hold, where the daemon has said so of any terms. Until it has of
+/// these ones it may do either: leave it as it is, or take them. Whatever it refuses then keeps no
+/// granules from others.
+std::optional<uint64_t> TermsKeeper::AnsweredLimit(const GrantRecord& grant,
+                                                   const GrantTerms& terms) const {
+  const std::optional<TermsAnswer> answer = store_->AnswerOf(grant.id);
+  if (!answer.has_value()) return std::nullopt;
+  const uint64_t holds = std::max(grant.bytes, answer->limit_bytes);
+  return answer->terms == TermsText(terms) ? holds : std::max(holds, LimitFor(grant, terms));
+}
+
 /// Most that the container may hold now. What was refused is not, and then the limit before it is,
-/// where a program runs: also for the plugin after this one.
+/// where a program runs: also for the plugin after this one. A daemon that gives no answers, of an
+/// earlier version, only reports what it refuses.
 uint64_t TermsKeeper::InForce(const GrantRecord& grant, const GrantTerms& terms,
                               const std::string& report) {
   uint64_t& limit =
       in_force_.try_emplace(grant.id, store_->InForceOf(grant.id).value_or(grant.bytes))
           .first->second;
+  if (const auto answered = AnsweredLimit(grant, terms)) return limit = *answered;
   if (!terms.refusal.empty()) return limit;
   const uint64_t wanted = LimitFor(grant, terms);
   limit = report.empty() ? wanted : std::max(limit, wanted);
@@ -157,6 +174,20 @@ void TermsKeeper::Forget(const GrantOwners::Found& found) {
   std::erase_if(bypassed_, gone);
   std::erase_if(happened_, gone);
   std::erase_if(in_force_, gone);
+}
+
+/// No grant says it of them.
+void TermsKeeper::TellUnasked(const std::vector<pods::Pod>& pods) {
+  std::map<std::string, std::string> now;
+  for (const pods::Pod& pod : pods) {
+    if (pod.over) continue;
+    std::string& told = now[pod.object];
+    if (const auto before = unasked_.find(pod.object); before != unasked_.end()) {
+      told = before->second;
+    }
+    Tell(pod, kRefused, pods::Unasked(pod, world_.resource), &told);
+  }
+  unasked_ = std::move(now);
 }
 
 /// Each text once.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,6 +47,7 @@ class TermsKeeper {
     std::function<void(const std::vector<Holding>&)> hold;
     pods::Trust trust = pods::Trust::kNamespace;
     pods::Ceilings ceilings;
+    std::string resource = "sluice.dev/gpu-memory";
     uint64_t unseen_ns = kUnseenNs;  // pods::OverGrants
   };
 
@@ -63,9 +65,11 @@ class TermsKeeper {
   TermsKeeper(const GrantStore* store, World world, FolderWatch folder, UniqueFd wake);
   void Run();
   void Forget(const GrantOwners::Found& found);
+  void TellUnasked(const std::vector<pods::Pod>& pods);
   uint64_t Serve(const GrantRecord& grant, const pods::Pod& pod, const std::string& part);
   void End(const std::string& grant) const;
   uint64_t LimitFor(const GrantRecord& grant, const GrantTerms& terms) const;
+  std::optional<uint64_t> AnsweredLimit(const GrantRecord& grant, const GrantTerms& terms) const;
   uint64_t InForce(const GrantRecord& grant, const GrantTerms& terms, const std::string& report);
   void Tell(const pods::Pod& pod, const char* reason, const std::string& text, std::string* told);
 
@@ -75,6 +79,7 @@ class TermsKeeper {
   FolderWatch folder_;
   const UniqueFd wake_;
   std::map<std::string, std::string> told_;      // of refusals, by grant
+  std::map<std::string, std::string> unasked_;   // of annotations for nothing, by the pod's object
   std::map<std::string, std::string> bypassed_;  // of who passes the daemon by, by grant
   /// To its job, by grant and word.
   std::map<std::string, std::map<std::string, std::string>> happened_;

@@ -23,16 +23,17 @@ constexpr std::string_view kKeys =
 constexpr int32_t kMostPriority = 1000;
 constexpr size_t kMaxShown = 64;
 
-std::string Quoted(std::string_view text) {
-  return "'" + std::string(text.substr(0, kMaxShown)) + "'";
-}
-
 bool IsLabel(std::string_view text) {
   const auto inner = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   };
   return !text.empty() && text.size() <= 63 && std::all_of(text.begin(), text.end(), inner) &&
          text.front() != '-' && text.back() != '-';
+}
+
+bool IsKey(std::string_view key) {
+  return key == "class" || key == "host-memory" || key == "inject" || key == "memory-limit" ||
+         key == "priority" || key == "share-group";
 }
 
 /// A value and the annotation that it is from.
@@ -105,10 +106,6 @@ class Reader {
     }
     if (!IsKey(key)) return Unknown(field, text);
     own_.emplace(key, Value{field, text});  // where the container has none of its own
-  }
-  static bool IsKey(std::string_view key) {
-    return key == "class" || key == "host-memory" || key == "inject" || key == "memory-limit" ||
-           key == "priority" || key == "share-group";
   }
   void Unknown(const std::string& field, const std::string& text) {
     errors_.insert(field + " " + Quoted(text) + ": allowed keys behind " + std::string(kOurs) +
@@ -199,6 +196,25 @@ class Reader {
 };
 
 }  // namespace
+
+std::string Quoted(std::string_view text) {
+  return "'" + std::string(text.substr(0, kMaxShown)) + "'";
+}
+
+std::optional<Field> FieldOf(std::string_view annotation) {
+  if (!annotation.starts_with(kOurs)) return std::nullopt;
+  std::string_view key = annotation.substr(kOurs.size());
+  std::string_view container;
+  if (key.starts_with(kOfContainer)) {
+    const std::string_view rest = key.substr(kOfContainer.size());
+    const size_t dot = rest.rfind('.');
+    if (dot == std::string_view::npos || dot == 0) return std::nullopt;
+    container = rest.substr(0, dot);
+    key = rest.substr(dot + 1);
+  }
+  if (!IsKey(key)) return std::nullopt;
+  return Field{std::string(container), std::string(key)};
+}
 
 Result<Terms> TermsOf(const Annotations& annotations, const std::vector<std::string>& containers,
                       const Container& container) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/status.h"
@@ -29,6 +30,18 @@ struct Terms {
   std::optional<uint64_t> host_memory_bytes;  // for what is moved out of the way; none: the node's
   bool inject = true;                         // the library is to be in its programs
 };
+
+/// What one of our annotations is about.
+struct Field {
+  std::string container;  // empty: each of the pod
+  std::string key;
+};
+
+/// Nothing: it is none of ours, or its key is none of those below.
+std::optional<Field> FieldOf(std::string_view annotation);
+
+/// For people, with an end.
+std::string Quoted(std::string_view text);
 
 /// A container and what kubelet gave it.
 struct Container {

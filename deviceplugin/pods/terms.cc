@@ -26,7 +26,8 @@ GrantTerms TermsFor(const Pod& pod, const std::string& part, uint64_t granted_by
     if (trust == Trust::kNamespace) result.group = pod.space;
     return result;
   }
-  result.limit_bytes = terms->limit_bytes;
+  // What is refused is nobody's to give, nor to keep room for.
+  if (result.refusal.empty()) result.limit_bytes = terms->limit_bytes;
   result.priority = terms->priority;
   result.host_memory_bytes = terms->host_memory_bytes;
   result.inject = terms->inject;

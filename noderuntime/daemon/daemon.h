@@ -92,6 +92,7 @@ struct JobEntry {
   std::string pod;      // that the grant is, by its UID; empty: nobody of a pod came yet
   std::string refusal;  // why nobody can use the grant; empty: anybody can
   std::optional<GrantTerms> terms;  // of the grant, since they are known
+  std::string terms_report;         // what is refused of them, for its pod; empty: nothing
   uint64_t granule_bytes = 0;       // of the grant: what one of its ids is worth
   uint64_t terms_awaited_ns = 0;    // since when its programs wait for them; 0: nobody did
   bool left_alone = false;          // the GPU is this job's, without a pool (daemon_alone.cc)
@@ -226,6 +227,8 @@ class Daemon : private flow::FlowSink {
   void TakeTerms(const std::string& grant, const GrantTerms& terms);
   Status ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms);
   void Report(const JobEntry& job, const std::string& text);
+  void ReportTerms(JobEntry* job, const std::string& text);
+  void AnswerTerms(const JobEntry& job);
   Status MayUseGrant(JobEntry* job, const session::Peer& peer);
   Status EnterGroup(flow::JobId id, const JobEntry& job);
   const JobEntry* SomebodyOfTheGroup(flow::JobId but) const;

@@ -105,7 +105,7 @@ void Daemon::Answer(uint32_t id, Client* client, const protocol::Ask& ask) {
     // Whoever was in the way may be gone.
     const Status may = LeaveAlone(client->job, &job, *job.terms);
     job.refusal = may.ok() ? job.terms->refusal : may.message();
-    Report(job, job.refusal);
+    ReportTerms(&job, job.refusal);
   }
   const bool unknown = options_.terms == "wait" && !job.grant.empty() && !job.terms.has_value();
   const bool renews = job.left_alone && !HasNoPool();

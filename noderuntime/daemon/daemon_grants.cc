@@ -159,7 +159,8 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
   // Before its program begins. Where there is no pool, there is nobody's to renew.
   if (!runs && other_group && !HasNoPool() && SomebodyOfTheGroup(id) == nullptr) RenewPoolOfGroup();
   job.refusal = applied.ok() || runs ? terms.refusal : applied.message();
-  Report(job, terms.refusal.empty() ? applied.message() : terms.refusal);
+  ReportTerms(&job, terms.refusal.empty() ? applied.message() : terms.refusal);
+  AnswerTerms(job);
   SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant + " is " +
                                           terms.job + "'s, limit " + FormatBytes(job.limit_bytes));
   registry_changed_ = true;
@@ -200,6 +201,19 @@ Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms
 void Daemon::Report(const JobEntry& job, const std::string& text) {
   if (!grants_.has_value() || job.grant.empty()) return;
   if (Status s = grants_->Report(job.grant, text); !s.ok()) spdlog::error("{}", s.message());
+}
+
+/// Stays where what is said of one of its processes goes.
+void Daemon::ReportTerms(JobEntry* job, const std::string& text) {
+  job->terms_report = text;
+  Report(*job, text);
+}
+
+/// Behind the limit, so that the plugin never keeps less room than the job may take.
+void Daemon::AnswerTerms(const JobEntry& job) {
+  if (!grants_.has_value() || job.grant.empty() || !job.terms.has_value()) return;
+  const Status s = grants_->Answer(job.grant, *job.terms, job.limit_bytes);
+  if (!s.ok()) spdlog::error("{}", s.message());
 }
 
 /// Memory that one group has had is never another's: whoever kept a way to it could go on reading

@@ -288,6 +288,8 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
     return;
   }
   UpdateInterest(client);
+  // Why another process of it was refused before is over.
+  Report(job, job.terms_report);
   SayOfJob(client->job, spdlog::level::info,
            "session of process " + std::to_string(job.pid) + " ('" + job.spec.name + "')");
 }

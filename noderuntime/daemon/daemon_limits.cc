@@ -34,6 +34,10 @@ Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
     return Status(StatusCode::kInvalidArgument,
                   "limit: this job has no pod that asks for one; allowed: a size");
   }
+  if (bytes == 0 && job->terms.has_value() && !job->terms->refusal.empty()) {
+    return Status(StatusCode::kFailedPrecondition, "limit: what its pod asks for is refused (" +
+                                                       job->terms->refusal + "); allowed: a size");
+  }
   const uint64_t asked = job->terms.has_value() ? job->terms->limit_bytes : job->request_bytes;
   const uint64_t limit = bytes == 0 ? std::max(asked, job->request_bytes) : bytes;
   if (limit < job->request_bytes) {
@@ -49,6 +53,7 @@ Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
   // For the plugin, which keeps room for it, and for daemons after this one.
   const auto order = bytes == 0 ? std::nullopt : std::optional(LimitOrder{limit, asked});
   const Status kept = grants_->OrderLimit(job->grant, order);
+  AnswerTerms(*job);
   return kept.ok() ? kept : kept.Annotate("limit " + FormatBytes(limit) + " holds until a restart");
 }
 

@@ -45,6 +45,11 @@ class GrantWatch {
     return store_.SetReport(id, text);
   }
 
+  /// For the plugin, which keeps room: the limit that holds since these terms were read.
+  Status Answer(const std::string& id, const GrantTerms& terms, uint64_t limit_bytes) const {
+    return store_.SetAnswer(id, {limit_bytes, TermsText(terms)});
+  }
+
   /// As Report: that the grant's container uses the GPU past the daemon.
   Status ReportBypass(const std::string& id, const std::string& text) const {
     return store_.SetBypass(id, text);

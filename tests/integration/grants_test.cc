@@ -320,6 +320,26 @@ TEST_F(Grants, AnOperatorChangesALimitUntilThePodAsksForAnother) {
   });
 }
 
+TEST_F(Grants, WhatAPodMayNotAskForIsNotGivenByAnOperatorEither) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(7 * kMiB);
+  SetTerms(grant, Terms(grant, 8 * kMiB));
+  WhileItHolds(grant, [&](const cli::JobProcess&) {
+    GrantTerms beyond = Terms(grant, 12 * kMiB);
+    beyond.refusal = "sluice.dev/memory-limit 12.0 MiB: allowed: up to 8.0 MiB";
+    SetTerms(grant, beyond);
+    EXPECT_EQ(AwaitReport(grant), beyond.refusal);
+    const cli::CommandOutput asked =
+        bed_->Sluice({"limit", "ns/" + grant.id.substr(0, 8), "asked"});
+    EXPECT_NE(asked.status.code, 0);
+    EXPECT_NE(asked.err.find("what its pod asks for is refused (" + beyond.refusal +
+                             "); allowed: a size"),
+              std::string::npos)
+        << asked.err;
+    EXPECT_EQ(JobOf(grant).at("limit_bytes"), 8 * kMiB);
+  });
+}
+
 TEST_F(Grants, ALimitChangesWhileAProgramRuns) {
   Up(false, "wait");
   const GrantRecord grant = Make(7 * kMiB);
@@ -332,12 +352,32 @@ TEST_F(Grants, ALimitChangesWhileAProgramRuns) {
     SetTerms(grant, Terms(grant, 64 * kMiB));
     EXPECT_NE(AwaitReport(grant).find("16.0 MiB (the pool)"), std::string::npos);
     EXPECT_EQ(JobOf(grant).at("limit_bytes"), 12 * kMiB);
+    // Behind the report: for the plugin, which keeps no room for what was refused.
+    const GrantTerms refused = Terms(grant, 64 * kMiB);
+    AwaitAnswer(grant, {12 * kMiB, TermsText(refused)});
     SetTerms(grant, Terms(grant, 9 * kMiB));
     AwaitStatus(*bed_,
                 [&](const nlohmann::json&) { return JobOf(grant).at("limit_bytes") == 9 * kMiB; });
     EXPECT_EQ(ReportOf(grant), "");
+    const GrantTerms asked = Terms(grant, 9 * kMiB);
+    AwaitAnswer(grant, {9 * kMiB, TermsText(asked)});
+    const std::string job = "ns/" + grant.id.substr(0, 8);
+    EXPECT_EQ(bed_->Sluice({"limit", job, "10MiB"}).status.code, 0);
+    AwaitAnswer(grant, {10 * kMiB, TermsText(asked)});
+    EXPECT_EQ(bed_->Sluice({"limit", job, "asked"}).status.code, 0);
+    AwaitAnswer(grant, {9 * kMiB, TermsText(asked)});
   });
   ExpectAllGivenBack(*bed_);
+}
+
+/// A stranger on its socket, for example.
+TEST_F(Grants, WhyAProcessWasRefusedIsOverWhenAnotherOneBegins) {
+  Up(false, "wait");
+  const GrantRecord grant = Make(8 * kMiB);
+  SetTerms(grant, Terms(grant, 8 * kMiB));
+  AwaitAnswer(grant, {8 * kMiB, TermsText(Terms(grant, 8 * kMiB))});
+  ASSERT_TRUE(GrantStore::Open(root_)->SetReport(grant.id, "this grant is another pod's").ok());
+  WhileItHolds(grant, [&](const cli::JobProcess&) { EXPECT_EQ(ReportOf(grant), ""); });
 }
 
 TEST_F(Grants, JobsOfTwoGroupsAreNeverThereTogether) {

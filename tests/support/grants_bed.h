@@ -59,6 +59,17 @@ class Grants : public ::testing::Test {
   std::string ReportOf(const GrantRecord& grant) {
     return GrantStore::Open(root_)->ReportOf(grant.id);
   }
+  void AwaitAnswer(const GrantRecord& grant, const TermsAnswer& wanted) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto now = [&] { return GrantStore::Open(root_)->AnswerOf(grant.id); };
+    const auto there = [&](const std::optional<TermsAnswer>& answer) {
+      return answer.has_value() && answer->limit_bytes == wanted.limit_bytes &&
+             answer->terms == wanted.terms;
+    };
+    while (!there(now()) && std::chrono::steady_clock::now() < until) {
+    }
+    EXPECT_TRUE(there(now())) << "limit " << wanted.limit_bytes;
+  }
   std::string AwaitReport(const GrantRecord& grant) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (ReportOf(grant).empty() && std::chrono::steady_clock::now() < until) {

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from support.chart import LIMITED
-from support.pods import prober, values
+from support.pods import container, pod, prober, values
 from support.processes import until
 
 GRANULES = 8
@@ -72,6 +72,20 @@ def test_what_a_namespace_may_not_say_is_an_event_and_grants_nothing(sluice, lim
     assert f"{allowed} for pods of namespace 'limited'" in text, text
     logs = until("it has ended", lambda: kubectl.logs(name, "--namespace", limited, check=False))
     assert values(logs).get("taken_mib", [0]) == [0]
+
+
+@pytest.mark.parametrize("name, granules, field, allowed", [
+    ("asks-for-nothing", 0, "memory-limit", "where a container of the pod asks for sluice.dev/gpu-memory"),
+    ("idle-helper", GRANULES, "container.helper.memory-limit", "where container 'helper' asks for sluice.dev/gpu-memory"),
+])
+def test_an_annotation_for_who_asks_for_nothing_is_an_event(sluice, kubectl, name, granules, field, allowed):
+    # Nothing is said of a pod that has ended.
+    waits = ["sh", "-c", "until test -e /tmp/go; do sleep 0.1; done"]
+    kubectl.apply(pod(name, container(granules, waits), container(0, waits, name="helper"), annotations={f"sluice.dev/{field}": "16Mi"}))
+    assert refusal_of(kubectl, name) == f"sluice.dev/{field} '16Mi': allowed {allowed}"
+    for each in ("train", "helper"):
+        kubectl.run("exec", name, "-c", each, "--", "touch", "/tmp/go")
+    kubectl.until_phase(name, "Succeeded")
 
 
 def test_a_good_annotation_is_no_event(sluice, kubectl):

@@ -35,6 +35,7 @@ class SweepTest : public ::testing::Test {
     ASSERT_TRUE(store_->SetFirstPod(id, "uid").ok());
     ASSERT_TRUE(store_->SetTerms(id, {}).ok());
     ASSERT_TRUE(store_->SetReport(id, "refused").ok());
+    ASSERT_TRUE(store_->SetAnswer(id, {}).ok());
     ASSERT_TRUE(store_->SetInForce(id, 1).ok());
     ASSERT_TRUE(store_->SetLimitOrder(id, LimitOrder()).ok());
     ASSERT_TRUE(store_->SetBypass(id, "seen").ok());
@@ -60,9 +61,9 @@ class SweepTest : public ::testing::Test {
 
 TEST_F(SweepTest, NothingOfAGrantWithoutARecordStays) {
   WriteAllOf(kId);
-  ASSERT_EQ(Files(), 10u);
+  ASSERT_EQ(Files(), 11u);
   EXPECT_EQ(SweptAfter({}), 0u) << "it may be in the making";
-  EXPECT_EQ(SweptAfter(2 * kLeftoverAge), 9u);
+  EXPECT_EQ(SweptAfter(2 * kLeftoverAge), 10u);
   EXPECT_EQ(Files(), 0u);
 }
 

@@ -243,6 +243,23 @@ TEST_F(GrantStoreTest, AGpuIsBrokenUntilTheNextBoot) {
   EXPECT_EQ(store.BrokenGpus("boot-1").size(), 1u);
 }
 
+TEST_F(GrantStoreTest, AnAnswerIsALimitAndTheTermsThatItIsAbout) {
+  const GrantStore store = Open();
+  const Result<GrantRecord> grant = store.Make(Wanted());
+  EXPECT_FALSE(store.AnswerOf(grant->id).has_value());
+  for (const uint64_t limit : {8, 7}) {
+    ASSERT_TRUE(store.SetAnswer(grant->id, {limit, "sluice-terms 1\njob = a\n"}).ok());
+    const auto answer = Open().AnswerOf(grant->id);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->limit_bytes, limit);
+    EXPECT_EQ(answer->terms, "sluice-terms 1\njob = a\n");
+  }
+  std::ofstream(root_ + "/n/" + grant->id) << "much\nsluice-terms 1\n";
+  EXPECT_FALSE(store.AnswerOf(grant->id).has_value());
+  ASSERT_TRUE(store.Remove(grant->id).ok());
+  EXPECT_FALSE(std::ifstream(root_ + "/n/" + grant->id).good());
+}
+
 TEST_F(GrantStoreTest, AReportIsWhatWasSaidLast) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());

@@ -339,5 +339,88 @@ TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
   EXPECT_TRUE(Await([&] { return held() == 2 * kMiB; })) << "the report's end is followed";
 }
 
+TEST_F(TermsKeeperTest, AnnotationsOfWhoAsksForNothingAreSaidOnce) {
+  pods::Pod pod = PodWith({{"sluice.dev/memory-limit", "4Mi"}});
+  pod.parts = {{"main", 0, false}};
+  pods_ = {pod};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  size_t said = 0;
+  ASSERT_TRUE(Await([&] {
+    keeper_->Wake();
+    said = warnings_.size();
+    return round_ > 3;
+  }));
+  ASSERT_EQ(said, 1u);
+  EXPECT_EQ(warnings_[0],
+            "sluice.dev/memory-limit '4Mi': allowed where a container of the pod asks for "
+            "sluice.dev/gpu-memory");
+  EXPECT_EQ(reasons_[0], "SluiceRefused");
+}
+
+/// As a daemon does with a limit beyond its pool: the one before stays, and it says so.
+TEST_F(TermsKeeperTest, ARaiseThatTheDaemonRefusesGivesItsGranulesBack) {
+  pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  const auto answer = [&](uint64_t limit) {
+    const Result<GrantTerms> terms = store_.TermsOf(grant->id);
+    ASSERT_TRUE(terms.ok());
+    ASSERT_TRUE(store_.SetAnswer(grant->id, {limit, TermsText(*terms)}).ok());
+  };
+  answer(4 * kMiB);
+  Change([&] { pods_ = {PodWith({{"sluice.dev/memory-limit", "64Mi"}})}; });
+  ASSERT_TRUE(Await([&] { return held() == 64 * kMiB; })) << "the daemon may take it";
+  ASSERT_TRUE(store_.SetReport(grant->id, "allowed: up to 16.0 MiB (the pool)").ok());
+  answer(4 * kMiB);
+  EXPECT_TRUE(Await([&] { return held() == 4 * kMiB; })) << "nothing but the answer has changed";
+  // The plugin after this one knows it, too, before it knows any pod and then.
+  for (const bool knows : {false, true}) {
+    keeper_.reset();
+    holdings_.clear();
+    if (knows) {
+      pods_ = {PodWith({{"sluice.dev/memory-limit", "64Mi"}})};
+    } else {
+      pods_.reset();
+    }
+    ASSERT_NO_FATAL_FAILURE(Start());
+    uint64_t first = 0;
+    EXPECT_TRUE(Await([&] {
+      first = held();
+      return first != 0;
+    }));
+    EXPECT_EQ(first, 4 * kMiB) << knows;
+  }
+  // What an operator has made of it since, the daemon says of the same terms.
+  answer(8 * kMiB);
+  EXPECT_TRUE(Await([&] { return held() == 8 * kMiB; }));
+}
+
+TEST_F(TermsKeeperTest, RoomForALowerLimitIsFreeWhenTheDaemonHasTakenIt) {
+  pods_ = {PodWith({{"sluice.dev/memory-limit", "4Mi"}})};
+  owners_ = Owners{{"ns/a/main", {"x-0"}}};
+  ASSERT_NO_FATAL_FAILURE(Start());
+  const Result<GrantRecord> grant = store_.Make({"", "GPU-1", kMiB, 1, {"x-0"}});
+  ASSERT_TRUE(Await([&] { return held() == 4 * kMiB; }));
+  const std::string before = TermsText(*store_.TermsOf(grant->id));
+  ASSERT_TRUE(store_.SetAnswer(grant->id, {4 * kMiB, before}).ok());
+  int before_it = 0;
+  Change([&] {
+    pods_ = {PodWith({{"sluice.dev/memory-limit", "2Mi"}})};
+    before_it = round_;
+  });
+  uint64_t meanwhile = 0;
+  ASSERT_TRUE(Await([&] {
+    keeper_->Wake();
+    meanwhile = held();
+    return round_ > before_it + 2;
+  }));
+  EXPECT_EQ(meanwhile, 4 * kMiB) << "it may still hold that";
+  const std::string now = TermsText(*store_.TermsOf(grant->id));
+  ASSERT_TRUE(store_.SetAnswer(grant->id, {2 * kMiB, now}).ok());
+  EXPECT_TRUE(Await([&] { return held() == 2 * kMiB; }));
+}
+
 }  // namespace
 }  // namespace sluice::deviceplugin

@@ -70,6 +70,17 @@ TEST(TermsFor, ANamespacesCeilingRefusesWhatGoesBeyondIt) {
   EXPECT_EQ(refusal({}, {{"*", {0, 0, false}}}), "") << "what was granted is allowed";
 }
 
+TEST(TermsFor, WhatACeilingRefusesIsWorthItsGranules) {
+  const Ceilings ceilings = {{"team", {10 * kMiB, 5, false}}};
+  const auto limit = [&](Annotations annotations) {
+    return TermsFor(PodWith(std::move(annotations)), "main", 8 * kMiB, Trust::kNamespace, ceilings)
+        .limit_bytes;
+  };
+  EXPECT_EQ(limit({{"sluice.dev/memory-limit", "12Mi"}}), 8 * kMiB);
+  EXPECT_EQ(limit({{"sluice.dev/memory-limit", "10Mi"}}), 10 * kMiB);
+  EXPECT_EQ(limit({{"sluice.dev/memory-limit", "10Mi"}, {"sluice.dev/priority", "6"}}), 8 * kMiB);
+}
+
 /// Whether the node can keep it is the daemon's to say.
 TEST(TermsFor, WhatIsForTheDaemonIsPassedOn) {
   EXPECT_EQ(Of({{"sluice.dev/host-memory", "3Mi"}}).host_memory_bytes, 3 * kMiB);
