@@ -95,7 +95,7 @@ TEST_F(Control, SeveralGpusGoUpAndDownTogether) {
 
 TEST_F(Control, NamesWhatIsWrong) {
   Expect("", 2, "simgpu-ctl up DIR");
-  Expect("fly " + dir_, 2, "allowed are up, stats, xid, mig, inject, machine, down, run");
+  Expect("fly " + dir_, 2, "allowed are up, stats, xid, mig, lose, inject, machine, down, run");
   Expect("up " + dir_, 2, "--memory is missing");
   Expect("up " + dir_ + " --memory", 2, "needs a value");
   Expect("up " + dir_ + " --memory lots", 2, "--memory");
