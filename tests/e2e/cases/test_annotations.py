@@ -83,6 +83,9 @@ def test_an_annotation_for_who_asks_for_nothing_is_an_event(sluice, kubectl, nam
     waits = ["sh", "-c", "until test -e /tmp/go; do sleep 0.1; done"]
     kubectl.apply(pod(name, container(granules, waits), container(0, waits, name="helper"), annotations={f"sluice.dev/{field}": "16Mi"}))
     assert refusal_of(kubectl, name) == f"sluice.dev/{field} '16Mi': allowed {allowed}"
+    # It may have been said before they run.
+    until("its containers run", lambda: [
+        each.get("started") for each in kubectl.pod(name)["status"].get("containerStatuses", [])] == [True, True])
     for each in ("train", "helper"):
         kubectl.run("exec", name, "-c", each, "--", "touch", "/tmp/go")
     kubectl.until_phase(name, "Succeeded")

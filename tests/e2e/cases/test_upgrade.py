@@ -111,6 +111,8 @@ def test_a_job_keeps_what_it_holds_when_sluice_is_uninstalled(sluice, kubectl):
     until("it holds", lambda: "holding_mib" in values(kubectl.logs("keeps", check=False)))
     sluice.uninstall()
     try:
+        # Helm waits for the daemon set, and not for its pods.
+        until("no daemon is left", lambda: not uids(kubectl, "node"))
         assert kubectl.pod("keeps")["status"]["phase"] == "Running"
         kubectl.run("exec", "keeps", "--", "touch", "/tmp/go")
         kubectl.until_phase("keeps", "Succeeded", "Failed")
