@@ -45,7 +45,7 @@ class SweepTest : public ::testing::Test {
   size_t Files() const {
     size_t files = 0;
     for (const auto& entry : fs::recursive_directory_iterator(root_)) {
-      files += entry.path().parent_path() != root_ ? 1 : 0;
+      if (entry.path().parent_path() != root_) ++files;
     }
     return files;
   }

@@ -247,7 +247,7 @@ TEST_F(GrantStoreTest, AnAnswerIsALimitAndTheTermsThatItIsAbout) {
   const GrantStore store = Open();
   const Result<GrantRecord> grant = store.Make(Wanted());
   EXPECT_FALSE(store.AnswerOf(grant->id).has_value());
-  for (const uint64_t limit : {8, 7}) {
+  for (const uint64_t limit : {uint64_t{8}, uint64_t{7}}) {
     ASSERT_TRUE(store.SetAnswer(grant->id, {limit, "sluice-terms 1\njob = a\n"}).ok());
     const auto answer = Open().AnswerOf(grant->id);
     ASSERT_TRUE(answer.has_value());
