@@ -68,16 +68,19 @@ endfunction()
 
 # There are hundreds of tests, and each reads GoogleTest and the same half of the standard library. What they
 # test is optimised; they themselves take longer to optimise than to run.
-function(_sluice_without_optimising target)
+function(sluice_without_optimising target)
   if(NOT SLUICE_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
+endfunction()
+function(_sluice_quick_flags target)
+  sluice_without_optimising(${target})
   if(SLUICE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()
 endfunction()
 function(sluice_compile_quickly target)
-  _sluice_without_optimising(${target})
+  _sluice_quick_flags(${target})
   target_precompile_headers(${target} REUSE_FROM sluice_test_headers)
 endfunction()
 
@@ -87,7 +90,7 @@ function(sluice_make_test_headers)
   target_link_libraries(sluice_test_headers PRIVATE sluice_options sluice_sanitized GTest::gtest)
   set_target_properties(sluice_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(sluice_test_headers PRIVATE -fPIE)
-  _sluice_without_optimising(sluice_test_headers)
+  _sluice_quick_flags(sluice_test_headers)
   target_precompile_headers(sluice_test_headers PRIVATE
     <algorithm> <array> <atomic> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <span>
     <string> <thread> <utility> <variant> <vector> <gtest/gtest.h>)

@@ -11,10 +11,10 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "common/grant/fields.h"
+#include "common/read_whole.h"
 #include "common/unique_fd.h"
 
 namespace sluice {
@@ -56,13 +56,6 @@ Status WriteWhole(const std::string& path, const std::string& text) {
   const Status failed = Status::FromErrno(errno == 0 ? ENOSPC : errno, path);
   ::unlink(unfinished.c_str());
   return failed;
-}
-
-/// Empty where there is nothing.
-std::string ReadWhole(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return std::move(text).str();
 }
 
 Status WriteIfOther(const std::string& path, const std::string& text) {

@@ -5,9 +5,9 @@
 #include <curl/curl.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
-#include <sstream>
+
+#include "common/read_whole.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -18,12 +18,6 @@ constexpr long kCallS = 30;
 constexpr long kWatchS = 330;          // longer than what a watch asks the server for
 constexpr size_t kMaxLine = 16 << 20;  // of one object
 constexpr size_t kMaxShown = 300;
-
-std::string ReadWhole(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return std::move(text).str();
-}
 
 struct Headers {
   curl_slist* list = nullptr;

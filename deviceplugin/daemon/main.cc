@@ -27,6 +27,7 @@
 #include "deviceplugin/inventory/health_watch.h"
 #include "deviceplugin/metrics/plugin_metrics.h"
 #include "deviceplugin/pods/room.h"
+#include "deviceplugin/registrar/alive.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -167,6 +168,7 @@ Result<std::unique_ptr<metrics::Exposer>> ServeMetrics(const Options& options,
 }
 
 Status Run(Options options) {
+  if (options.check) return AskPlugin(options.kubelet_dir + "/" + kEndpoint);
   const Result<UniqueFd> stop = BlockSignals();
   if (!stop.ok()) return stop.status();
   Result<std::unique_ptr<Nvml>> nvml = Nvml::Load();

@@ -238,6 +238,9 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
       ->capture_default_str();
   app.add_option("--ready-file", options.ready_file,
                  "A file that is there while kubelet knows the plugin, for a readiness probe");
+  app.add_flag(
+      "--check", options.check,
+      "Only ask the plugin of this --kubelet-dir whether it answers, for a liveness probe");
   app.add_option("--metrics", options.metrics,
                  "Where Prometheus finds /metrics, ADDRESS:PORT, or off")
       ->capture_default_str();

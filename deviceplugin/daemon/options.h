@@ -42,6 +42,7 @@ struct Options {
   std::string node;  // as the cluster calls it
   pods::Trust trust = pods::Trust::kNamespace;
   pods::Ceilings ceilings;
+  bool check = false;       // only ask the plugin that is there whether it answers
   uint64_t unseen_s = 120;  // pods::OverGrants
   std::string api_server;   // URL, for tests; empty: as a pod finds it
 };

@@ -14,6 +14,9 @@
 
 namespace sluice::deviceplugin {
 
+/// The plugin's socket in kubelet's folder.
+inline constexpr char kEndpoint[] = "sluice.sock";
+
 /// Keeps the plugin known to kubelet: does what the Registrar says, and tells it what happened in
 /// kubelet's folder. For one thread; the figures outlive it.
 class Serving {
@@ -23,7 +26,7 @@ class Serving {
     std::string resource;  // that is offered
     /// A file that is there while kubelet knows the plugin; empty: none.
     std::string ready_file;
-    std::string endpoint = "sluice.sock";
+    std::string endpoint = kEndpoint;
   };
   using StartServer = std::function<Result<std::unique_ptr<PluginServer>>(const std::string& path)>;
 

@@ -4,16 +4,13 @@
 
 #include <poll.h>
 
-#include <fstream>
-#include <sstream>
+#include "common/read_whole.h"
 
 namespace sluice::identity {
 namespace {
 
 std::string CgroupOf(const std::string& proc, const std::string& process) {
-  std::ostringstream text;
-  text << std::ifstream(proc + "/" + process + "/cgroup").rdbuf();
-  return text.str();
+  return ReadWhole(proc + "/" + process + "/cgroup");
 }
 
 bool HasEnded(int pidfd) {

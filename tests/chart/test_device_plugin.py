@@ -55,10 +55,18 @@ def test_it_is_ready_when_kubelet_knows_it():
     assert file.startswith(plugin.mounts["ready"]["mountPath"] + "/")
 
 
-@table("field", *[(f"devicePlugin.probes.readiness.{field}", 99, field)
+def test_it_is_alive_while_it_answers():
+    container = defaults().plugin.container
+    for probe in ("startupProbe", "livenessProbe"):
+        assert container[probe]["exec"]["command"] == [*container["command"], "--check"]
+
+
+@table("where", *[(f"devicePlugin.probes.{probe}.{field}", 99, (f"{probe}Probe", field))
+                  for probe in ("startup", "readiness", "liveness")
                   for field in ("periodSeconds", "timeoutSeconds", "failureThreshold")])
-def test_probe(rendered, field):
-    assert rendered.plugin.container["readinessProbe"][field] == 99
+def test_probe(rendered, where):
+    probe, field = where
+    assert rendered.plugin.container[probe][field] == 99
 
 
 @value("devicePlugin.updateStrategy.type", "OnDelete")

@@ -8,9 +8,9 @@
 //   prober take             takes memory by the MiB until there is none, and gives it back
 //   prober hold MIB         holds so much until the file /tmp/go is there, then takes what it gets
 //
-//   prober fork             takes what it gets while a child of it does the same
+//   prober fork             takes what it gets; a child of it does the same while it has that
 //
-//   prober crowd N          N copies of `take` at the same time
+//   prober crowd N          N children take what they get, and keep it until all have taken
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,11 +86,47 @@ void SeeByNvml() {
   std::printf("nvml_total=%llu\n", memory.total);
 }
 
+/// The process has it until it ends.
 void Take(const char* who) {
   Gpu gpu;
   std::printf("%s=%zu\n", who, gpu.Take(1 << 20));
   std::fflush(stdout);
 }
+
+/// Processes that keep what they take until all of them have taken: a pipe reads its end when
+/// nobody has the other end open any more.
+class Together {
+ public:
+  Together() {
+    if (pipe(taking_) != 0 || pipe(keeping_) != 0) Fail("pipe", -1);
+  }
+  void Child() {
+    if (fork() != 0) return;
+    close(taking_[0]);
+    close(keeping_[1]);
+    Take("child_mib");
+    close(taking_[1]);
+    UntilEnd(keeping_[0]);
+    std::_Exit(0);
+  }
+  /// Returns when all children have ended.
+  void Release() {
+    close(taking_[1]);
+    UntilEnd(taking_[0]);
+    close(keeping_[1]);
+    while (wait(nullptr) > 0) {
+    }
+  }
+
+ private:
+  static void UntilEnd(int end) {
+    char byte = 0;
+    while (read(end, &byte, 1) > 0) {
+    }
+  }
+  int taking_[2];
+  int keeping_[2];
+};
 
 }  // namespace
 
@@ -108,19 +144,15 @@ int main(int argc, char** argv) {
     while (access("/tmp/go", F_OK) != 0) usleep(20'000);
     std::printf("further_mib=%zu\n", gpu.Take(1 << 20));
   } else if (what == "fork") {
-    const pid_t child = fork();
-    Take(child == 0 ? "child_mib" : "parent_mib");
-    if (child > 0) waitpid(child, nullptr, 0);
+    Together together;
+    together.Child();
+    Take("parent_mib");
+    together.Release();
   } else if (what == "crowd") {
+    Together together;
     const int count = argc > 2 ? std::atoi(argv[2]) : 2;
-    for (int i = 0; i < count; ++i) {
-      if (fork() == 0) {
-        Take("taken_mib");
-        std::_Exit(0);
-      }
-    }
-    while (wait(nullptr) > 0) {
-    }
+    for (int i = 0; i < count; ++i) together.Child();
+    together.Release();
   } else {
     std::fprintf(stderr, "prober: unknown '%s'; see, take, hold MIB, fork and crowd N are known\n",
                  what.c_str());

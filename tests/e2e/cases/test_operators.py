@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The Sluice authors
-"""What an operator says and sees: limits of running pods, a node that is drained, who passes Sluice by."""
+"""What an operator says and sees: limits of running pods, a node that is drained, a GPU that breaks, who passes Sluice by."""
 
 import datetime
 import json
+import pathlib
 import sys
 import time
 
@@ -77,6 +78,37 @@ def test_a_budget_keeps_the_daemons_from_being_evicted(sluice, kubectl):
         until("an eviction is refused", lambda: "disruption budget" in evict().stderr)
     finally:
         sluice.upgrade()
+
+
+def test_a_broken_gpu_is_offered_no_more_until_an_operator_says_so(sluice, gpus, kubectl):
+    def restart_plugin():
+        kubectl.run("delete", "pod", "--namespace", "sluice", "--selector", "app.kubernetes.io/component=device-plugin", "--wait")
+        kubectl.run("rollout", "status", "--namespace", "sluice", "daemonset/sluice-device-plugin", "--timeout=120s")
+
+    def said():
+        events = kubectl.get("events", "--field-selector", "involvedObject.kind=Node,reason=SluiceGpuUnhealthy")["items"]
+        return [event["message"] for event in events]
+
+    kubectl.apply(prober("goes-on", 8, "hold", "4"))
+    holds(kubectl, "goes-on")
+    gpus.xid(79, gpu=1)
+    sluice.until_offered(0)
+    (message,) = until("the node has an event", said)
+    assert "XID 79: it needs a reset" in message, message
+    broken = pathlib.Path("/run/sluice/x") / message.split()[0]
+    try:
+        assert broken.exists(), message
+        kubectl.run("exec", "goes-on", "--", "touch", "/tmp/go")
+        kubectl.until_phase("goes-on", "Succeeded")
+        # A plugin that is new has not reset it: kubelet knows the GPU again, and it is broken.
+        restart_plugin()
+        until("the new plugin is there", lambda: f"{broken.name} is not offered" in sluice.logs("device-plugin"))
+        assert kubectl.allocatable(RESOURCE) == 0
+    finally:
+        # As docs/operations/runbooks/SluiceGpuUnhealthy.md says, when somebody has reset it.
+        broken.unlink(missing_ok=True)
+        restart_plugin()
+        sluice.until_offered(OFFERED)
 
 
 def bypassed(kubectl, name):

@@ -332,8 +332,12 @@ TEST_F(TermsKeeperTest, WhatIsRefusedIsSaidOnceAndTheLimitBeforeItHolds) {
       pods_.reset();
     }
     ASSERT_NO_FATAL_FAILURE(Start());
-    EXPECT_TRUE(Await([&] { return !holdings_.empty(); }));
-    EXPECT_EQ(held(), 4 * kMiB) << knows;
+    uint64_t first = 0;
+    EXPECT_TRUE(Await([&] {
+      first = held();
+      return !holdings_.empty();
+    }));
+    EXPECT_EQ(first, 4 * kMiB) << knows;
   }
   ASSERT_TRUE(store_.SetReport(grant->id, "").ok());
   EXPECT_TRUE(Await([&] { return held() == 2 * kMiB; })) << "the report's end is followed";
