@@ -101,7 +101,9 @@ class Together {
     if (pipe(taking_) != 0 || pipe(keeping_) != 0) Fail("pipe", -1);
   }
   void Child() {
-    if (fork() != 0) return;
+    const pid_t child = fork();
+    if (child > 0) children_.push_back(child);
+    if (child != 0) return;
     close(taking_[0]);
     close(keeping_[1]);
     Take("child_mib");
@@ -114,8 +116,8 @@ class Together {
     close(taking_[1]);
     UntilEnd(taking_[0]);
     close(keeping_[1]);
-    while (wait(nullptr) > 0) {
-    }
+    // Not for any child: who is a container's first process gets those of others, too.
+    for (const pid_t child : children_) waitpid(child, nullptr, 0);
   }
 
  private:
@@ -126,6 +128,7 @@ class Together {
   }
   int taking_[2];
   int keeping_[2];
+  std::vector<pid_t> children_;
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ COMPLETED = {"sluice check-log": "sluice check-log FILE", "sluice report": "slui
 TRACE = "data/traces/resnet50.trace"
 # What they print: the first of these that is in the command.
 SAYS = {
-    "sluice report": r"REPORT",
-    "sluice simulate": r"SIMULATE",
+    "sluice report": r"every promise was kept",
+    "sluice simulate": r"shared by +flow",
     "custom-columns": r"GRANULES\s+\S+ +\d+\s",
     "kubectl apply": r"created|configured|unchanged",
     "annotate": r"pod/documented annotated",
