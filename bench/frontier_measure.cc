@@ -31,6 +31,7 @@ Row MeasureFrontier(const Regime& regime, const Mix& mix) {
   for (size_t p = 0; p < kFrontierPoolCount; ++p) {
     Options options;
     options.unit_bytes = kFrontierUnit;
+    options.gate_ns = regime.gate_ns;
     options.pool_units = static_cast<Units>(std::ceil(kFrontierPools[p] * least));
     for (size_t claims = 0; claims < 3; ++claims) {
       TuneOptions tuning;

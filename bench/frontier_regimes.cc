@@ -43,7 +43,6 @@ Result<Regime> MakeRegime(char name) {
   regime.machine = MachineOf(name);
   scheduler::simulate::WorkloadOptions options;
   options.unit_bytes = kFrontierUnit;
-  options.gates.groups_per_peak = 100;  // about every growth of a lease
   const bool large = name == 'A' || name == 'Z' || name == 'Y';
   for (const Model& model : kModels) {
     const std::string file = std::string(SLUICE_BENCH_REPO_DATA "/traces/") + model.name + ".trace";

@@ -18,6 +18,7 @@ namespace sluice::bench {
 struct Regime {
   char name = 'A';
   Machine machine;
+  double gate_ns = 0;  // Options::gate_ns
   std::map<std::string, scheduler::simulate::Workload> models;
 };
 

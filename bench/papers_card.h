@@ -78,9 +78,9 @@ class Card {
   Together Page(const Jobs& jobs, const std::string& how,
                 const scheduler::simulate::PagingOptions& paging) const;
 
-  /// Of leases, and how finely gates stand: about every growth of a lease.
+  /// Of leases, and how finely gates stand.
   uint64_t unit_bytes = uint64_t{8} << 20;
-  uint32_t groups_per_peak = 100;
+  uint32_t groups_per_peak = scheduler::GateOptions().groups_per_peak;
 
  private:
   Card(Machine machine, const Traces& traces) : machine_(std::move(machine)), traces_(&traces) {}

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "bench/machine.h"
+#include "bench/place_client.h"
 #include "scheduler/place/offline/fit.h"
 #include "scheduler/place/offline/leased.h"
 #include "scheduler/place/offline/solve.h"
@@ -21,18 +22,25 @@ using scheduler::FitHole;
 using scheduler::FitOrder;
 using scheduler::Offsets;
 
+constexpr uint64_t kUnit = uint64_t{8} << 20;
+
+using Buffers = std::vector<scheduler::Buffer>;
+template <FitOrder order, FitHole hole>
+Offsets ByFit(const Buffers& buffers) {
+  return scheduler::PlaceByFit(buffers, order, hole);
+}
 struct Rival {
   const char* heading;
-  FitOrder order;
-  FitHole hole;
+  Offsets (*place)(const Buffers&);
 };
 constexpr std::array kRivals = {
-    Rival{"SmartPool best", FitOrder::kSize, FitHole::kBest},
-    Rival{"SmartPool first", FitOrder::kSize, FitHole::kFirst},
-    Rival{"time best", FitOrder::kTime, FitHole::kBest},
-    Rival{"time first", FitOrder::kTime, FitHole::kFirst},
+    Rival{"SmartPool best", ByFit<FitOrder::kSize, FitHole::kBest>},
+    Rival{"SmartPool first", ByFit<FitOrder::kSize, FitHole::kFirst>},
+    Rival{"time best", ByFit<FitOrder::kTime, FitHole::kBest>},
+    Rival{"time first", ByFit<FitOrder::kTime, FitHole::kFirst>},
+    // What a plan for the client would have to beat.
+    Rival{"client", [](const Buffers& buffers) { return PlaceAsClient(buffers, kUnit); }},
 };
-constexpr uint64_t kUnit = uint64_t{8} << 20;
 // What is over soon is measured again, and the least counts.
 constexpr int kRepeats = 5;
 constexpr double kSoon = 0.2;
@@ -111,9 +119,8 @@ PlaceRow MeasurePlacement(const PlaceInstance& instance) {
   row.ours = MeasureOurs(instance, scheduler::PlaceObjective::kFootprint);
   row.ours_leased = MeasureOurs(instance, scheduler::PlaceObjective::kLeased);
   for (const Rival& rival : kRivals) {
-    row.fits.push_back(Measure(instance, rival.heading, [&] {
-      return scheduler::PlaceByFit(instance.buffers, rival.order, rival.hole);
-    }));
+    row.fits.push_back(
+        Measure(instance, rival.heading, [&] { return rival.place(instance.buffers); }));
   }
   if (instance.capacity.has_value() && row.ours.footprint > *instance.capacity) {
     row.missed = "above its capacity";

@@ -142,7 +142,7 @@ void Pool::Arrive(size_t job) {
   asking_[job] = changed_ = true;
 }
 
-void Pool::Ask(size_t job, size_t gate, uint64_t launched) {
+bool Pool::Ask(size_t job, size_t gate, uint64_t launched) {
   const Member& member = jobs_[job];
   const Workload& workload = *member.workload;
   if (gate == 0) {
@@ -170,6 +170,7 @@ void Pool::Ask(size_t job, size_t gate, uint64_t launched) {
   request.served_ns = workload.alone_ns * static_cast<double>(iterations_[job]);
   fenced_out_.push_back(request);
   asking_[job] = changed_ = true;
+  return request.units > 0;
 }
 
 bool Pool::MustDrain(size_t job) const {
@@ -212,6 +213,9 @@ void Pool::Release(size_t job, Units keep, uint64_t launched) {
     Log(std::move(record));
   }
   ++next_release_;
+  // Its stream may use at once what it frees itself. Nothing bounds how far a host runs ahead whom
+  // nobody waits for, so it would hold several iterations' memory otherwise.
+  if (jobs_.size() == 1) Fenced(job, launched);
 }
 
 void Pool::Done(size_t job, uint64_t done, double now_ns) {

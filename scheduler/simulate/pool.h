@@ -36,8 +36,8 @@ class Pool {
   void Arrive(size_t job);
   /// The job stands at gate `gate` of its plan, after `launched` launches in all; what the group
   /// does not need is released, with the fence "these launches are done". Gate 0 opens an
-  /// iteration.
-  void Ask(size_t job, size_t gate, uint64_t launched);
+  /// iteration. Whether it needs more than it has.
+  bool Ask(size_t job, size_t gate, uint64_t launched);
   /// Whether it has to drain at the trough it has come to: it was measured, and is known from
   /// there.
   bool MustDrain(size_t job) const;

@@ -66,6 +66,10 @@ struct Options {
   std::vector<BudgetChange> budget_changes;  // in order of time
   HostMemory host;
   double most_credit_ns = 5e6;
+  /// What a gate that opens at once costs its host, where a job is not alone and needs more than it
+  /// has: a question to the daemon and the answer. As measured (p50 of bench/run --area round-trip,
+  /// docs/results/2026-11-22-bench.json: 8 to 15 us).
+  double gate_ns = 10'000;
   /// A job claims more than its peak by this part of it, and by its largest block at least, as a
   /// live node has it do (docs/design/runtime.md, section 4, Claim). 0: by nothing.
   uint32_t claim_margin_part = 0;

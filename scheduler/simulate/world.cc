@@ -144,13 +144,15 @@ void World::Arrive(size_t job) {
   if (options_.managed && host.gate < gates.size() && gates[host.gate].launch == host.at) {
     host.stage = Stage::kGate;
     host.asked_ns = now_ns_;
-    pool_.Ask(job, host.gate, gpu_.launched(job));
+    const bool wants = pool_.Ask(job, host.gate, gpu_.launched(job));
+    if (hosts_.size() > 1 && (wants || host.gate == 0)) host.owed_ns += options_.gate_ns;
     return;
   }
   const double stall_ns = StallNs(job);
   const Kernel& kernel = workloads_[job]->kernels[host.at];
   Sleep(job,
-        stall_ns + kernel.host_ns + kernel.calls * static_cast<double>(machine_.alloc_ns) +
+        stall_ns + std::exchange(host.owed_ns, 0) + kernel.host_ns +
+            kernel.calls * static_cast<double>(machine_.alloc_ns) +
             kernel.launches * static_cast<double>(machine_.launch_ns),
         Next::kLaunch);
 }

@@ -38,6 +38,7 @@ class World {
     size_t gate = 0;  // the next one of the plan
     double asked_ns = 0;
     double credit_ns = 0;
+    double owed_ns = 0;  // for gates it has passed since its last launch
   };
 
   Status MoveHosts();

@@ -20,6 +20,7 @@ std::optional<Result<OfflineOptions>> OfflineCommands::Chosen() const {
   if (simulate_.chosen()) return Widened(simulate_.Options());
   if (max_batch_.chosen()) return Widened(max_batch_.Options());
   if (profile_.chosen()) return Widened(profile_.Options());
+  if (import_.chosen()) return Widened(import_.Options());
   return std::nullopt;
 }
 

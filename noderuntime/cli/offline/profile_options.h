@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/status.h"
+#include "scheduler/profile/gates.h"
 
 namespace CLI {
 class App;
@@ -19,7 +20,7 @@ struct ProfileOptions {
   uint64_t batch = 0;
   std::string gpu = "v100-32";  // a machine file, or the name of one that came with the program
   uint64_t unit_bytes = uint64_t{8} << 20;
-  uint32_t groups_per_peak = 10;
+  uint32_t groups_per_peak = scheduler::GateOptions().groups_per_peak;
   std::string svg;  // empty: nowhere
   bool json = false;
 };

@@ -3,6 +3,7 @@
 #include "noderuntime/cli/offline/run.h"
 
 #include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/offline/import.h"
 #include "noderuntime/cli/offline/max_batch.h"
 #include "noderuntime/cli/offline/place.h"
 #include "noderuntime/cli/offline/profile.h"
@@ -15,6 +16,7 @@ Output Refused(const Status& status) {
 }
 
 Output RunOffline(const OfflineOptions& options, const std::string& shipped) {
+  if (const auto* import = std::get_if<ImportOptions>(&options)) return RunImport(*import);
   if (const auto* place = std::get_if<PlaceOptions>(&options)) return RunPlace(*place);
   if (const auto* batch = std::get_if<MaxBatchOptions>(&options)) {
     return RunMaxBatch(*batch, shipped);

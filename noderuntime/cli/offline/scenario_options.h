@@ -8,6 +8,7 @@
 
 #include "common/machine.h"
 #include "common/status.h"
+#include "scheduler/profile/gates.h"
 #include "scheduler/simulate/tune.h"
 
 namespace CLI {
@@ -24,7 +25,7 @@ struct ScenarioOptions {
   std::optional<uint64_t> pool_bytes;  // else the GPU's memory less a context for each job
   uint64_t unit_bytes = uint64_t{8} << 20;
   double gap_ns = 0;
-  uint32_t groups_per_peak = 10;
+  uint32_t groups_per_peak = scheduler::GateOptions().groups_per_peak;
   /// "auto", "spatial", or a name of scheduler/policy.
   std::string policy = "auto";
   scheduler::simulate::Setting setting;  // but for its policy's name

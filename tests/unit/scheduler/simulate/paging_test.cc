@@ -252,6 +252,7 @@ Result<Outcome> Together(const std::vector<const Workload*>& jobs, Units pool,
   std::vector<JobRun> runs;
   for (const Workload* job : jobs) runs.push_back({job, 0});
   Options options;
+  options.gate_ns = 0;
   options.unit_bytes = 8;
   options.pool_units = pool;
   options.managed = false;

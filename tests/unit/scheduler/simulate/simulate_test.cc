@@ -13,6 +13,7 @@ Layers Ten() { return {std::vector<uint64_t>(10, 32), std::vector<uint64_t>(10, 
 
 Options InPool(Units pool, const std::string& policy = "flow") {
   Options options;
+  options.gate_ns = 0;
   options.unit_bytes = 8;
   options.pool_units = pool;
   options.setting.policy.policy = policy;
@@ -37,6 +38,33 @@ TEST(Simulate, ALaunchBoundJobTakesItsLaunches) {
   const Result<Outcome> outcome = Simulate({{&job}}, machine, InPool(41));
   ASSERT_TRUE(outcome.ok());
   EXPECT_NEAR(outcome->jobs[0].iteration_ns, 20 * 300 + 20 * 5, 1) << "ten allocations, ten frees";
+}
+
+TEST(Simulate, WhoIsAloneHoldsItsPeakHoweverFarItsHostRunsAhead) {
+  Machine machine = PlainMachine();
+  machine.launch_ns = 1;
+  machine.launch_queue = 1000;
+  const Workload job = WorkloadOf("a", Ten(), machine);
+  const Result<Outcome> outcome = Simulate({{&job}}, machine, InPool(400));
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->most_held, 41u);
+}
+
+/// Ten of twenty gates want more than is there. Where launches are what takes the time, so do they.
+TEST(Simulate, AGateThatWantsMoreTakesTime) {
+  Machine machine = PlainMachine();
+  machine.launch_ns = 300;
+  const Workload job = WorkloadOf("a", Ten(), machine);
+  ASSERT_GE(job.plan.gates.size(), 19u);
+  const auto iteration = [&](size_t jobs, double gate_ns) {
+    Options options = InPool(100);
+    options.gate_ns = gate_ns;
+    const Result<Outcome> outcome =
+        Simulate(std::vector<JobRun>(jobs, JobRun{&job}), machine, options);
+    return outcome.ok() ? outcome->jobs[0].iteration_ns : 0;
+  };
+  EXPECT_NEAR(iteration(2, 40) - iteration(2, 0), 10 * 40, 45);
+  EXPECT_NEAR(iteration(1, 40), iteration(1, 0), 1) << "who is alone has what it needs";
 }
 
 TEST(Simulate, TurnsGetAsMuchDoneAsOneJobAlone) {

@@ -13,6 +13,7 @@ namespace {
 
 Options InPool(Units pool) {
   Options options;
+  options.gate_ns = 0;
   options.unit_bytes = 8;
   options.pool_units = pool;
   return options;

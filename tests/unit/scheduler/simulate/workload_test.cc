@@ -85,6 +85,7 @@ TEST(Workload, OfALiveJob) {
   machine.sharing = Sharing::kTimeSlice;
   machine.launch_ns = 0;
   Options options;
+  options.gate_ns = 0;
   options.unit_bytes = 8;
   options.pool_units = plan.peak_units;
   for (const size_t kernels : {100u, 2u}) {
