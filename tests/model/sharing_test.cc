@@ -48,6 +48,7 @@ class RandomSharing {
     options_.setting.drain = Pick(2) == 0 ? Drain::kWhenOthersWait : Drain::kNever;
     options_.setting.credit_parts = 1 + Pick(16);
     options_.iterations = 3;
+    options_.gate_ns = 0;  // an iteration of these takes less
     options_.record = true;
     options_.most_ns = 2e6;
     if (Pick(2) == 0) options_.host = {1 + Pick(2 * options_.pool_units), 1.0 + Pick(50)};

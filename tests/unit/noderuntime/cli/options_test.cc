@@ -138,14 +138,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "a command is needed; allowed: run, status, policy, budget, limit, drain, "
                 "check-log, demo, "
                 "doctor, page, top, explain, report, place, "
-                "simulate, max-batch, profile"},
+                "simulate, max-batch, profile, import"},
         BadLine{{"walk"},
                 "'walk' is not a command; allowed: run, status, policy, budget, limit, drain, "
                 "check-log, "
                 "demo, "
                 "doctor, page, top, explain, report, "
                 "place, "
-                "simulate, max-batch, profile"},
+                "simulate, max-batch, profile, import"},
         BadLine{{"run", "--limit", "", "--", "true"}, std::string("--limit: '") + kSizeRule},
         BadLine{{"run", "--limit", "3XB", "--", "true"}, std::string("--limit: '3XB") + kSizeRule},
         BadLine{{"run", "--request", "-1", "--", "true"},
