@@ -49,7 +49,7 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
 }
 
 uint64_t MostGates(const Profile& profile, const GateOptions& options) {
-  constexpr uint64_t kAlways = 8;
+  constexpr uint64_t kAlways = 24;
   if (!profile.timed || profile.iteration_ns == 0 || options.gate_every_ns == 0) {
     return options.max_gates;
   }

@@ -36,8 +36,8 @@ struct GateOptions {
   /// docs/adr/0029).
   uint32_t groups_per_peak = 100;
   /// GPU time of the iteration for each gate, in the mean, where the profile is timed: a gate at
-  /// which memory grows is a question to the daemon, which takes about a fifth of this. Eight gates
-  /// there may always be.
+  /// which memory grows is a question to the daemon, which takes about a fifth of this. 24 gates
+  /// there may always be, which is about what tenths of the peak take.
   uint64_t gate_every_ns = 50'000;
   /// A part of what is live, and one unit, on top: blocks are placed first fit, not packed. 0:
   /// none.
