@@ -155,11 +155,11 @@ Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t bat
     workload.alone_ns += kernel.alone_ns;
     workload.kernels.push_back(kernel);
   }
-  if (options.keeps_freed) {
+  if (options.touched == Touched::kKept) {
     Result<Touches> kept = KeptTouchesOf(trace, *at, PagingOptions().block_bytes);
     if (!kept.ok()) return kept.status();
     workload.touches = *std::move(kept);
-  } else {
+  } else if (options.touched == Touched::kBlocks) {
     workload.touches = TouchesOf(trace, *at);
   }
   workload.calls_after = walk.calls.back();

@@ -18,6 +18,7 @@ namespace {
 using scheduler::Units;
 using scheduler::simulate::JobRun;
 using scheduler::simulate::Outcome;
+using scheduler::simulate::Touched;
 using scheduler::simulate::Workload;
 
 std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs, double stagger_ns = 0) {
@@ -65,15 +66,30 @@ uint64_t Scenario::PoolBytes(size_t jobs) const {
   return machine_.memory - std::min(machine_.memory, jobs * machine_.context_bytes);
 }
 
-Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch) const {
+Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch, Touched touched) const {
   scheduler::simulate::WorkloadOptions options;
   options.unit_bytes = asked_.unit_bytes;
   options.gates.groups_per_peak = asked_.groups_per_peak;
   options.gap_ns = asked_.gap_ns;
-  options.keeps_freed = asked_.policy == scheduler::kSpatialPolicy;
+  options.touched = touched;
   Result<Workload> workload =
       scheduler::simulate::MakeWorkload(trace.name, trace.trace, batch, machine_, options);
   return workload.ok() ? std::move(workload) : workload.status().Annotate(trace.name);
+}
+
+Result<std::vector<Workload>> Scenario::Make(const std::vector<NamedTrace>& traces,
+                                             const std::vector<uint64_t>& batches) const {
+  const auto make = [&](Touched touched) -> Result<std::vector<Workload>> {
+    std::vector<Workload> jobs;
+    for (size_t i = 0; i < traces.size(); ++i) {
+      Result<Workload> job = Make(traces[i], batches[i], touched);
+      if (!job.ok()) return job.status();
+      jobs.push_back(*std::move(job));
+    }
+    return jobs;
+  };
+  Result<std::vector<Workload>> jobs = make(Touched::kNothing);
+  return jobs.ok() && Pages(*jobs) ? make(Touched::kKept) : jobs;
 }
 
 scheduler::simulate::Options Scenario::Options(size_t jobs) const {
@@ -93,6 +109,10 @@ bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   for (const Workload& job : jobs) units += job.plan.peak_units;
   if (asked_.policy != "spatial") units = scheduler::simulate::LeastPool(RunsOf(jobs));
   return units <= PoolBytes(jobs.size()) / asked_.unit_bytes;
+}
+
+bool Scenario::Pages(const std::vector<Workload>& jobs) const {
+  return asked_.policy == scheduler::kSpatialPolicy && !Fits(jobs);
 }
 
 Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
@@ -122,7 +142,7 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
   answer.setting = options.setting;
   if (asked_.policy == scheduler::kSpatialPolicy) {
     options.managed = false;
-    if (!Fits(jobs)) {
+    if (Pages(jobs)) {
       options.paging = scheduler::simulate::PagingOptions::Of(machine_);
       options.warm_up = scheduler::simulate::kPagingWarmUp;
     }

@@ -156,20 +156,22 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
 Output RunSimulate(const SimulateOptions& options, const std::string& shipped) {
   const Result<Scenario> scenario = Scenario::Load(options.scenario, shipped);
   if (!scenario.ok()) return Refused(scenario.status());
-  std::vector<Workload> jobs;
+  std::vector<NamedTrace> traces;
+  std::vector<uint64_t> batches;
   for (const TracedJob& traced : options.jobs) {
-    const Result<NamedTrace> trace = ReadTrace(traced.file);
+    Result<NamedTrace> trace = ReadTrace(traced.file);
     if (!trace.ok()) return Refused(trace.status());
-    Result<Workload> job = scenario->Make(*trace, traced.batch);
-    if (!job.ok()) return Refused(job.status());
-    jobs.push_back(*std::move(job));
+    traces.push_back(*std::move(trace));
+    batches.push_back(traced.batch);
   }
-  const Result<Scenario::Answer> answer = scenario->Share(jobs);
+  const Result<std::vector<Workload>> jobs = scenario->Make(traces, batches);
+  if (!jobs.ok()) return Refused(jobs.status());
+  const Result<Scenario::Answer> answer = scenario->Share(*jobs);
   if (!answer.ok()) {
     if (answer.status().code() != StatusCode::kResourceExhausted) return Refused(answer.status());
     return {1, "", "sluice: they do not fit: " + answer.status().message() + "\n"};
   }
-  const Shown shown{options, *scenario, jobs, *answer};
+  const Shown shown{options, *scenario, *jobs, *answer};
   return {0, options.json ? Json(shown) : Text(shown), ""};
 }
 
