@@ -10,6 +10,7 @@
 #include "common/machine_file.h"
 #include "noderuntime/cli/offline/files.h"
 #include "scheduler/policy/policies.h"
+#include "scheduler/simulate/tune.h"
 #include "scheduler/trace/parse.h"
 
 namespace sluice::cli {
@@ -104,6 +105,26 @@ scheduler::simulate::Options Scenario::Options(size_t jobs) const {
   return options;
 }
 
+Status Scenario::CheckPool(size_t jobs) const {
+  const uint64_t pool = PoolBytes(jobs);
+  const uint64_t unit = asked_.unit_bytes;
+  if (pool < unit && PoolBytes(1) >= unit) {
+    return Status(StatusCode::kResourceExhausted,
+                  "the pool has " + FormatBytes(pool) + ": " + std::to_string(jobs) +
+                      " contexts of " + FormatBytes(machine_.context_bytes) +
+                      " leave no more of the GPU; allowed: fewer jobs, or --pool");
+  }
+  const auto beyond = [&](const char* flag, uint64_t bytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  std::string(flag) + ": " + FormatBytes(bytes) + " is more than the pool of " +
+                      FormatBytes(pool) + "; allowed: at most that, or with a larger --pool");
+  };
+  if (pool < unit) return beyond("--unit", unit);
+  if (asked_.setting.budget > pool / unit) return beyond("--budget", asked_.setting.budget * unit);
+  const uint64_t soft = asked_.setting.policy.soft_budget;
+  return soft > pool / unit ? beyond("--soft-budget", soft * unit) : Status();
+}
+
 bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   uint64_t units = 0;
   for (const Workload& job : jobs) units += job.plan.peak_units;
@@ -117,14 +138,7 @@ bool Scenario::Pages(const std::vector<Workload>& jobs) const {
 
 Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
                                          double stagger_ns) const {
-  if (PoolBytes(jobs.size()) < asked_.unit_bytes) {
-    return Status(StatusCode::kResourceExhausted,
-                  "the pool has " + FormatBytes(PoolBytes(jobs.size())) + ": " +
-                      std::to_string(jobs.size()) + " contexts of " +
-                      FormatBytes(machine_.context_bytes) +
-                      " leave no more of the GPU; allowed: fewer "
-                      "jobs, or --pool");
-  }
+  if (Status status = CheckPool(jobs.size()); !status.ok()) return status;
   Answer answer;
   const std::vector<JobRun> runs = RunsOf(jobs, stagger_ns);
   scheduler::simulate::Options options = Options(jobs.size());

@@ -8,7 +8,7 @@
 #include "common/machine.h"
 #include "common/status.h"
 #include "noderuntime/cli/offline/scenario_options.h"
-#include "scheduler/simulate/tune.h"
+#include "scheduler/simulate/simulate.h"
 #include "scheduler/trace/trace.h"
 
 namespace sluice::cli {
@@ -32,6 +32,9 @@ class Scenario {
 
   const Machine& machine() const { return machine_; }
   uint64_t PoolBytes(size_t jobs) const;
+  /// kInvalidArgument: a flag asks for more than the pool. kResourceExhausted: the contexts of so
+  /// many jobs leave none. Share asks as well.
+  Status CheckPool(size_t jobs) const;
   /// The jobs of `traces`, each at its batch, as Share wants them.
   Result<std::vector<scheduler::simulate::Workload>> Make(
       const std::vector<NamedTrace>& traces, const std::vector<uint64_t>& batches) const;
