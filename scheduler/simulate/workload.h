@@ -13,6 +13,7 @@
 #include "scheduler/profile/gates.h"
 #include "scheduler/profile/profile.h"
 #include "scheduler/simulate/touches.h"
+#include "scheduler/trace/at_batch.h"
 #include "scheduler/trace/trace.h"
 
 namespace sluice::scheduler::simulate {
@@ -64,6 +65,10 @@ struct Workload {
 /// machine's peaks (the roofline model: Williams et al., CACM 52(4), 2009); of a measured one
 /// (trace/measured.h): what was measured.
 Result<Profile> ProfileOf(const trace::Trace& trace, uint64_t batch, const Machine& machine);
+
+/// The same time of each of its operators, in their order; Profile::launch_ns has what 32 bits hold
+/// of it.
+std::vector<double> LaunchTimes(const trace::BatchTrace& at, const Machine& machine);
 
 /// The trace at this batch as a job on `machine`. kInvalidArgument: the batch (trace/at_batch.h), a
 /// trace without operators, a machine whose peaks are unknown (unless the trace was measured).
