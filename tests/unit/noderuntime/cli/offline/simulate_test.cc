@@ -95,7 +95,7 @@ TEST_F(SimulateTest, WhatAutoFoundCanBeAskedForAgain) {
   Add(64, "bert-base");
   std::set<std::string> policies;
   for (const Sharing sharing : {Sharing::kMps, Sharing::kTimeSlice}) {
-    for (const uint64_t gibibytes : {20u, 24u, 29u}) {
+    for (const uint64_t gibibytes : {20u, 29u}) {
       options_.scenario.sharing = sharing;
       options_.scenario.pool_bytes = gibibytes << 30;
       options_.scenario.policy = "auto";
