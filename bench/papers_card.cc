@@ -82,11 +82,11 @@ uint64_t Card::PoolBytes(size_t jobs) const {
   return machine_.memory - std::min(machine_.memory, jobs * machine_.context_bytes);
 }
 
-Workload Card::Job(const std::string& model, uint64_t batch, bool keeps_freed) const {
+Workload Card::Job(const std::string& model, uint64_t batch, simulate::Touched touched) const {
   simulate::WorkloadOptions options;
   options.unit_bytes = unit_bytes;
   options.gates.groups_per_peak = groups_per_peak;
-  options.keeps_freed = keeps_freed;
+  options.touched = touched;
   return simulate::MakeWorkload(model, traces_->at(model), batch, machine_, options).value();
 }
 
@@ -123,10 +123,10 @@ Together Card::Page(const Jobs& jobs, const std::string& how,
   return Share(jobs, how, 0, paging);
 }
 
-std::vector<Workload> Card::Workloads(const Jobs& jobs, bool keeps_freed) const {
+std::vector<Workload> Card::Workloads(const Jobs& jobs, simulate::Touched touched) const {
   std::vector<Workload> workloads;
   for (size_t i = 0; i < jobs.models.size(); ++i) {
-    workloads.push_back(Job(jobs.models[i], jobs.batches[i], keeps_freed));
+    workloads.push_back(Job(jobs.models[i], jobs.batches[i], touched));
   }
   return workloads;
 }
@@ -142,7 +142,7 @@ simulate::Options Card::OptionsFor(size_t jobs, uint64_t pool_bytes) const {
 
 Result<Outcome> Card::Recorded(const Jobs& jobs, const std::string& how, uint64_t pool_bytes,
                                const std::vector<simulate::BudgetChange>& changes) const {
-  const std::vector<Workload> workloads = Workloads(jobs, false);
+  const std::vector<Workload> workloads = Workloads(jobs, simulate::Touched::kNothing);
   const std::vector<JobRun> runs = RunsOf(workloads);
   simulate::Options options = OptionsFor(runs.size(), pool_bytes);
   if (how == "auto") {
@@ -163,7 +163,10 @@ Result<Outcome> Card::Recorded(const Jobs& jobs, const std::string& how, uint64_
 
 Together Card::Share(const Jobs& jobs, const std::string& how, uint64_t pool_bytes,
                      const simulate::PagingOptions& paging) const {
-  const std::vector<Workload> workloads = Workloads(jobs, how == "paging");
+  const simulate::Touched touched = how == "paging"           ? simulate::Touched::kKept
+                                    : how == "paging at best" ? simulate::Touched::kBlocks
+                                                              : simulate::Touched::kNothing;
+  const std::vector<Workload> workloads = Workloads(jobs, touched);
   const std::vector<JobRun> runs = RunsOf(workloads);
   simulate::Options options = OptionsFor(runs.size(), pool_bytes);
   Together together;

@@ -49,8 +49,9 @@ class Card {
   const Machine& machine() const { return machine_; }
   /// The card's memory less a context for each job.
   uint64_t PoolBytes(size_t jobs) const;
-  scheduler::simulate::Workload Job(const std::string& model, uint64_t batch,
-                                    bool keeps_freed = false) const;
+  scheduler::simulate::Workload Job(
+      const std::string& model, uint64_t batch,
+      scheduler::simulate::Touched touched = scheduler::simulate::Touched::kNothing) const;
 
   /// The largest batch with the card for itself; 0: none.
   uint64_t Alone(const std::string& model) const;
@@ -84,7 +85,8 @@ class Card {
 
  private:
   Card(Machine machine, const Traces& traces) : machine_(std::move(machine)), traces_(&traces) {}
-  std::vector<scheduler::simulate::Workload> Workloads(const Jobs& jobs, bool keeps_freed) const;
+  std::vector<scheduler::simulate::Workload> Workloads(const Jobs& jobs,
+                                                       scheduler::simulate::Touched touched) const;
   scheduler::simulate::Options OptionsFor(size_t jobs, uint64_t pool_bytes) const;
   Together Share(const Jobs& jobs, const std::string& how, uint64_t pool_bytes,
                  const scheduler::simulate::PagingOptions& paging) const;

@@ -3,7 +3,10 @@
 #include "noderuntime/cli/observation.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,6 +83,19 @@ std::string IterationText(const Workload& job, const scheduler::trace::BatchTrac
   return text + "; " + FormatBytes(at.peak_bytes) + " at most come and go\n";
 }
 
+/// As one word of a shell's line, and no flag.
+std::string ShellWord(const std::string& text) {
+  const std::string word = text.starts_with('-') ? "./" + text : text;
+  const bool plain = std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_./:,+@%-").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 }  // namespace
 
 Result<ObservedGpu> ReadObservedGpu(const std::string& status_json) {
@@ -118,16 +134,19 @@ Result<std::string> DescribeObservation(const NamedTrace& trace, const std::stri
   const uint64_t side_by_side = uint64_t{2} * job.plan.peak_units * gpu.unit_bytes;
   text += "two of these: " + FormatBytes(turns) + " to take turns, " + FormatBytes(side_by_side) +
           " to run side by side; the pool has " + FormatBytes(gpu.pool_bytes) + "\n";
-  const Result<Scenario::Answer> answer = model->scenario.Share(two, model->iteration_ns / 2);
+  const double stagger_ns = std::round(model->iteration_ns / 2);
+  const Result<Scenario::Answer> answer = model->scenario.Share(two, stagger_ns);
+  double longest = 0;
   if (answer.ok()) {
-    double longest = 0;
+    longest = 0;
     for (const auto& outcome : answer->outcome.jobs) {
       longest = std::max(longest, outcome.iteration_ns);
     }
     text += Format(
-        "two of these in this pool would finish in %.2f of the time of one after the other "
-        "(simulated: policy flow, time slices, the second begins half an iteration later",
-        longest / (2 * model->iteration_ns));
+        "two of these in this pool would finish in %.2f of the time of one after the other: an "
+        "iteration takes %.1f ms together, %.1f ms alone (simulated: policy flow, time slices, the "
+        "second begins half an iteration later",
+        longest / (2 * model->iteration_ns), longest / 1e6, model->iteration_ns / 1e6);
     if (ClockNs(trace.trace) == 0) {
       text += "; what the host does between two iterations is not known";
     }
@@ -137,11 +156,19 @@ Result<std::string> DescribeObservation(const NamedTrace& trace, const std::stri
   } else {
     return answer.status();
   }
-  const std::string job_word = file + ":" + std::to_string(batch);
-  text += "more: sluice simulate " + job_word + " " + job_word + " --sharing timeslice --pool " +
-          std::to_string(gpu.pool_bytes) + " --unit " + std::to_string(gpu.unit_bytes);
-  if (gap_ns > 0) text += Format(" --gap %.0fns", gap_ns);
-  return text + "\n";
+  const std::string job_word = ShellWord(file + ":" + std::to_string(batch));
+  const std::string command = "sluice simulate " + job_word + " " + job_word +
+                              " --sharing timeslice --pool " + std::to_string(gpu.pool_bytes) +
+                              " --unit " + std::to_string(gpu.unit_bytes) +
+                              (gap_ns > 0 ? Format(" --gap %.0fns", gap_ns) : "");
+  if (longest > 0) {
+    text +=
+        "the same as a table (its throughput is GPU time per time, its alone without the "
+        "host): " +
+        command + Format(" --stagger %.0fns ", stagger_ns) +
+        FlagsOf(answer->setting, gpu.unit_bytes) + "\n";
+  }
+  return text + "the best way to share: " + command + "\n";
 }
 
 }  // namespace sluice::cli

@@ -105,10 +105,14 @@ Result<std::string> Tell(DaemonClient* client, const std::string& file) {
   return DescribeObservation(*trace, file, *gpu);
 }
 
+bool IsThere(const std::string& file) {
+  struct stat info = {};
+  return ::lstat(file.c_str(), &info) == 0;
+}
+
 /// A run may take days: what would stand in the way at its end is said before it begins.
 Status CheckTraceFile(const std::string& file) {
-  struct stat info = {};
-  if (::lstat(file.c_str(), &info) == 0) {
+  if (IsThere(file)) {
     return Status(StatusCode::kInvalidArgument,
                   "--trace: " + file + " exists already; allowed: the name of a new file");
   }
@@ -119,14 +123,17 @@ Status CheckTraceFile(const std::string& file) {
 
 }  // namespace
 
-std::string TraceFile(const RunOptions& options) {
+std::string TraceFile(const RunOptions& options, const std::string& folder) {
   if (!options.trace.empty()) return options.trace;
-  return std::filesystem::path(options.command.front()).filename().string() + ".trace";
+  const std::filesystem::path program = std::filesystem::path(options.command.front()).filename();
+  const std::string stem = (folder / program).string();
+  std::string file = stem + ".trace";
+  for (uint64_t run = 2; IsThere(file); ++run) file = stem + "." + std::to_string(run) + ".trace";
+  return file;
 }
 
 int RunObserved(const RunOptions& options, const Layout& layout) {
-  const std::string file = TraceFile(options);
-  if (const Status status = CheckTraceFile(file); !status.ok()) {
+  if (const Status status = CheckTraceFile(TraceFile(options)); !status.ok()) {
     Say(status.message());
     return kExitUsage;
   }
@@ -134,7 +141,8 @@ int RunObserved(const RunOptions& options, const Layout& layout) {
   if (const int* code = std::get_if<int>(&prepared)) return *code;
   auto& job = std::get<PreparedJob>(prepared);
   const int code = RunProgram(options, job);
-  const Result<std::string> told = Tell(&job.client, file);
+  // Asked anew: runs in one folder at the same time each get a file of their own.
+  const Result<std::string> told = Tell(&job.client, TraceFile(options));
   if (!told.ok()) {
     Say("nothing can be said of sharing: " + told.status().message());
     return code;

@@ -70,7 +70,7 @@ uint64_t CurvePoint::total() const {
 }
 
 std::vector<CurvePoint> DemandCurve(const Trace& trace, const trace::BatchTrace& at,
-                                    const std::vector<uint32_t>& launch_ns) {
+                                    std::span<const double> launch_ns) {
   const std::vector<BlockClass> classes = Classify(trace);
   CurvePoint now;
   now.bytes[Index(BlockClass::kPersistent)] = at.persistent_bytes;

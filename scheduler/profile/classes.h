@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,8 +35,8 @@ struct CurvePoint {
   uint64_t total() const;
 };
 
-/// One point per operator, in order. `launch_ns`: the GPU time of each (Profile::launch_ns).
+/// One point per operator, in order. `launch_ns`: the GPU time of each.
 std::vector<CurvePoint> DemandCurve(const trace::Trace& trace, const trace::BatchTrace& at,
-                                    const std::vector<uint32_t>& launch_ns);
+                                    std::span<const double> launch_ns);
 
 }  // namespace sluice::scheduler

@@ -36,10 +36,11 @@ struct Profile {
   std::vector<uint64_t> live_before;  // [n]: live when launch n is issued
   std::vector<uint64_t> max_live;  // [n]: most live from the issue of launch n to that of the next
   std::vector<uint64_t> largest_alloc;  // [n]: largest block allocated in that time
-  std::vector<uint32_t> launch_ns;      // [n]: median of the reported times; 0 while not timed
-  uint64_t iteration_ns = 0;            // sum of launch_ns
-  uint32_t repetitions = 0;             // seen so far
-  bool timed = false;                   // every launch was timed at least once
+  /// [n]: median of the reported times, which have 32 bits: at most 4.29 s; 0 while not timed.
+  std::vector<uint32_t> launch_ns;
+  uint64_t iteration_ns = 0;  // sum of the launches' times; of a simulated one also of longer ones
+  uint32_t repetitions = 0;   // seen so far
+  bool timed = false;         // every launch was timed at least once
 };
 
 struct ProfilerOptions {

@@ -60,7 +60,7 @@ struct PagingTotals {
 /// written since they came in are dropped (but see PagingOptions::copies_clean); whoever waits for
 /// pages leaves the SMs to others. A block touched for the first time is not copied and costs
 /// nothing but what is evicted for it. What is freed takes nothing any more; whether a framework
-/// ever gives anything back is said by the workload (WorkloadOptions::keeps_freed).
+/// ever gives anything back is said by the workload (WorkloadOptions::touched).
 class Paging {
  public:
   /// The jobs outlive it. Nothing was touched yet.

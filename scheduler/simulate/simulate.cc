@@ -54,6 +54,11 @@ Result<Outcome> Simulate(const std::vector<JobRun>& runs, const Machine& machine
     if (paging.page_bytes == 0 || paging.block_bytes < paging.page_bytes ||
         !(paging.link_bytes_per_s > 0) || paging.fault_group_ns < 0 || paging.groups_per_block < 0)
       return invalid("paging: allowed: pages and a link above 0, blocks of a page at least");
+    for (const JobRun& run : runs) {
+      if (run.workload->touches.touch_ends.size() != run.workload->kernels.size())
+        return invalid("paging: nothing tells what the kernels of '" + run.workload->name +
+                       "' touch; allowed: workloads made with it (WorkloadOptions::touched)");
+    }
   }
   return World(runs, machine, options).Play();
 }

@@ -78,6 +78,8 @@ struct Walk {
 
 Walk WalkOver(const Trace& trace, const BatchTrace& at, const Machine& machine) {
   const uint64_t base = at.persistent_bytes + at.input_bytes;
+  const std::vector<double> times = LaunchTimes(at, machine);
+  double iteration_ns = 0;
   Walk walk;
   Profile& profile = walk.profile;
   profile.base_bytes = at.trough_bytes;
@@ -92,10 +94,9 @@ Walk WalkOver(const Trace& trace, const BatchTrace& at, const Machine& machine) 
       profile.live_before.push_back(live);
       profile.max_live.push_back(live);
       profile.largest_alloc.push_back(0);
-      const double ns = AloneNs(at.costs[event.index], machine);
-      profile.launch_ns.push_back(
-          static_cast<uint32_t>(std::min<double>(std::round(ns), UINT32_MAX)));
-      profile.iteration_ns += profile.launch_ns.back();
+      const double ns = times[event.index];
+      profile.launch_ns.push_back(static_cast<uint32_t>(std::min<double>(ns, UINT32_MAX)));
+      iteration_ns += ns;
       walk.calls.push_back(0);
       continue;
     }
@@ -110,6 +111,8 @@ Walk WalkOver(const Trace& trace, const BatchTrace& at, const Machine& machine) 
           std::max(profile.largest_alloc.back(), at.block_bytes[event.index]);
     }
   }
+  constexpr double kMostNs = 0x1p63;  // an iteration of three centuries
+  profile.iteration_ns = static_cast<uint64_t>(std::min(iteration_ns, kMostNs));
   profile.live_before.front() = before_first;
   profile.period = static_cast<uint32_t>(profile.live_before.size());
   profile.repetitions = 1;
@@ -118,6 +121,15 @@ Walk WalkOver(const Trace& trace, const BatchTrace& at, const Machine& machine) 
 }
 
 }  // namespace
+
+std::vector<double> LaunchTimes(const BatchTrace& at, const Machine& machine) {
+  std::vector<double> times;
+  times.reserve(at.costs.size());
+  for (const trace::OperatorCost& cost : at.costs) {
+    times.push_back(std::round(AloneNs(cost, machine)));
+  }
+  return times;
+}
 
 Result<Profile> ProfileOf(const Trace& trace, uint64_t batch, const Machine& machine) {
   if (Status bad = CheckInputs(trace, machine); !bad.ok()) return bad;
@@ -155,11 +167,11 @@ Result<Workload> MakeWorkload(std::string name, const Trace& trace, uint64_t bat
     workload.alone_ns += kernel.alone_ns;
     workload.kernels.push_back(kernel);
   }
-  if (options.keeps_freed) {
+  if (options.touched == Touched::kKept) {
     Result<Touches> kept = KeptTouchesOf(trace, *at, PagingOptions().block_bytes);
     if (!kept.ok()) return kept.status();
     workload.touches = *std::move(kept);
-  } else {
+  } else if (options.touched == Touched::kBlocks) {
     workload.touches = TouchesOf(trace, *at);
   }
   workload.calls_after = walk.calls.back();

@@ -13,6 +13,7 @@
 #include "scheduler/profile/gates.h"
 #include "scheduler/profile/profile.h"
 #include "scheduler/simulate/touches.h"
+#include "scheduler/trace/at_batch.h"
 #include "scheduler/trace/trace.h"
 
 namespace sluice::scheduler::simulate {
@@ -26,6 +27,14 @@ struct Kernel {
   uint32_t launches = 1;
 };
 
+/// Whose touches a workload knows, for a simulation in which memory is paged (Options::paging).
+/// They are many where batches are large: a row for every 2 MiB that a kernel reads.
+enum class Touched : uint8_t {
+  kNothing,  // it cannot be paged
+  kBlocks,   // a block that was freed is gone (TouchesOf)
+  kKept,     // the framework keeps what it frees (KeptTouchesOf, blocks of 2 MiB)
+};
+
 struct WorkloadOptions {
   uint64_t unit_bytes = uint64_t{8} << 20;
   /// No margin: in the model blocks are packed, and a run repeats its trace.
@@ -34,8 +43,7 @@ struct WorkloadOptions {
   /// A block takes whole multiples of this. A live client's are of 512 bytes, which is nothing
   /// where blocks are large.
   uint64_t granule_bytes = 1;
-  /// Where memory is paged: the framework keeps what it frees (KeptTouchesOf, blocks of 2 MiB).
-  bool keeps_freed = false;
+  Touched touched = Touched::kNothing;
 };
 
 /// A job of the model: one iteration, which repeats itself.
@@ -49,7 +57,7 @@ struct Workload {
   uint64_t peak_bytes = 0;  // most that lives at once, base included
   double gap_ns = 0;
   double alone_ns = 0;  // sum over the kernels
-  Touches touches;      // where memory is paged
+  Touches touches;      // by WorkloadOptions::touched
 };
 
 /// What the profiler would measure of the trace at this batch, exactly. GPU time of an operator:
@@ -57,6 +65,10 @@ struct Workload {
 /// machine's peaks (the roofline model: Williams et al., CACM 52(4), 2009); of a measured one
 /// (trace/measured.h): what was measured.
 Result<Profile> ProfileOf(const trace::Trace& trace, uint64_t batch, const Machine& machine);
+
+/// The same time of each of its operators, in their order; Profile::launch_ns has what 32 bits hold
+/// of it.
+std::vector<double> LaunchTimes(const trace::BatchTrace& at, const Machine& machine);
 
 /// The trace at this batch as a job on `machine`. kInvalidArgument: the batch (trace/at_batch.h), a
 /// trace without operators, a machine whose peaks are unknown (unless the trace was measured).

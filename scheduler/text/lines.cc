@@ -10,6 +10,8 @@ namespace sluice::scheduler::text {
 
 namespace {
 
+Status Invalid(const std::string& what) { return {StatusCode::kInvalidArgument, what}; }
+
 std::string HexByte(unsigned char byte) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   return std::string("0x") + kDigits[byte >> 4U] + kDigits[byte & 15U];
@@ -21,20 +23,24 @@ Result<std::string_view> LineReader::Next() {
   ++number_;
   const size_t length = left_.find('\n');
   if (std::min(length, left_.size()) > kMaxLineBytes) {
-    return Fault("line", "longer than " + std::to_string(kMaxLineBytes) + " bytes");
+    return Invalid("longer than " + std::to_string(kMaxLineBytes) + " bytes");
   }
-  const std::string_view line = left_.substr(0, length);
+  std::string_view line = left_.substr(0, length);
+  if (ends_ == LineEnds::kAny && line.ends_with('\r')) line.remove_suffix(1);
   const auto odd = std::find_if_not(line.begin(), line.end(), IsPrintable);
   if (odd != line.end()) {
     const std::string column = " in column " + std::to_string(odd - line.begin() + 1);
     if (*odd == '\r') {
-      return Fault("line", "carriage return" + column + ", lines end in a line feed alone");
+      return Invalid("carriage return" + column +
+                     (ends_ == LineEnds::kAny ? ", but only one may be before a line feed"
+                                              : ", lines end in a line feed alone"));
     }
-    return Fault("line", "byte " + HexByte(static_cast<unsigned char>(*odd)) + column +
-                             ", must be a printable ASCII character");
+    return Invalid("byte " + HexByte(static_cast<unsigned char>(*odd)) + column +
+                   ", must be a printable ASCII character");
   }
-  if (length == std::string_view::npos) return Fault("line", "does not end in a line feed");
-  left_.remove_prefix(length + 1);
+  const bool ended = length != std::string_view::npos;
+  if (!ended && ends_ == LineEnds::kLineFeed) return Invalid("does not end in a line feed");
+  left_.remove_prefix(ended ? length + 1 : left_.size());
   return line;
 }
 

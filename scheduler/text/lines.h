@@ -19,20 +19,27 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 /// Of every number: exact in a double too, and far from the end of 64 bits.
 inline constexpr uint64_t kMaxNumber = uint64_t{1} << 53;
 
-/// Hands out a text line by line. A line has at most kMaxLineBytes printable ASCII characters and
-/// ends in a line feed.
+enum class LineEnds : uint8_t {
+  kLineFeed,  // of every line: equal texts are equal bytes
+  kAny,       // or a carriage return and a line feed, or of the last line nothing
+};
+
+/// Hands out a text line by line. A line has at most kMaxLineBytes printable ASCII characters.
 class LineReader {
  public:
-  explicit LineReader(std::string_view text) : left_(text) {}
+  explicit LineReader(std::string_view text, LineEnds ends = LineEnds::kLineFeed)
+      : left_(text), ends_(ends) {}
 
   bool done() const { return left_.empty(); }
-  /// The next line without its line feed; not after done().
+  /// The next line without its end; not after done(). An error says what is wrong with it, not
+  /// which it is.
   Result<std::string_view> Next();
   /// Of the line that Next() handed out or refused; 1 for the first, 1 before it as well.
   size_t number() const { return number_ == 0 ? 1 : number_; }
 
  private:
   std::string_view left_;
+  LineEnds ends_;
   size_t number_ = 0;
 };
 

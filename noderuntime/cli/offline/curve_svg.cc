@@ -3,7 +3,10 @@
 #include "noderuntime/cli/offline/curve_svg.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "common/bytes.h"
 
@@ -53,14 +56,49 @@ std::string TextAt(double x, double y, const char* anchor, const std::string& te
   return head + Escaped(text) + "</text>\n";
 }
 
+struct Corner {
+  double x;
+  double y;
+};
+
+/// Of those that lie in one pixel's column nobody sees more than where the line comes in, how high
+/// and how low it gets, and where it leaves: few are left of many.
+std::vector<Corner> Thinned(const std::vector<Corner>& corners) {
+  std::vector<Corner> kept;
+  for (size_t begin = 0, end = 0; begin < corners.size(); begin = end) {
+    const double column = std::floor(corners[begin].x);
+    while (end < corners.size() && std::floor(corners[end].x) == column) ++end;
+    const auto [low, high] =
+        std::minmax_element(corners.begin() + static_cast<std::ptrdiff_t>(begin),
+                            corners.begin() + static_cast<std::ptrdiff_t>(end),
+                            [](const Corner& a, const Corner& b) { return a.y < b.y; });
+    const auto at = [&](auto place) { return static_cast<size_t>(place - corners.begin()); };
+    std::array<size_t, 4> chosen = {begin, at(low), at(high), end - 1};
+    std::sort(chosen.begin(), chosen.end());
+    const bool few = end - begin <= chosen.size();
+    for (size_t i = 0; i < (few ? end - begin : chosen.size()); ++i) {
+      kept.push_back(corners[few ? begin + i : chosen[i]]);
+    }
+  }
+  return kept;
+}
+
+/// A line that keeps the height y[i] from x[i] to x[i + 1].
+std::vector<Corner> Steps(const std::vector<double>& x, const std::vector<double>& y) {
+  std::vector<Corner> corners;
+  for (size_t i = 0; i < y.size(); ++i) {
+    corners.push_back({x[i], y[i]});
+    corners.push_back({x[i + 1], y[i]});
+  }
+  return Thinned(corners);
+}
+
 /// Up the steps of `upper` and back down those of `lower`.
-std::string Band(const std::vector<double>& x, const std::vector<double>& lower,
-                 const std::vector<double>& upper, const char* fill) {
+std::string Band(const std::vector<Corner>& lower, const std::vector<Corner>& upper,
+                 const char* fill) {
   std::string points;
-  for (size_t i = 0; i + 1 < x.size(); ++i)
-    points += Point(x[i], upper[i]) + Point(x[i + 1], upper[i]);
-  for (size_t i = x.size() - 1; i-- > 0;)
-    points += Point(x[i + 1], lower[i]) + Point(x[i], lower[i]);
+  for (const Corner& corner : upper) points += Point(corner.x, corner.y);
+  for (size_t i = lower.size(); i-- > 0;) points += Point(lower[i].x, lower[i].y);
   return "<polygon fill=\"" + std::string(fill) + "\" points=\"" + points + "\"/>\n";
 }
 
@@ -86,18 +124,19 @@ std::string CurveSvg(const std::vector<CurvePoint>& curve, double end_ns,
   std::string svg = std::string(head) + "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" +
                     TextAt(kLeft, 24, "start", title);
   std::vector<double> sum(curve.size(), 0);
-  std::vector<double> lower(curve.size(), y_of(0));
+  std::vector<Corner> lower = Steps(x, std::vector<double>(curve.size(), y_of(0)));
   double legend = kLeft;
   for (size_t kind = 0; kind < kBlockClasses; ++kind) {
     bool any = false;
-    std::vector<double> upper(curve.size());
+    std::vector<double> heights(curve.size());
     for (size_t i = 0; i < curve.size(); ++i) {
       any |= curve[i].bytes[kind] > 0;
       sum[i] += static_cast<double>(curve[i].bytes[kind]);
-      upper[i] = y_of(sum[i]);
+      heights[i] = y_of(sum[i]);
     }
     if (!any) continue;
-    svg += Band(x, lower, upper, kFill[kind]);
+    std::vector<Corner> upper = Steps(x, heights);
+    svg += Band(lower, upper, kFill[kind]);
     lower = std::move(upper);
     char swatch[128];
     std::snprintf(swatch, sizeof swatch,

@@ -10,8 +10,8 @@
 namespace sluice::cli {
 
 /// The curve as a picture (SVG 1.1, self-contained): classes stacked over GPU time, the
-/// longest-lived at the bottom. `end_ns`: where the last point ends; `title` may hold any
-/// characters.
+/// longest-lived at the bottom, as closely as its pixels can show. `end_ns`: where the last point
+/// ends; `title` may hold any characters.
 std::string CurveSvg(const std::vector<scheduler::CurvePoint>& curve, double end_ns,
                      const std::string& title);
 

@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace sluice::cli {
 
@@ -18,6 +19,10 @@ std::string Format(const char* format, ...) {
   std::vsnprintf(text.data(), text.size() + 1, format, again);
   va_end(again);
   return text;
+}
+
+std::string JsonText(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace sluice::cli

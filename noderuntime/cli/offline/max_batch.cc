@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/bytes.h"
+#include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/offline/scenario.h"
 #include "noderuntime/cli/offline/simulate.h"
 #include "scheduler/simulate/max_batch.h"
@@ -66,11 +67,19 @@ class Question {
                         [&](uint64_t first) { return scenario_.Fits(JobsAt(first)); });
   }
 
-  std::optional<uint64_t> LargestThatKeeps(uint64_t most, double part) const {
-    return LargestBatchFromAbove(most, [&](uint64_t first) {
-      const Result<Scenario::Answer> answer = scenario_.Share(JobsAt(first));
-      return answer.ok() && answer->outcome.Throughput() >= part * answer->unlimited;
+  /// Of those from `most` down, at which they do as `at_most` says. Each of them is looked at once:
+  /// with `auto` it takes a search of its own.
+  std::optional<Point> LargestThatKeeps(uint64_t most, const Point& at_most, double part) const {
+    std::optional<Point> kept;
+    LargestBatchFromAbove(most, [&](uint64_t first) {
+      Result<Point> point = first == most ? at_most : At(first);
+      if (!point.ok() || point->answer.outcome.Throughput() < part * point->answer.unlimited) {
+        return false;
+      }
+      kept = *std::move(point);
+      return true;
     });
+    return kept;
   }
 
   Result<Point> At(uint64_t first) const {
@@ -92,7 +101,8 @@ nlohmann::json JsonOf(const Point& point, const std::vector<NamedTrace>& traces,
   nlohmann::json json = {{"throughput", point.answer.outcome.Throughput()},
                          {"throughput_temporal", point.answer.temporal},
                          {"throughput_unlimited_memory", point.answer.unlimited},
-                         {"shared_by", Describe(point.answer.setting, unit_bytes)}};
+                         {"shared_by", Describe(point.answer.setting, unit_bytes)},
+                         {"flags", FlagsOf(point.answer.setting, unit_bytes)}};
   for (size_t i = 0; i < traces.size(); ++i) {
     json["jobs"].push_back(
         {{"name", traces[i].name},
@@ -120,7 +130,7 @@ std::string TextOf(const std::string& title, const Point& point,
       "  throughput       %.3f; %.3f times that of taking turns; %.3f of unlimited memory\n",
       throughput, point.answer.temporal > 0 ? throughput / point.answer.temporal : 0,
       throughput / point.answer.unlimited);
-  return text + line + "  shared by        " + Describe(point.answer.setting, unit_bytes) + "\n";
+  return text + line + SharedBy(point.answer.setting, unit_bytes);
 }
 
 }  // namespace
@@ -139,9 +149,11 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
     }
     traces.push_back(*std::move(trace));
   }
-  const auto too_large = [](const std::string& why) {
-    return Output{1, "", "sluice: they do not fit: " + why + "\n"};
-  };
+  const auto too_large = [&](const std::string& why) { return DoNotFit(why, options.json); };
+  if (Status status = scenario->CheckPool(traces.size()); !status.ok()) {
+    return status.code() == StatusCode::kResourceExhausted ? too_large(status.message())
+                                                           : Refused(status);
+  }
   Question question(*scenario, traces);
   if (Status status = question.FindAlone(); !status.ok()) {
     return status.code() == StatusCode::kResourceExhausted ? too_large(status.message())
@@ -153,11 +165,7 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
   if (!fits.ok()) return Refused(fits.status());
   std::optional<Point> keeps;
   if (options.keep_percent > 0) {
-    if (const auto kept = question.LargestThatKeeps(*most, options.keep_percent / 100.0)) {
-      Result<Point> point = question.At(*kept);
-      if (!point.ok()) return Refused(point.status());
-      keeps = *std::move(point);
-    }
+    keeps = question.LargestThatKeeps(*most, *fits, options.keep_percent / 100.0);
   }
   const uint64_t unit = options.scenario.unit_bytes;
   const std::string keep_title =
@@ -169,8 +177,7 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
                            {"fits", JsonOf(*fits, traces, question.alone(), unit)},
                            {"keeps", nullptr}};
     if (keeps) json["keeps"] = JsonOf(*keeps, traces, question.alone(), unit);
-    // A file's name need not be UTF-8.
-    return {0, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", ""};
+    return {0, JsonText(json), ""};
   }
   std::string text = "simulated on " + scenario->machine().name + ", pool " +
                      FormatBytes(scenario->PoolBytes(traces.size())) + "\n" +

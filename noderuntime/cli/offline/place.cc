@@ -93,8 +93,7 @@ std::string Json(const PlaceOptions& options, const Report& report) {
                          {"capacity_bytes", nullptr},
                          {"fits", report.fits}};
   if (options.capacity_bytes.has_value()) json["capacity_bytes"] = *options.capacity_bytes;
-  // A file's name need not be UTF-8.
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string Line(const char* what, const std::string& text) {

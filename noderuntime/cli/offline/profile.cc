@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "common/bytes.h"
 #include "noderuntime/cli/offline/curve_svg.h"
@@ -11,7 +13,9 @@
 #include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/offline/scenario.h"
 #include "scheduler/profile/classes.h"
+#include "scheduler/text/lines.h"
 #include "scheduler/trace/at_batch.h"
+#include "scheduler/trace/measured.h"
 
 namespace sluice::cli {
 namespace {
@@ -24,6 +28,7 @@ using scheduler::kBlockClasses;
 struct Shown {
   std::string name;
   uint64_t batch = 0;
+  std::string why_batch;  // where nobody asked for it
   uint64_t unit_bytes = 0;
   std::string machine;
   scheduler::Profile profile;
@@ -34,6 +39,22 @@ struct Shown {
   size_t blocks[kBlockClasses] = {};
 };
 
+/// Where none is asked for: one that the trace was made from, and why it is that.
+std::pair<uint64_t, std::string> UsualBatch(const scheduler::trace::Trace& trace) {
+  const Result<scheduler::trace::Measured> measured = scheduler::trace::MeasuredOf(trace);
+  if (scheduler::trace::IsMeasured(trace) && measured.ok()) {
+    return {measured->batch, "the one that was measured"};
+  }
+  if (const std::string* fitted = trace.Find("fitted_batches")) {
+    const std::string first = fitted->substr(0, fitted->find(','));
+    const Result<uint64_t> batch = scheduler::text::ReadNumber("fitted_batches", first);
+    if (batch.ok() && *batch >= 1 && *batch <= scheduler::trace::kMaxBatch) {
+      return {*batch, "the first of its fitted_batches; others: --batch"};
+    }
+  }
+  return {1, "others: --batch"};
+}
+
 Result<Shown> Look(const ProfileOptions& options, const std::string& shipped) {
   ScenarioOptions asked;
   asked.gpu = options.gpu;
@@ -42,26 +63,27 @@ Result<Shown> Look(const ProfileOptions& options, const std::string& shipped) {
   if (!scenario.ok()) return scenario.status();
   const Result<NamedTrace> trace = ReadTrace(options.file);
   if (!trace.ok()) return trace.status();
-  Result<scheduler::Profile> profile =
-      scheduler::simulate::ProfileOf(trace->trace, options.batch, scenario->machine());
-  if (!profile.ok()) return profile.status().Annotate(options.file);
   Shown shown;
-  shown.name = trace->name;
   shown.batch = options.batch;
+  if (options.batch == 0) std::tie(shown.batch, shown.why_batch) = UsualBatch(trace->trace);
+  Result<scheduler::Profile> profile =
+      scheduler::simulate::ProfileOf(trace->trace, shown.batch, scenario->machine());
+  if (!profile.ok()) return profile.status().Annotate(options.file);
+  shown.name = trace->name;
   shown.unit_bytes = options.unit_bytes;
   shown.machine = scenario->machine().name;
   shown.profile = *std::move(profile);
   shown.plan = scheduler::PlanGates(shown.profile, options.unit_bytes,
                                     {.groups_per_peak = options.groups_per_peak, .margin_part = 0});
   // ProfileOf has asked for the same batch.
-  shown.curve = scheduler::DemandCurve(
-      trace->trace, scheduler::trace::AtBatch(trace->trace, options.batch).value(),
-      shown.profile.launch_ns);
+  const auto at = scheduler::trace::AtBatch(trace->trace, shown.batch).value();
+  const std::vector<double> times = scheduler::simulate::LaunchTimes(at, scenario->machine());
+  shown.curve = scheduler::DemandCurve(trace->trace, at, times);
   for (const BlockClass kind : scheduler::Classify(trace->trace))
     ++shown.blocks[static_cast<size_t>(kind)];
   for (size_t i = 0; i < shown.curve.size(); ++i) {
     const auto bytes = static_cast<double>(shown.curve[i].total());
-    shown.mean_bytes += bytes * shown.profile.launch_ns[i];
+    shown.mean_bytes += bytes * times[i];
     if (shown.curve[i].total() > shown.curve[shown.peak].total()) shown.peak = i;
   }
   shown.mean_bytes /= static_cast<double>(shown.profile.iteration_ns);
@@ -99,8 +121,7 @@ std::string Json(const Shown& shown) {
     entry["ns"] = point.ns;
     json["curve"].push_back(std::move(entry));
   }
-  // A file's name need not be UTF-8.
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string Bar(double part) {
@@ -112,8 +133,9 @@ std::string Text(const Shown& shown) {
   const scheduler::Profile& profile = shown.profile;
   const auto peak_bytes = static_cast<double>(profile.peak_bytes);
   const CurvePoint& peak = shown.curve[shown.peak];
-  std::string text = shown.name + " at batch " + std::to_string(shown.batch) + ", simulated on " +
-                     shown.machine + "\n";
+  std::string text = shown.name + " at batch " + std::to_string(shown.batch);
+  if (!shown.why_batch.empty()) text += " (" + shown.why_batch + ")";
+  text += ", simulated on " + shown.machine + "\n";
   text += Format("  iteration  %.1f ms of GPU time, %u launches\n",
                  static_cast<double>(profile.iteration_ns) / 1e6, profile.period);
   text += Format("  base       %s at the trough\n", FormatBytes(profile.base_bytes).c_str());

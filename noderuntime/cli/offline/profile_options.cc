@@ -14,8 +14,8 @@ ProfileFlags::ProfileFlags(CLI::App& app)
     : app_(app.add_subcommand("profile",
                               "What one iteration of a memory trace holds, when and for what")) {
   app_->add_option("FILE", options_.file, "A memory trace")->required();
-  app_->add_option("--batch", options_.batch, "Samples of its batch")
-      ->required()
+  app_->add_option("--batch", options_.batch,
+                   "Samples of its batch (the first that the trace was fitted to)")
       ->check(Integer(1, scheduler::trace::kMaxBatch));
   app_->add_option("--gpu", options_.gpu,
                    "Machine file, or the name of one that came with this program (v100-32)");

@@ -2,7 +2,10 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/cli/offline/run.h"
 
+#include <nlohmann/json.hpp>
+
 #include "noderuntime/cli/launcher.h"
+#include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/offline/import.h"
 #include "noderuntime/cli/offline/max_batch.h"
 #include "noderuntime/cli/offline/place.h"
@@ -13,6 +16,13 @@ namespace sluice::cli {
 
 Output Refused(const Status& status) {
   return {kExitUsage, "", "sluice: " + status.message() + "\n"};
+}
+
+Output DoNotFit(const std::string& why, bool json) {
+  const std::string error = "they do not fit: " + why;
+  Output output{1, "", "sluice: " + error + "\n"};
+  if (json) output.out = JsonText({{"simulated", true}, {"error", error}});
+  return output;
 }
 
 Output RunOffline(const OfflineOptions& options, const std::string& shipped) {

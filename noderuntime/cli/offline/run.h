@@ -19,6 +19,10 @@ struct Output {
 /// "sluice: <message>" on stderr and kExitUsage.
 Output Refused(const Status& status);
 
+/// The answer no of what simulates: why on stderr, with `json` also as the one object on stdout,
+/// and 1.
+Output DoNotFit(const std::string& why, bool json);
+
 /// Runs the command that was chosen. `shipped`: the folder of the machine files that came with the
 /// program.
 Output RunOffline(const OfflineOptions& options, const std::string& shipped);

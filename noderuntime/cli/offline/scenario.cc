@@ -10,6 +10,7 @@
 #include "common/machine_file.h"
 #include "noderuntime/cli/offline/files.h"
 #include "scheduler/policy/policies.h"
+#include "scheduler/simulate/tune.h"
 #include "scheduler/trace/parse.h"
 
 namespace sluice::cli {
@@ -18,6 +19,7 @@ namespace {
 using scheduler::Units;
 using scheduler::simulate::JobRun;
 using scheduler::simulate::Outcome;
+using scheduler::simulate::Touched;
 using scheduler::simulate::Workload;
 
 std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs, double stagger_ns = 0) {
@@ -65,15 +67,30 @@ uint64_t Scenario::PoolBytes(size_t jobs) const {
   return machine_.memory - std::min(machine_.memory, jobs * machine_.context_bytes);
 }
 
-Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch) const {
+Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch, Touched touched) const {
   scheduler::simulate::WorkloadOptions options;
   options.unit_bytes = asked_.unit_bytes;
   options.gates.groups_per_peak = asked_.groups_per_peak;
   options.gap_ns = asked_.gap_ns;
-  options.keeps_freed = asked_.policy == scheduler::kSpatialPolicy;
+  options.touched = touched;
   Result<Workload> workload =
       scheduler::simulate::MakeWorkload(trace.name, trace.trace, batch, machine_, options);
   return workload.ok() ? std::move(workload) : workload.status().Annotate(trace.name);
+}
+
+Result<std::vector<Workload>> Scenario::Make(const std::vector<NamedTrace>& traces,
+                                             const std::vector<uint64_t>& batches) const {
+  const auto make = [&](Touched touched) -> Result<std::vector<Workload>> {
+    std::vector<Workload> jobs;
+    for (size_t i = 0; i < traces.size(); ++i) {
+      Result<Workload> job = Make(traces[i], batches[i], touched);
+      if (!job.ok()) return job.status();
+      jobs.push_back(*std::move(job));
+    }
+    return jobs;
+  };
+  Result<std::vector<Workload>> jobs = make(Touched::kNothing);
+  return jobs.ok() && Pages(*jobs) ? make(Touched::kKept) : jobs;
 }
 
 scheduler::simulate::Options Scenario::Options(size_t jobs) const {
@@ -88,6 +105,26 @@ scheduler::simulate::Options Scenario::Options(size_t jobs) const {
   return options;
 }
 
+Status Scenario::CheckPool(size_t jobs) const {
+  const uint64_t pool = PoolBytes(jobs);
+  const uint64_t unit = asked_.unit_bytes;
+  if (pool < unit && PoolBytes(1) >= unit) {
+    return Status(StatusCode::kResourceExhausted,
+                  "the pool has " + FormatBytes(pool) + ": " + std::to_string(jobs) +
+                      " contexts of " + FormatBytes(machine_.context_bytes) +
+                      " leave no more of the GPU; allowed: fewer jobs, or --pool");
+  }
+  const auto beyond = [&](const char* flag, uint64_t bytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  std::string(flag) + ": " + FormatBytes(bytes) + " is more than the pool of " +
+                      FormatBytes(pool) + "; allowed: at most that, or with a larger --pool");
+  };
+  if (pool < unit) return beyond("--unit", unit);
+  if (asked_.setting.budget > pool / unit) return beyond("--budget", asked_.setting.budget * unit);
+  const uint64_t soft = asked_.setting.policy.soft_budget;
+  return soft > pool / unit ? beyond("--soft-budget", soft * unit) : Status();
+}
+
 bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   uint64_t units = 0;
   for (const Workload& job : jobs) units += job.plan.peak_units;
@@ -95,16 +132,13 @@ bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   return units <= PoolBytes(jobs.size()) / asked_.unit_bytes;
 }
 
+bool Scenario::Pages(const std::vector<Workload>& jobs) const {
+  return asked_.policy == scheduler::kSpatialPolicy && !Fits(jobs);
+}
+
 Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
                                          double stagger_ns) const {
-  if (PoolBytes(jobs.size()) < asked_.unit_bytes) {
-    return Status(StatusCode::kResourceExhausted,
-                  "the pool has " + FormatBytes(PoolBytes(jobs.size())) + ": " +
-                      std::to_string(jobs.size()) + " contexts of " +
-                      FormatBytes(machine_.context_bytes) +
-                      " leave no more of the GPU; allowed: fewer "
-                      "jobs, or --pool");
-  }
+  if (Status status = CheckPool(jobs.size()); !status.ok()) return status;
   Answer answer;
   const std::vector<JobRun> runs = RunsOf(jobs, stagger_ns);
   scheduler::simulate::Options options = Options(jobs.size());
@@ -122,7 +156,7 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
   answer.setting = options.setting;
   if (asked_.policy == scheduler::kSpatialPolicy) {
     options.managed = false;
-    if (!Fits(jobs)) {
+    if (Pages(jobs)) {
       options.paging = scheduler::simulate::PagingOptions::Of(machine_);
       options.warm_up = scheduler::simulate::kPagingWarmUp;
     }

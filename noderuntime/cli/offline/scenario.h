@@ -8,7 +8,7 @@
 #include "common/machine.h"
 #include "common/status.h"
 #include "noderuntime/cli/offline/scenario_options.h"
-#include "scheduler/simulate/tune.h"
+#include "scheduler/simulate/simulate.h"
 #include "scheduler/trace/trace.h"
 
 namespace sluice::cli {
@@ -32,7 +32,16 @@ class Scenario {
 
   const Machine& machine() const { return machine_; }
   uint64_t PoolBytes(size_t jobs) const;
-  Result<scheduler::simulate::Workload> Make(const NamedTrace& trace, uint64_t batch) const;
+  /// kInvalidArgument: a flag asks for more than the pool. kResourceExhausted: the contexts of so
+  /// many jobs leave none. Share asks as well.
+  Status CheckPool(size_t jobs) const;
+  /// The jobs of `traces`, each at its batch, as Share wants them.
+  Result<std::vector<scheduler::simulate::Workload>> Make(
+      const std::vector<NamedTrace>& traces, const std::vector<uint64_t>& batches) const;
+  /// One of them. Share takes those that touch nothing as long as they fit.
+  Result<scheduler::simulate::Workload> Make(
+      const NamedTrace& trace, uint64_t batch,
+      scheduler::simulate::Touched touched = scheduler::simulate::Touched::kNothing) const;
 
   /// How a pool is shared by these jobs.
   struct Answer {
@@ -52,6 +61,7 @@ class Scenario {
 
  private:
   scheduler::simulate::Options Options(size_t jobs) const;
+  bool Pages(const std::vector<scheduler::simulate::Workload>& jobs) const;
 
   ScenarioOptions asked_;
   Machine machine_;

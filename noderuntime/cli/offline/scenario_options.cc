@@ -7,12 +7,9 @@
 
 #include "common/bytes.h"
 #include "noderuntime/cli/validators.h"
-#include "scheduler/policy/policies.h"
 
 namespace sluice::cli {
-namespace {
 
-/// "5ms", "250us": a time as people write it.
 Result<double> Nanoseconds(const std::string& text, const char* field) {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -31,9 +28,7 @@ Result<double> Nanoseconds(const std::string& text, const char* field) {
                     "'; allowed: a number and ns, us, ms or s, as 5ms, at most 1000s");
 }
 
-}  // namespace
-
-ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app) {
+ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app), setting_(app) {
   app->add_option("--gpu", options_.gpu,
                   "Machine file, or the name of one that came with this program (v100-32)");
   app->add_option("--sharing", sharing_,
@@ -46,22 +41,8 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app) {
       ->check(OneOf({"occupancy", "roofline"}));
   app->add_option("--pool", pool_, "Memory to share (the GPU's, less a context for each job)");
   app->add_option("--unit", unit_, "Unit of leases (8MiB)");
-  app->add_option("--policy", options_.policy, "Who waits for whom (auto)")
-      ->check(OneOf(scheduler::NodePolicyNames()));
-  app->add_option(
-         "--claims", claims_,
-         "What others may count on: contract, steps or curve; with auto the furthest that is "
-         "tried (curve)")
-      ->check(OneOf(scheduler::ClaimsNames()));
-  app->add_option("--lanes", options_.setting.policy.lanes,
-                  "Jobs in their iteration at the same time (2)")
-      ->check(Integer(1, 64));
-  app->add_option("--phase", options_.setting.policy.phase,
-                  "How much of its iteration a job has to have done before the next one begins (0)")
-      ->check(CLI::Range(0.0, 0.99));
   app->add_option("--credit", credit_,
-                  "Most that a host runs ahead of its GPU, and never more than an eighth of an "
-                  "iteration (5ms)");
+                  "Most that a host runs ahead of its GPU, beside --credit-parts (5ms)");
   app->add_option("--gap", gap_,
                   "Time of the host between two iterations, as for loading data (0ms)");
   app->add_option("--groups", options_.groups_per_peak,
@@ -92,14 +73,10 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
     if (*bytes == 0) return Status(StatusCode::kInvalidArgument, "--unit: 0; allowed: above 0");
     options.unit_bytes = *bytes;
   }
-  const bool finds = options.policy == scheduler::kAutoPolicy;
-  const bool lends = options.policy != "temporal" && options.policy != "spatial";
-  for (const auto& [flag, fits] : {std::pair{"--lanes", lends && !finds}, {"--claims", lends}}) {
-    if (fits || app_->count(flag) == 0) continue;
-    return Status(StatusCode::kInvalidArgument,
-                  std::string(flag) + ": means nothing with --policy " + options.policy);
-  }
-  options.setting.claims = scheduler::FindClaims(claims_).value_or(scheduler::Claims::kCurve);
+  options.policy = setting_.policy();
+  Result<scheduler::simulate::Setting> setting = setting_.Setting(options.unit_bytes);
+  if (!setting.ok()) return setting.status();
+  options.setting = *std::move(setting);
   if (app_->count("--credit") != 0) {
     const Result<double> ns = Nanoseconds(credit_, "--credit");
     if (!ns.ok()) return ns.status();

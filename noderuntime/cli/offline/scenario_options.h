@@ -8,8 +8,9 @@
 
 #include "common/machine.h"
 #include "common/status.h"
+#include "noderuntime/cli/offline/setting_options.h"
 #include "scheduler/profile/gates.h"
-#include "scheduler/simulate/tune.h"
+#include "scheduler/simulate/simulate.h"
 
 namespace CLI {
 class App;
@@ -28,10 +29,13 @@ struct ScenarioOptions {
   uint32_t groups_per_peak = scheduler::GateOptions().groups_per_peak;
   /// "auto", "spatial", or a name of scheduler/policy.
   std::string policy = "auto";
-  scheduler::simulate::Setting setting;  // but for its policy's name
+  scheduler::simulate::Setting setting;  // but for its policy's name; with auto its claims alone
   double most_credit_ns = 5e6;
   uint32_t iterations = 6;
 };
+
+/// "5ms", "250us": a time as people write it. An error names `field`.
+Result<double> Nanoseconds(const std::string& text, const char* field);
 
 /// The words of the command line on their way to ScenarioOptions.
 class ScenarioFlags {
@@ -46,11 +50,11 @@ class ScenarioFlags {
  private:
   CLI::App* app_;
   ScenarioOptions options_;
+  SettingFlags setting_;
   std::string sharing_;
   std::string variant_;
   std::string pool_;
   std::string unit_;
-  std::string claims_;
   std::string credit_;
   std::string gap_;
 };

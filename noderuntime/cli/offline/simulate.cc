@@ -30,9 +30,13 @@ nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   json["lanes"] = setting.policy.lanes;
   json["claims"] = scheduler::ClaimsName(setting.claims);
   json["drain"] = setting.drain == Drain::kNever ? "never" : "when others wait";
+  if (setting.claims == scheduler::Claims::kSteps) json["steps"] = setting.steps;
   json["credit_part_of_iteration"] = 1 / setting.credit_parts;
-  json["budget_bytes"] = nullptr;
-  if (setting.budget != 0) json["budget_bytes"] = setting.budget * unit_bytes;
+  const auto bytes = [&](scheduler::Units units) {
+    return units == 0 ? nlohmann::json() : nlohmann::json(units * unit_bytes);
+  };
+  json["budget_bytes"] = bytes(setting.budget);
+  json["soft_budget_bytes"] = bytes(setting.policy.soft_budget);
   json["phase"] = setting.policy.phase;
   if (setting.policy.policy == "nodegroup") json["groups"] = setting.policy.groups_per_peak;
   return json;
@@ -60,6 +64,7 @@ std::string Json(const Shown& shown) {
                          {"pool_bytes", shown.scenario.PoolBytes(shown.jobs.size())},
                          {"unit_bytes", unit},
                          {"setting", JsonOf(answer.setting, unit)},
+                         {"flags", FlagsOf(answer.setting, unit)},
                          {"throughput", answer.outcome.Throughput()},
                          {"throughput_temporal", answer.temporal},
                          {"throughput_unlimited_memory", answer.unlimited},
@@ -89,8 +94,7 @@ std::string Json(const Shown& shown) {
          {"progress", outcome.progress},
          {"waited_ms_per_iteration", outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u)}});
   }
-  // A file's name need not be UTF-8.
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string Text(const Shown& shown) {
@@ -110,8 +114,7 @@ std::string Text(const Shown& shown) {
                    outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u),
                    batch / outcome.iteration_ns * 1e9);
   }
-  text +=
-      "  shared by        " + Describe(answer.setting, shown.options.scenario.unit_bytes) + "\n";
+  text += SharedBy(answer.setting, shown.options.scenario.unit_bytes);
   text += Format("  throughput       %.3f iterations' GPU time per time", throughput);
   if (answer.temporal > 0) {
     text += Format("; %.3f times that of taking turns (%.3f)", throughput / answer.temporal,
@@ -142,6 +145,9 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   if (setting.budget != 0) {
     text += ", a budget of " + FormatBytes(setting.budget * unit_bytes);
   }
+  if (setting.policy.soft_budget != 0) {
+    text += ", a soft budget of " + FormatBytes(setting.policy.soft_budget * unit_bytes);
+  }
   text += Format(", credit 1/%.0f of an iteration", setting.credit_parts);
   if (setting.drain == Drain::kNever) text += ", no draining";
   if (setting.policy.phase > 0) {
@@ -153,23 +159,30 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   return text;
 }
 
+std::string SharedBy(const Setting& setting, uint64_t unit_bytes) {
+  return "  shared by        " + Describe(setting, unit_bytes) + "\n  in flags         " +
+         FlagsOf(setting, unit_bytes) + "\n";
+}
+
 Output RunSimulate(const SimulateOptions& options, const std::string& shipped) {
   const Result<Scenario> scenario = Scenario::Load(options.scenario, shipped);
   if (!scenario.ok()) return Refused(scenario.status());
-  std::vector<Workload> jobs;
+  std::vector<NamedTrace> traces;
+  std::vector<uint64_t> batches;
   for (const TracedJob& traced : options.jobs) {
-    const Result<NamedTrace> trace = ReadTrace(traced.file);
+    Result<NamedTrace> trace = ReadTrace(traced.file);
     if (!trace.ok()) return Refused(trace.status());
-    Result<Workload> job = scenario->Make(*trace, traced.batch);
-    if (!job.ok()) return Refused(job.status());
-    jobs.push_back(*std::move(job));
+    traces.push_back(*std::move(trace));
+    batches.push_back(traced.batch);
   }
-  const Result<Scenario::Answer> answer = scenario->Share(jobs);
+  const Result<std::vector<Workload>> jobs = scenario->Make(traces, batches);
+  if (!jobs.ok()) return Refused(jobs.status());
+  const Result<Scenario::Answer> answer = scenario->Share(*jobs, options.stagger_ns);
   if (!answer.ok()) {
     if (answer.status().code() != StatusCode::kResourceExhausted) return Refused(answer.status());
-    return {1, "", "sluice: they do not fit: " + answer.status().message() + "\n"};
+    return DoNotFit(answer.status().message(), options.json);
   }
-  const Shown shown{options, *scenario, jobs, *answer};
+  const Shown shown{options, *scenario, *jobs, *answer};
   return {0, options.json ? Json(shown) : Text(shown), ""};
 }
 

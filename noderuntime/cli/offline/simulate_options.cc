@@ -36,6 +36,7 @@ SimulateFlags::SimulateFlags(CLI::App& app)
       scenario_(app_) {
   app_->add_option("JOB", jobs_, "A memory trace and the samples of its batch: FILE:BATCH")
       ->required();
+  app_->add_option("--stagger", stagger_, "Each job begins so much after the one before it (0ms)");
   app_->add_flag("--json", json_, "Results as JSON");
 }
 
@@ -48,6 +49,11 @@ Result<SimulateOptions> SimulateFlags::Options() const {
     Result<TracedJob> job = ParseJob(text);
     if (!job.ok()) return job.status();
     options.jobs.push_back(*std::move(job));
+  }
+  if (app_->count("--stagger") != 0) {
+    const Result<double> ns = Nanoseconds(stagger_, "--stagger");
+    if (!ns.ok()) return ns.status();
+    options.stagger_ns = *ns;
   }
   Result<ScenarioOptions> scenario = scenario_.Options();
   if (!scenario.ok()) return scenario.status();

@@ -23,6 +23,7 @@ struct TracedJob {
 struct SimulateOptions {
   std::vector<TracedJob> jobs;
   ScenarioOptions scenario;
+  double stagger_ns = 0;  // each job begins so much after the one before it
   bool json = false;
 };
 
@@ -38,6 +39,7 @@ class SimulateFlags {
  private:
   CLI::App* app_;
   std::vector<std::string> jobs_;
+  std::string stagger_;
   bool json_ = false;
   ScenarioFlags scenario_;
 };

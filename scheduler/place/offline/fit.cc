@@ -4,70 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
-#include <utility>
 #include <vector>
+
+#include "scheduler/place/offline/holes.h"
 
 namespace sluice::scheduler {
 namespace {
 
 constexpr uint64_t kNoEnd = ~uint64_t{0};
 
-// Holes between what lives now; the last one has no end. For the order of time, in which nothing
-// that is placed later lives earlier.
-class Holes {
- public:
-  Holes() { Add(0, kNoEnd); }
-
-  uint64_t Take(uint64_t size, FitHole kind) {
-    const uint64_t start =
-        kind == FitHole::kBest ? by_size_.lower_bound({size, 0})->second : FirstOf(size);
-    const uint64_t end = by_start_.at(start);
-    Remove(start, end);
-    if (end - start > size) Add(start + size, end);
-    return start;
-  }
-
-  void Give(uint64_t start, uint64_t size) {
-    uint64_t end = start + size;
-    const auto above = by_start_.find(end);
-    if (above != by_start_.end()) {
-      end = above->second;
-      Remove(start + size, end);
-    }
-    const auto next = by_start_.lower_bound(start);
-    if (next != by_start_.begin() && std::prev(next)->second == start) {
-      const uint64_t below = std::prev(next)->first;
-      Remove(below, start);
-      start = below;
-    }
-    Add(start, end);
-  }
-
- private:
-  uint64_t FirstOf(uint64_t size) const {
-    for (const auto& [start, end] : by_start_) {
-      if (end - start >= size) return start;
-    }
-    return 0;  // never: the last hole has no end
-  }
-  void Add(uint64_t start, uint64_t end) {
-    by_start_.emplace(start, end);
-    by_size_.emplace(end - start, start);
-  }
-  void Remove(uint64_t start, uint64_t end) {
-    by_start_.erase(start);
-    by_size_.erase({end - start, start});
-  }
-
-  std::map<uint64_t, uint64_t> by_start_;
-  std::set<std::pair<uint64_t, uint64_t>> by_size_;
-};
-
+// Nothing that is placed later lives earlier.
 Offsets PlaceInTime(std::span<const Buffer> buffers, std::span<const uint32_t> order,
                     FitHole kind) {
   Offsets offsets(buffers.size());
@@ -79,7 +28,8 @@ Offsets PlaceInTime(std::span<const Buffer> buffers, std::span<const uint32_t> o
       holes.Give(offsets[gone], buffers[gone].size);
       ends.erase(ends.begin());
     }
-    offsets[i] = holes.Take(buffers[i].size, kind);
+    const uint64_t size = buffers[i].size;
+    offsets[i] = kind == FitHole::kBest ? holes.TakeBest(size) : holes.TakeFirst(size);
     ends.emplace(buffers[i].upper, i);
   }
   return offsets;

@@ -67,7 +67,7 @@ TEST(Classify, WithoutOperatorsNothingIsKnown) {
 TEST(DemandCurve, HasAPointPerOperator) {
   const trace::Trace step = Step();
   const std::vector<CurvePoint> curve =
-      DemandCurve(step, AtBatch(step, 2).value(), {10, 20, 30, 40, 50});
+      DemandCurve(step, AtBatch(step, 2).value(), std::vector<double>{10, 20, 30, 40, 50});
   ASSERT_EQ(curve.size(), 5u);
   const double starts[] = {0, 10, 30, 60, 100};
   // The allocation behind an operator counts to it: it is there before the next launch.
@@ -84,7 +84,7 @@ TEST(DemandCurve, FeatureMapsMakeThePeak) {
   const trace::Trace resnet = trace::ParseTrace(trace::ReadTraceFile("resnet50")).value();
   const trace::BatchTrace at = AtBatch(resnet, 32).value();
   const std::vector<CurvePoint> curve =
-      DemandCurve(resnet, at, std::vector<uint32_t>(resnet.operators.size(), 1));
+      DemandCurve(resnet, at, std::vector<double>(resnet.operators.size(), 1));
   const CurvePoint* peak = &curve.front();
   for (const CurvePoint& point : curve) {
     if (point.total() > peak->total()) peak = &point;

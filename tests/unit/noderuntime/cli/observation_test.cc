@@ -4,8 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "noderuntime/cli/offline/files.h"
+#include "noderuntime/cli/offline/simulate.h"
+#include "noderuntime/cli/options.h"
+#include "noderuntime/cli/work_dir.h"
 #include "scheduler/trace/builder.h"
 #include "scheduler/trace/measured.h"
+#include "scheduler/trace/write.h"
 
 namespace sluice::cli {
 namespace {
@@ -108,10 +117,49 @@ TEST(Observation, TwoThatDoNotFitAreTold) {
 
 TEST(Observation, NamesACommandThatTellsMore) {
   const std::string text = Said(Triangle(30'000'000), 160 * kMiB);
-  EXPECT_NE(text.find("more: sluice simulate job.trace:1 job.trace:1 --sharing timeslice --pool "
-                      "167772160 --unit 8388608 --gap "),
+  EXPECT_NE(text.find("the best way to share: sluice simulate job.trace:1 job.trace:1 --sharing "
+                      "timeslice --pool 167772160 --unit 8388608 --gap "),
             std::string::npos)
       << text;
+}
+
+TEST(Observation, TheCommandForTheSameSaysTheSame) {
+  Result<WorkDir> work = WorkDir::Create("");
+  ASSERT_TRUE(work.ok()) << work.status().message();
+  const NamedTrace job = Triangle(40'000'000);
+  const std::string file = work->File("job.trace");
+  ASSERT_TRUE(WriteWholeFile(file, trace::WriteTrace(job.trace)).ok());
+  const auto text = DescribeObservation(job, file, Gpu(200 * kMiB));
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  const std::string before = ": sluice simulate ";
+  const size_t at = text->find(before);
+  ASSERT_NE(at, std::string::npos) << *text;
+  std::istringstream line(text->substr(at + before.size(), text->find('\n', at) - at));
+  std::vector<std::string> words = {"simulate"};
+  for (std::string word; line >> word && word != "the";) words.push_back(word);
+  const auto parsed = ParseCommandLine(words, Environment());
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message() << *text;
+  auto options = std::get<SimulateOptions>(std::get<OfflineOptions>(*parsed));
+  options.json = true;
+  const Output output = RunSimulate(options, SLUICE_MACHINES);
+  ASSERT_EQ(output.code, 0) << output.err;
+  double longest = 0;
+  const auto answer = nlohmann::json::parse(output.out, nullptr, false);
+  for (const auto& one : answer["jobs"]) {
+    longest = std::max(longest, one["iteration_ms"].get<double>());
+  }
+  const std::string said = "an iteration takes ";
+  EXPECT_NEAR(std::stod(text->substr(text->find(said) + said.size())), longest, 0.1) << *text;
+}
+
+TEST(Observation, ItsCommandsAreAShellsWords) {
+  const auto said = [](const std::string& file) {
+    return DescribeObservation(Triangle(0), file, Gpu(200 * kMiB)).value();
+  };
+  EXPECT_NE(said("my run's.trace").find(" 'my run'\\''s.trace:1' 'my run'\\''s.trace:1' --"),
+            std::string::npos);
+  EXPECT_NE(said("$(reboot).trace").find(" '$(reboot).trace:1' "), std::string::npos);
+  EXPECT_NE(said("-x.trace").find(" ./-x.trace:1 "), std::string::npos);
 }
 
 TEST(Observation, EqualObservationsAreToldEqually) {

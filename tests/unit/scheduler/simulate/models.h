@@ -82,8 +82,11 @@ inline WorkloadOptions FineGates() {
 }
 
 inline Workload WorkloadOf(const std::string& name, const Layers& layers,
-                           const Machine& machine = PlainMachine()) {
-  return MakeWorkload(name, TraceOf(layers), 1, machine, FineGates()).value();
+                           const Machine& machine = PlainMachine(),
+                           Touched touched = Touched::kNothing) {
+  WorkloadOptions options = FineGates();
+  options.touched = touched;
+  return MakeWorkload(name, TraceOf(layers), 1, machine, options).value();
 }
 
 /// Up to ten layers of up to 15 units each.

@@ -264,7 +264,8 @@ Result<Outcome> Together(const std::vector<const Workload*>& jobs, Units pool,
 }
 
 TEST(Paging, SlowsDownOnlyThoseWhoDoNotFit) {
-  const Workload job = WorkloadOf("job", {{80, 80, 80, 80}, {100, 100, 100, 100}});
+  const Workload job =
+      WorkloadOf("job", {{80, 80, 80, 80}, {100, 100, 100, 100}}, PlainMachine(), Touched::kBlocks);
   for (const Sharing sharing : {Sharing::kMps, Sharing::kTimeSlice}) {
     const auto free = Together({&job, &job}, 0, std::nullopt, sharing);
     const auto fits = Together({&job, &job}, 82, Bytes(), sharing);  // two peaks of 41 units
@@ -299,7 +300,7 @@ TEST(Paging, LeavesTheGpuToOthersWhileItWaits) {
 }
 
 TEST(Paging, RefusesWhatMakesNoSense) {
-  const Workload job = WorkloadOf("job", {{80}, {100}});
+  const Workload job = WorkloadOf("job", {{80}, {100}}, PlainMachine(), Touched::kBlocks);
   PagingOptions no_link = Bytes();
   no_link.link_bytes_per_s = 0;
   PagingOptions no_pages = Bytes();
@@ -317,6 +318,17 @@ TEST(Paging, RefusesWhatMakesNoSense) {
   managed.pool_units = 60;
   managed.paging = Bytes();
   EXPECT_FALSE(Simulate({{&job, 0}}, PlainMachine(), managed).ok());
+}
+
+TEST(Paging, WhatNobodyKnowsTheTouchesOfIsNotPaged) {
+  const Workload job = WorkloadOf("job", {{80}, {100}});
+  EXPECT_TRUE(job.touches.touch_ends.empty()) << "they are many, and few simulations page";
+  const auto outcome = Together({&job}, 60, Bytes());
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.status().message(),
+            "paging: nothing tells what the kernels of 'job' touch; allowed: workloads made with "
+            "it (WorkloadOptions::touched)");
+  EXPECT_TRUE(Together({&job}, 60, std::nullopt).ok());
 }
 
 TEST(Paging, HasTheLinkOfItsMachine) {

@@ -32,6 +32,18 @@ TEST(Workload, IsWhatTheProfilerWouldMeasure) {
   EXPECT_EQ(workload.kernels[1].demand.sm, 0.5);
 }
 
+TEST(Workload, AnIterationIsAsLongAsItsLongestLaunch) {
+  // 12.7 s, and 32 bits hold 4.29.
+  const Layers layers{{16}, {12'700'000'000}, 8};
+  const Result<Profile> profile = ProfileOf(TraceOf(layers), 1, PlainMachine());
+  ASSERT_TRUE(profile.ok());
+  EXPECT_EQ(profile->launch_ns, (std::vector<uint32_t>{UINT32_MAX, UINT32_MAX}));
+  EXPECT_EQ(profile->iteration_ns, 25'400'000'000u);
+  const auto at = trace::AtBatch(TraceOf(layers), 1);
+  ASSERT_TRUE(at.ok());
+  EXPECT_EQ(LaunchTimes(*at, PlainMachine()), (std::vector<double>{12.7e9, 12.7e9}));
+}
+
 TEST(Workload, RoundsBlocksToWholeGranules) {
   const Layers layers{{16, 24}, {100, 50}, 8};
   WorkloadOptions options = FineGates();

@@ -9,8 +9,8 @@
 namespace sluice::scheduler::text {
 namespace {
 
-std::string FaultOf(std::string_view text) {
-  LineReader lines(text);
+std::string FaultOf(std::string_view text, LineEnds ends = LineEnds::kLineFeed) {
+  LineReader lines(text, ends);
   while (!lines.done()) {
     const auto line = lines.Next();
     if (!line.ok()) return std::to_string(lines.number()) + " " + line.status().message();
@@ -32,24 +32,32 @@ TEST(LineReader, HandsOutLinesAndTheirNumbers) {
 
 TEST(LineReader, RefusesWhatIsNoLine) {
   EXPECT_EQ(FaultOf("a\nb\n"), "none");
-  EXPECT_EQ(FaultOf("a\nb"), "2 line: does not end in a line feed");
-  EXPECT_EQ(FaultOf("a\r\nb\n"),
-            "1 line: carriage return in column 2, lines end in a line feed alone");
-  EXPECT_EQ(FaultOf("a\nb\tc\n"),
-            "2 line: byte 0x09 in column 2, must be a printable ASCII character");
-  EXPECT_EQ(FaultOf("\xc3\xa9\n"),
-            "1 line: byte 0xc3 in column 1, must be a printable ASCII character");
+  EXPECT_EQ(FaultOf("a\nb"), "2 does not end in a line feed");
+  EXPECT_EQ(FaultOf("a\r\nb\n"), "1 carriage return in column 2, lines end in a line feed alone");
+  EXPECT_EQ(FaultOf("a\nb\tc\n"), "2 byte 0x09 in column 2, must be a printable ASCII character");
+  EXPECT_EQ(FaultOf("\xc3\xa9\n"), "1 byte 0xc3 in column 1, must be a printable ASCII character");
   EXPECT_EQ(FaultOf(std::string("ab\0\n", 4)),
-            "1 line: byte 0x00 in column 3, must be a printable ASCII character");
-  EXPECT_EQ(FaultOf("\x7f\n"),
-            "1 line: byte 0x7f in column 1, must be a printable ASCII character");
+            "1 byte 0x00 in column 3, must be a printable ASCII character");
+  EXPECT_EQ(FaultOf("\x7f\n"), "1 byte 0x7f in column 1, must be a printable ASCII character");
+}
+
+TEST(LineReader, TakesLineEndsOfOtherPrograms) {
+  LineReader lines("one\r\n\r\nthree\nfour", LineEnds::kAny);
+  for (const char* line : {"one", "", "three", "four"}) EXPECT_EQ(*lines.Next(), line);
+  EXPECT_TRUE(lines.done());
+  EXPECT_EQ(lines.number(), 4u);
+  EXPECT_EQ(FaultOf("a\r", LineEnds::kAny), "none");
+  EXPECT_EQ(FaultOf("a\rb\n", LineEnds::kAny),
+            "1 carriage return in column 2, but only one may be before a line feed");
+  EXPECT_EQ(FaultOf("a\r\r\n", LineEnds::kAny),
+            "1 carriage return in column 2, but only one may be before a line feed");
 }
 
 TEST(LineReader, RefusesALineThatIsTooLong) {
   const std::string longest(kMaxLineBytes, 'x');
   EXPECT_EQ(FaultOf("a\n" + longest + "\n"), "none");
-  EXPECT_EQ(FaultOf("a\n" + longest + "x\n"), "2 line: longer than 1048576 bytes");
-  EXPECT_EQ(FaultOf(longest + "x"), "1 line: longer than 1048576 bytes");
+  EXPECT_EQ(FaultOf("a\n" + longest + "x\n"), "2 longer than 1048576 bytes");
+  EXPECT_EQ(FaultOf(longest + "x"), "1 longer than 1048576 bytes");
 }
 
 TEST(SplitFields, AtEachBlank) {

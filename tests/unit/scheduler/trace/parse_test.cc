@@ -112,8 +112,8 @@ TEST(ParseTrace, SaysWhatIsWrongAndWhere) {
        "9: op: too few fields, must be 10 with one blank between them"},
       {9, "op 0 add forward 1 2 3 4 r= w= x",
        "9: op: too many fields, must be 10 with one blank between them"},
-      {8, "alloc\t2", "8: line: byte 0x09 in column 6, must be a printable ASCII character"},
-      {8, "alloc 2\r", "8: line: carriage return in column 8, lines end in a line feed alone"},
+      {8, "alloc\t2", "8: byte 0x09 in column 6, must be a printable ASCII character"},
+      {8, "alloc 2\r", "8: carriage return in column 8, lines end in a line feed alone"},
       // Blocks.
       {5, "block 2 input 0 600", "5: id: 2 is out of order, must be 1"},
       {5, "block 0 input 0 600", "5: id: 0 is out of order, must be 1"},
@@ -176,7 +176,7 @@ TEST(ParseTrace, SaysWhatIsWrongAndWhere) {
 TEST(ParseTrace, TheLastLineEndsToo) {
   std::string text = With(0, "");
   text.pop_back();
-  EXPECT_EQ(FaultOf(text), "line 14: line: does not end in a line feed");
+  EXPECT_EQ(FaultOf(text), "line 14: does not end in a line feed");
   EXPECT_EQ(FaultOf(With(0, "") + "\n"),
             "line 15: record: \"\" is unknown, must be block, alloc, free or op");
 }

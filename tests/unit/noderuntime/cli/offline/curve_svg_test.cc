@@ -25,6 +25,21 @@ TEST(CurveSvg, TitlesAreNoMarkup) {
   EXPECT_NE(svg.find("&lt;a&amp;b&gt;??"), std::string::npos);
 }
 
+TEST(CurveSvg, OfManyLaunchesItKeepsWhatPixelsShow) {
+  // A peak and a trough that last a 200,000th of the time, in a curve that is never at rest.
+  std::vector<scheduler::CurvePoint> curve;
+  for (uint64_t i = 0; i < 200'000; ++i) {
+    const uint64_t bytes = i == 77'777 ? 1000 : i == 123'456 ? 0 : 400 + i % 100;
+    curve.push_back({static_cast<double>(i), {bytes, 0, 100, 0, 0}});
+  }
+  const std::string svg = CurveSvg(curve, 200'000, "t");
+  EXPECT_LT(svg.size(), 500'000u);
+  // 310 pixels have 1100 bytes.
+  EXPECT_NE(svg.find(",40.00 "), std::string::npos) << "the highest point";
+  EXPECT_NE(svg.find(",68.18 "), std::string::npos) << "of the band below it";
+  EXPECT_NE(svg.find(",321.82 "), std::string::npos) << "the lowest";
+}
+
 TEST(CurveSvg, NothingIsAPictureToo) {
   EXPECT_NE(CurveSvg({}, 0, "").find("</svg>"), std::string::npos);
 }

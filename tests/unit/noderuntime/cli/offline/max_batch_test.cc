@@ -83,6 +83,29 @@ TEST_F(MaxBatchTest, SaysWhenNoBatchFits) {
   const Output output = Find();
   EXPECT_EQ(output.code, 1);
   EXPECT_NE(output.err.find("bert-base needs 2.1 GiB"), std::string::npos) << output.err;
+  const json answer = json::parse(output.out, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << output.out;
+  EXPECT_EQ("sluice: " + answer["error"].get<std::string>() + "\n", output.err);
+  options_.json = false;
+  EXPECT_EQ(Find().out, "");
+}
+
+TEST_F(MaxBatchTest, AUnitLargerThanThePoolIsRefusedByItsFlag) {
+  Add("bert-base");
+  options_.scenario.unit_bytes = uint64_t{64} << 30;
+  const Output output = Find();
+  EXPECT_EQ(output.code, 2);
+  EXPECT_NE(output.err.find("--unit: 64.0 GiB is more than the pool"), std::string::npos)
+      << output.err;
+}
+
+TEST_F(MaxBatchTest, WhatFitsMayKeepTheThroughputAsItIs) {
+  Add("resnet50");
+  Add("resnet50");
+  options_.keep_percent = 50;
+  const json answer = Answer();
+  EXPECT_EQ(answer["keeps"], answer["fits"]);
+  EXPECT_EQ(answer["fits"]["flags"], "--policy temporal");
 }
 
 }  // namespace

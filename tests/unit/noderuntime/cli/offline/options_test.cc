@@ -80,17 +80,18 @@ TEST(OfflineOptions, FaultsNameTheFlagAndWhatIsAllowed) {
 
 TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
   const auto parsed =
-      Parse({"simulate", "a:b.trace:64",      "c.trace:1", "--gpu",    "h200",  "--sharing",
-             "mps",      "--sharing-variant", "roofline",  "--pool",   "24GiB", "--unit",
-             "2MiB",     "--policy",          "flow",      "--claims", "steps", "--lanes",
-             "3",        "--credit",          "2.5ms",     "--gap",    "40us",  "--groups",
-             "20",       "--iterations",      "4",         "--json"});
+      Parse({"simulate", "a:b.trace:64",      "c.trace:1", "--gpu",    "h200",      "--sharing",
+             "mps",      "--sharing-variant", "roofline",  "--pool",   "24GiB",     "--unit",
+             "2MiB",     "--policy",          "flow",      "--claims", "steps",     "--lanes",
+             "3",        "--credit",          "2.5ms",     "--gap",    "40us",      "--groups",
+             "20",       "--iterations",      "4",         "--json",   "--stagger", "3ms"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const auto& options = std::get<SimulateOptions>(std::get<OfflineOptions>(*parsed));
   ASSERT_EQ(options.jobs.size(), 2u);
   EXPECT_EQ(options.jobs[0].file, "a:b.trace");
   EXPECT_EQ(options.jobs[0].batch, 64u);
   EXPECT_TRUE(options.json);
+  EXPECT_EQ(options.stagger_ns, 3e6);
   const ScenarioOptions& scenario = options.scenario;
   EXPECT_EQ(scenario.gpu, "h200");
   EXPECT_EQ(scenario.sharing, Sharing::kMps);
@@ -115,10 +116,10 @@ TEST(OfflineOptions, MaxBatchTakesFilesAndAScenario) {
   EXPECT_EQ(options.keep_percent, 95u);
   EXPECT_EQ(options.scenario.policy, "spatial");
   EXPECT_EQ(options.scenario.sharing, std::nullopt);
-  EXPECT_EQ(options.scenario.setting.claims, scheduler::Claims::kCurve);
+  EXPECT_EQ(options.scenario.setting.claims, scheduler::Claims::kContract) << "nobody lends";
 }
 
-TEST(OfflineOptions, ProfileNeedsABatch) {
+TEST(OfflineOptions, ProfileNeedsTheFileAlone) {
   const auto parsed = Parse({"profile", "a.trace", "--batch", "32", "--gpu", "h200", "--unit",
                              "2MiB", "--groups", "20", "--svg", "a.svg", "--json"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
@@ -130,7 +131,9 @@ TEST(OfflineOptions, ProfileNeedsABatch) {
   EXPECT_EQ(options.groups_per_peak, 20u);
   EXPECT_EQ(options.svg, "a.svg");
   EXPECT_TRUE(options.json);
-  EXPECT_NE(Parse({"profile", "a.trace"}).status().message().find("--batch"), std::string::npos);
+  const auto bare = Parse({"profile", "a.trace"});
+  ASSERT_TRUE(bare.ok()) << bare.status().message();
+  EXPECT_EQ(std::get<ProfileOptions>(std::get<OfflineOptions>(*bare)).batch, 0u) << "the trace's";
   EXPECT_NE(Parse({"profile", "a.trace", "--batch", "1", "--unit", "0"})
                 .status()
                 .message()
@@ -152,10 +155,12 @@ TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
   EXPECT_EQ(error({"--credit", "5"}),
             "--credit: '5'; allowed: a number and ns, us, ms or s, as 5ms, at most 1000s");
   EXPECT_NE(error({"--gap", "-1ms"}).find("--gap: "), std::string::npos);
+  EXPECT_NE(error({"--stagger", "2"}).find("--stagger: '2'; allowed: a number and ns"),
+            std::string::npos);
   EXPECT_NE(error({"--unit", "0"}).find("--unit"), std::string::npos);
-  EXPECT_EQ(error({"--lanes", "3"}), "--lanes: means nothing with --policy auto");
   EXPECT_EQ(error({"--claims", "steps", "--policy", "temporal"}),
-            "--claims: means nothing with --policy temporal");
+            "--claims: means nothing with --policy temporal; allowed: with --policy flow, "
+            "nodegroup, timeshift, auto");
   EXPECT_EQ(error({"--claims", "steps", "--lanes", "3", "--policy", "timeshift"}), "accepted");
   EXPECT_NE(error({"--lanes", "0"}).find("from 1 to 64"), std::string::npos);
   for (const char* job : {"a.trace", ":4", "a.trace:0", "a.trace:x", "a.trace:4x"}) {

@@ -54,6 +54,40 @@ TEST_F(ProfileTest, PrintsTablesForPeople) {
   }
 }
 
+TEST_F(ProfileTest, WithoutABatchItIsOneThatTheTraceWasMadeFrom) {
+  options_.batch = 0;
+  const auto heading = [&] { return Profile().out.substr(0, Profile().out.find(", simulated")); };
+  EXPECT_EQ(heading(), "resnet50 at batch 8 (the first of its fitted_batches; others: --batch)");
+  options_.json = true;
+  EXPECT_EQ(json::parse(Profile().out, nullptr, false)["batch"], 8);
+  options_.json = false;
+  Result<WorkDir> work = WorkDir::Create("");
+  ASSERT_TRUE(work.ok());
+  options_.file = work->File("t.trace");
+  const std::string body = "block 0 persistent 100 0\nop 0 a forward 1 0 1 0 r=0 w=\n";
+  for (const char* header : {"", "# fitted_batches=many\n", "# fitted_batches=0,8\n",
+                             "# fitted_batches=\n", "# fitted_batches=1048577\n"}) {
+    const std::string text = std::string("# sluice-trace 1\n") + header + body;
+    ASSERT_TRUE(WriteWholeFile(options_.file, text).ok());
+    EXPECT_EQ(heading(), "t at batch 1 (others: --batch)") << header;
+  }
+  ASSERT_TRUE(WriteWholeFile(options_.file, "# sluice-trace 1\n# op_ns=7\n" + body).ok());
+  EXPECT_EQ(heading(), "t at batch 1 (the one that was measured)");
+}
+
+TEST_F(ProfileTest, ALaunchMayTakeLongerThanFourSeconds) {
+  Result<WorkDir> work = WorkDir::Create("");
+  ASSERT_TRUE(work.ok());
+  options_.file = work->File("long.trace");
+  options_.batch = 1;
+  ASSERT_TRUE(WriteWholeFile(options_.file,
+                             "# sluice-trace 1\nblock 0 persistent 1048576 0\n"
+                             "block 1 transient 0 1048576\nalloc 1\n"
+                             "op 0 a forward 200000000000000 0 0 0 r=0 w=1\nfree 1\n")
+                  .ok());
+  EXPECT_NE(Profile().out.find("12738.9 ms of GPU time"), std::string::npos) << Profile().out;
+}
+
 TEST_F(ProfileTest, DrawsTheCurve) {
   Result<WorkDir> work = WorkDir::Create("");
   ASSERT_TRUE(work.ok());

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "noderuntime/cli/offline/files.h"
+#include "noderuntime/cli/options.h"
 #include "noderuntime/cli/work_dir.h"
 
 namespace sluice::cli {
@@ -76,6 +79,74 @@ TEST_F(SimulateTest, SaysWhatDoesNotFit) {
     EXPECT_EQ(output.out, "");
     EXPECT_NE(output.err.find("they do not fit: "), std::string::npos) << output.err;
   }
+  options_.json = true;
+  const Output output = Simulate();
+  EXPECT_EQ(output.code, 1);
+  const json answer = json::parse(output.out, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << output.out;
+  EXPECT_EQ(answer["simulated"], true);
+  EXPECT_EQ("sluice: " + answer["error"].get<std::string>() + "\n", output.err);
+}
+
+TEST_F(SimulateTest, WhatAutoFoundCanBeAskedForAgain) {
+  options_.scenario.sharing_variant = SharingVariant::kRoofline;
+  Add(200);
+  Add(200);
+  Add(64, "bert-base");
+  std::set<std::string> policies;
+  for (const Sharing sharing : {Sharing::kMps, Sharing::kTimeSlice}) {
+    for (const uint64_t gibibytes : {20u, 29u}) {
+      options_.scenario.sharing = sharing;
+      options_.scenario.pool_bytes = gibibytes << 30;
+      options_.scenario.policy = "auto";
+      const json found = Answer();
+      ASSERT_TRUE(found.is_object());
+      policies.insert(found["setting"]["policy"]);
+      std::vector<std::string> words = {"simulate", "a.trace:1"};
+      std::istringstream flags(found["flags"].get<std::string>());
+      for (std::string word; flags >> word;) words.push_back(word);
+      const auto asked = ParseCommandLine(words, Environment());
+      ASSERT_TRUE(asked.ok()) << asked.status().message();
+      const ScenarioOptions& read =
+          std::get<SimulateOptions>(std::get<OfflineOptions>(*asked)).scenario;
+      options_.scenario.policy = read.policy;
+      options_.scenario.setting = read.setting;
+      EXPECT_EQ(Answer(), found) << found["flags"];
+      options_.scenario.setting = {};
+      options_.scenario.setting.claims = scheduler::Claims::kCurve;
+    }
+  }
+  EXPECT_GT(policies.size(), 1u);
+}
+
+TEST_F(SimulateTest, MoreThanThePoolIsRefusedByItsFlag) {
+  Add(32);
+  Add(32);
+  const auto fault = [&] {
+    const Output output = Simulate();
+    EXPECT_EQ(output.code, 2) << output.err;
+    return output.err;
+  };
+  options_.scenario.unit_bytes = uint64_t{64} << 30;
+  EXPECT_EQ(fault(),
+            "sluice: --unit: 64.0 GiB is more than the pool of 31.0 GiB; allowed: at most that, or "
+            "with a larger --pool\n");
+  options_.scenario.unit_bytes = uint64_t{8} << 20;
+  options_.scenario.policy = "flow";
+  options_.scenario.setting.budget = 5000;
+  EXPECT_NE(fault().find("--budget: 39.1 GiB is more than the pool of 31.0 GiB"),
+            std::string::npos);
+  options_.scenario.setting.budget = 0;
+  options_.scenario.setting.policy.soft_budget = 5000;
+  EXPECT_NE(fault().find("--soft-budget: 39.1 GiB is more than the pool"), std::string::npos);
+}
+
+TEST_F(SimulateTest, ContextsThatLeaveNoPoolAreToldOf) {
+  for (int i = 0; i < 64; ++i) Add(1);
+  const Output output = Simulate();
+  EXPECT_EQ(output.code, 1);
+  EXPECT_NE(output.err.find("64 contexts of 512.0 MiB leave no more of the GPU"), std::string::npos)
+      << output.err;
 }
 
 TEST_F(SimulateTest, SpatialPagesWhatDoesNotFit) {

@@ -45,8 +45,20 @@ TEST(InstanceTest, FaultsNameLineAndField) {
                             "a,99999999999999999999,2,3\n", "a,1.5,2,3\n"}) {
     EXPECT_EQ(why(heading + wrong).substr(0, 15), "line 2: lower: ") << wrong;
   }
-  EXPECT_EQ(why(heading + "a,1,2,3").substr(0, 8), "line 2: ") << "no line feed";
-  EXPECT_EQ(why(heading + "a,1,2,3\r\n").substr(0, 8), "line 2: ");
+  EXPECT_EQ(why(heading + "a,1\t,2,3\n"),
+            "line 2: byte 0x09 in column 4, must be a printable ASCII character");
+}
+
+TEST(InstanceTest, LinesEndAsOtherProgramsEndThem) {
+  const auto plain = ParseInstance("id,lower,upper,size\na,2,4,10\nb,4,9,7\n");
+  ASSERT_TRUE(plain.ok());
+  for (const char* text :
+       {"id,lower,upper,size\r\na,2,4,10\r\nb,4,9,7\r\n", "id,lower,upper,size\na,2,4,10\nb,4,9,7",
+        "id,lower,upper,size\r\na,2,4,10\r\nb,4,9,7"}) {
+    const auto read = ParseInstance(text);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(WriteInstance(*read, {0, 3}), WriteInstance(*plain, {0, 3}));
+  }
 }
 
 }  // namespace
