@@ -24,8 +24,9 @@ struct Regime {
 
 inline constexpr uint64_t kFrontierUnit = uint64_t{8} << 20;
 
-/// Of data/traces, at the regime's batches. An error names the file.
-Result<Regime> MakeRegime(char name);
+/// Of data/traces, at the regime's batches, with gates of GateOptions::groups_per_peak. An error
+/// names the file.
+Result<Regime> MakeRegime(char name, uint32_t groups_per_peak);
 
 /// What runs together: two to four jobs, by the names of their models.
 struct Mix {

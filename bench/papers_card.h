@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/fine_gates.h"
 #include "common/machine.h"
 #include "common/status.h"
 #include "scheduler/simulate/simulate.h"
@@ -81,7 +82,7 @@ class Card {
 
   /// Of leases, and how finely gates stand.
   uint64_t unit_bytes = uint64_t{8} << 20;
-  uint32_t groups_per_peak = scheduler::GateOptions().groups_per_peak;
+  uint32_t groups_per_peak = kFineGroups;
 
  private:
   Card(Machine machine, const Traces& traces) : machine_(std::move(machine)), traces_(&traces) {}

@@ -48,15 +48,6 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
   return static_cast<Units>((bytes + unit_bytes - 1) / unit_bytes);
 }
 
-uint64_t MostGates(const Profile& profile, const GateOptions& options) {
-  constexpr uint64_t kAlways = 24;
-  if (!profile.timed || profile.iteration_ns == 0 || options.gate_every_ns == 0) {
-    return options.max_gates;
-  }
-  const uint64_t in_time = std::max(kAlways, profile.iteration_ns / options.gate_every_ns);
-  return std::min<uint64_t>(options.max_gates, in_time);
-}
-
 }  // namespace
 
 uint64_t CreditFor(const Profile& profile, uint32_t parts) {
@@ -78,9 +69,9 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptio
   };
   std::vector<Group> groups;
   // Doubled until the gates fit: it ends at the latest when one group holds the whole cycle.
-  const uint64_t finest = std::max<uint64_t>(
-      {profile.peak_bytes / std::max(options.groups_per_peak, 1u), unit_bytes / 4, 1});
-  for (uint64_t size = finest;; size *= 2) {
+  for (uint64_t size =
+           std::max<uint64_t>(profile.peak_bytes / std::max(options.groups_per_peak, 1u), 1);
+       ; size *= 2) {
     groups.clear();
     for (uint32_t j = 0; j < profile.period; ++j) {
       const Stretch& stretch = stretches[j];
@@ -93,7 +84,7 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptio
       groups.back().most_live = std::max(groups.back().most_live, stretch.most_live);
       groups.back().largest = std::max(groups.back().largest, stretch.largest);
     }
-    if (groups.size() <= MostGates(profile, options)) break;
+    if (groups.size() <= options.max_gates) break;
   }
 
   for (const Group& group : groups) {

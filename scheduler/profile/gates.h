@@ -31,14 +31,9 @@ struct CyclePlan {
 
 struct GateOptions {
   uint32_t max_gates = 128;
-  /// A group takes or gives about this part of the peak, and at least a quarter of a unit. 0 is
-  /// as 1. The finer, the more of what a job does not need yet others may have (bench/frontier,
-  /// docs/adr/0029).
-  uint32_t groups_per_peak = 100;
-  /// GPU time of the iteration for each gate, in the mean, where the profile is timed: a gate at
-  /// which memory grows is a question to the daemon, which takes about a fifth of this. 24 gates
-  /// there may always be, which is about what tenths of the peak take.
-  uint64_t gate_every_ns = 50'000;
+  /// A group takes or gives about this part of the peak; 0 is as 1. Finer ones lend more, where a
+  /// job needs no more than its profile says (docs/adr/0029).
+  uint32_t groups_per_peak = 10;
   /// A part of what is live, and one unit, on top: blocks are placed first fit, not packed. 0:
   /// none.
   uint32_t margin_part = 32;
@@ -52,8 +47,8 @@ inline constexpr uint32_t kCreditParts = 8;
 uint64_t CreditFor(const Profile& profile, uint32_t parts = kCreditParts);
 
 /// Cuts the cycle into groups of about the same amount, growing or falling; coarser when there
-/// would be more than `max_gates`, or more than its time allows. `profile` is timed or not (then
-/// the credit is the largest). No gates when its period, `unit_bytes` or `max_gates` is 0.
+/// would be more than `max_gates`. `profile` is timed or not (then the credit is the largest). No
+/// gates when its period, `unit_bytes` or `max_gates` is 0.
 CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptions& options = {});
 
 }  // namespace sluice::scheduler

@@ -77,7 +77,6 @@ inline WorkloadOptions FineGates() {
   options.unit_bytes = 8;
   options.gates.groups_per_peak = 1000;
   options.gates.margin_part = 0;
-  options.gates.gate_every_ns = 0;
   return options;
 }
 
