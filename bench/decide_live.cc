@@ -57,7 +57,7 @@ Answers LiveNode::Play(uint32_t iterations) {
       },
       [&] {
         return answers.again_in.emplace_back(
-            scheduler::AskAgainIn(pool_.ledger, pool_.waiting, config_, outlook()));
+            scheduler::AskAgainIn(pool_.ledger, pool_.waiting, config_, outlook(), kPauseNs));
       });
   return answers;
 }

@@ -56,7 +56,10 @@ class Round {
       if (auto decision = DenyAtOnce(i)) return decision;
     }
     for (const size_t i : by_ticket_) {
-      if (!Grantable(requests_[i]) || !MayPassGate(requests_[i])) continue;
+      // The policy last: it may have to look far ahead.
+      if (!Grantable(requests_[i]) || HopelessInSums(requests_[i]) || !MayPassGate(requests_[i])) {
+        continue;
+      }
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     if (auto decision = OpenByTicket()) return decision;
@@ -190,7 +193,7 @@ class Round {
   std::optional<Decision> TryGrant(size_t i, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    if (HopelessInSums(job, request)) return std::nullopt;
+    if (HopelessInSums(request)) return std::nullopt;
     const Extents spare = SpareOf(job);
     for (const Extents& runs : Spared(UsableBy(spare), job, job.terms.claim + job.spare)) {
       const Extents near = Near(runs, job, UnitState::kLeased);
@@ -220,7 +223,8 @@ class Round {
 
   /// Whatever is placed where: not enough is there, or the grant would break I3 in numbers. With
   /// its spare units counted as free, the best that can happen.
-  bool HopelessInSums(const Job& job, const Request& request) const {
+  bool HopelessInSums(const Request& request) const {
+    const Job& job = *ledger_.Find(request.job);
     if (request.units > uint64_t{ledger_.free()} + job.spare) return true;
     const Rules& rules = ledger_.rules();
     // While somebody is stuck already, others may go on (NoWorse), and only a trial tells.
@@ -305,7 +309,7 @@ class Round {
   std::optional<Decision> TryOpen(size_t i, Measure measure, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    if (policy_ == nullptr || !MayOpen(request)) return std::nullopt;
+    if (policy_ == nullptr) return std::nullopt;
     if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
@@ -327,6 +331,8 @@ class Round {
                         decision.terms.ahead(), decision.terms.returns)) {
       return std::nullopt;
     }
+    // Behind all that is quickly told: it may have to look far ahead.
+    if (!MayOpen(request)) return std::nullopt;
     for (const Extents& runs : Spared(ledger_.map().FreeRuns(), job, decision.terms.claim)) {
       const Extents near = Near(runs, job, std::nullopt);
       // The first place is nearly always the right one.
@@ -574,13 +580,14 @@ std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& r
 }
 
 double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
-                  const Outlook& outlook) {
+                  const Outlook& outlook, double within) {
   double least = std::numeric_limits<double>::infinity();
   const PolicyEntry* policy = FindPolicy(config.policy);
   if (policy == nullptr || policy->opens_in == nullptr) return least;
   for (const Request& request : requests) {
     if (AsksPastGate(request)) continue;
-    const double in = policy->opens_in({ledger, requests, request, config, outlook});
+    const double in =
+        policy->opens_in({ledger, requests, request, config, outlook}, std::min(least, within));
     if (in > 0) least = std::min(least, in);
   }
   return least;
