@@ -117,7 +117,7 @@ void LiveNode::AtHost(JobId job) {
   lane.host_ns = kNever;
   const size_t gate = lane.gate ? *lane.gate + 1 : 0;
   if (gate == gates_) {
-    if (const auto release = pool_.ReleaseTo(job, pool_.base)) {
+    if (const auto release = pool_.ReleaseTo(job, pool_.base, DecidePool::From::kMiddle)) {
       Must(pool_.ledger.Fenced(job, *release));
     }
     Must(pool_.ledger.ReachTrough(job, true));
@@ -128,7 +128,9 @@ void LiveNode::AtHost(JobId job) {
     return;
   }
   const Units need = NeedAt(gate);
-  if (gate > 0) lane.reaches.push_back({lane.gpu_ns, gate, pool_.ReleaseTo(job, need)});
+  if (gate > 0)
+    lane.reaches.push_back(
+        {lane.gpu_ns, gate, pool_.ReleaseTo(job, need, DecidePool::From::kMiddle)});
   pool_.Ask(job, gate == 0 ? RequestKind::kGate0 : RequestKind::kGate, static_cast<uint32_t>(gate),
             need);
   // By its curve.

@@ -59,11 +59,10 @@ void DecidePool::Ask(JobId job, RequestKind kind, uint32_t gate, Units need) {
   waiting.push_back(request);
 }
 
-std::optional<ReleaseId> DecidePool::ReleaseTo(JobId job, Units keep) {
+std::optional<ReleaseId> DecidePool::ReleaseTo(JobId job, Units keep, From from) {
   const scheduler::Job& known = *ledger.Find(job);
   Extents loose = Subtract(ledger.map().Held(job, scheduler::UnitState::kLeased), known.base);
-  // From the middle of the pool towards the job's own end, so that what it keeps stays compact.
-  const bool low = known.terms.end == scheduler::End::kLow;
+  const bool low = from == From::kMiddle && known.terms.end == scheduler::End::kLow;
   if (low) std::reverse(loose.begin(), loose.end());
   Units surplus = known.leased - std::min(keep, known.leased);
   Extents released;

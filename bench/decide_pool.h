@@ -24,8 +24,12 @@ struct DecidePool {
 
   bool Waits(scheduler::JobId job) const;
   void Ask(scheduler::JobId job, scheduler::RequestKind kind, uint32_t gate, scheduler::Units need);
+  /// kLow: what lies lowest first, which scatters what is kept. kMiddle: from the middle of the
+  /// pool towards the job's own end, so that it stays compact.
+  enum class From : uint8_t { kLow, kMiddle };
   /// All but `keep` and its base; nullopt: it has no more than that.
-  std::optional<scheduler::ReleaseId> ReleaseTo(scheduler::JobId job, scheduler::Units keep);
+  std::optional<scheduler::ReleaseId> ReleaseTo(scheduler::JobId job, scheduler::Units keep,
+                                                From from);
   /// Makes the decision, and takes an answered request off the list. Who asked: nobody for spare
   /// units that became free.
   std::optional<scheduler::Request> Make(const scheduler::Decision& decision);

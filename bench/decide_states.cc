@@ -28,7 +28,7 @@ struct Cycler : DecidePool {
   }
 
   void GiveBack(JobId job, Units keep) {
-    if (const auto release = ReleaseTo(job, keep)) turns[job - 1].open = release;
+    if (const auto release = ReleaseTo(job, keep, From::kLow)) turns[job - 1].open = release;
   }
 
   void Fence(JobId job) {

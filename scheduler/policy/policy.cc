@@ -56,10 +56,12 @@ class Round {
       if (auto decision = DenyAtOnce(i)) return decision;
     }
     for (const size_t i : by_ticket_) {
-      // The policy last: it may have to look far ahead.
-      if (!Grantable(requests_[i]) || HopelessInSums(requests_[i]) || !MayPassGate(requests_[i])) {
-        continue;
-      }
+      const Request& request = requests_[i];
+      if (!Grantable(request)) continue;
+      const bool asks =
+          policy_ != nullptr && policy_->may_pass != nullptr;  // it looks at all others
+      if (asks && HopelessInSums(*ledger_.Find(request.job), request)) continue;
+      if (!MayPassGate(request)) continue;
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     if (auto decision = OpenByTicket()) return decision;
@@ -193,7 +195,7 @@ class Round {
   std::optional<Decision> TryGrant(size_t i, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    if (HopelessInSums(request)) return std::nullopt;
+    if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
     for (const Extents& runs : Spared(UsableBy(spare), job, job.terms.claim + job.spare)) {
       const Extents near = Near(runs, job, UnitState::kLeased);
@@ -223,8 +225,7 @@ class Round {
 
   /// Whatever is placed where: not enough is there, or the grant would break I3 in numbers. With
   /// its spare units counted as free, the best that can happen.
-  bool HopelessInSums(const Request& request) const {
-    const Job& job = *ledger_.Find(request.job);
+  bool HopelessInSums(const Job& job, const Request& request) const {
     if (request.units > uint64_t{ledger_.free()} + job.spare) return true;
     const Rules& rules = ledger_.rules();
     // While somebody is stuck already, others may go on (NoWorse), and only a trial tells.
@@ -309,7 +310,11 @@ class Round {
   std::optional<Decision> TryOpen(size_t i, Measure measure, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    if (policy_ == nullptr) return std::nullopt;
+    // Whoever predicts looks far ahead, behind all that is quickly told.
+    const bool late = policy_ != nullptr && policy_->opens_in != nullptr;
+    const uint32_t inside = late ? Occupants(ledger_, job.id) : 0;
+    if (policy_ == nullptr || (inside > 0 && inside >= config_.lanes)) return std::nullopt;
+    if (!late && !MayOpen(request)) return std::nullopt;
     if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
@@ -331,8 +336,7 @@ class Round {
                         decision.terms.ahead(), decision.terms.returns)) {
       return std::nullopt;
     }
-    // Behind all that is quickly told: it may have to look far ahead.
-    if (!MayOpen(request)) return std::nullopt;
+    if (late && !MayOpen(request)) return std::nullopt;
     for (const Extents& runs : Spared(ledger_.map().FreeRuns(), job, decision.terms.claim)) {
       const Extents near = Near(runs, job, std::nullopt);
       // The first place is nearly always the right one.
