@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "bench/decide_live.h"
 #include "bench/decide_states.h"
 #include "bench/report.h"
+#include "scheduler/policy/policies.h"
 #include "scheduler/safety/safety.h"
 
 /// What a decision of the daemon costs, and a check of the safe state in it. A call of Next in
@@ -52,7 +54,35 @@ void SafetyChecks(benchmark::State& state, const DecideShape& shape) {
   }
 }
 
+/// A decision with all that it takes: the calls that answer nothing, when to ask again, and keeping
+/// what is predicted. What else a node does is `replayed`, in the same run.
+void Live(benchmark::State& state, const LiveShape& shape, bool replayed) {
+  constexpr uint32_t kIterations = 16;
+  const LiveNode known(shape);
+  const Answers answers = LiveNode(known).Play(kIterations);
+  const auto decided = static_cast<benchmark::IterationCount>(answers.decided());
+  while (state.KeepRunningBatch(decided)) {
+    LiveNode node = known;
+    if (replayed) {
+      node.Replay(kIterations, answers);
+    } else {
+      node.Play(kIterations);
+    }
+  }
+  state.counters[kAnsweredCounter] =
+      static_cast<double>(answers.decided()) / static_cast<double>(answers.next.size());
+}
+
 const int kRegistered = [] {
+  for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
+    for (const LiveCell& cell : kLiveCells) {
+      const LiveShape shape{std::string(policy.name), cell.lanes, cell.gates};
+      for (const bool replayed : {false, true}) {
+        benchmark::RegisterBenchmark(LiveName(shape.policy, cell, replayed).c_str(), Live, shape,
+                                     replayed);
+      }
+    }
+  }
   for (const scheduler::JobId jobs : {2u, 4u, 8u}) {
     for (const scheduler::Units pool : {64u, 512u, 4096u}) {
       for (const uint32_t pieces : {10u, 1000u}) {

@@ -3,8 +3,6 @@
 #include "bench/decide_states.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 
 namespace sluice::bench {
@@ -13,37 +11,15 @@ namespace {
 using scheduler::Extents;
 using scheduler::JobId;
 using scheduler::Ledger;
-using scheduler::Request;
 using scheduler::RequestKind;
 using scheduler::Units;
 
 constexpr uint32_t kSteps = 10;  // of an iteration; half of them up, half of them down
 constexpr uint32_t kIterations = 12;
 
-void Must(const Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "sluice_bench: %s\n", status.message().c_str());
-  std::abort();
-}
-
-struct Cycler {
-  /// `eighths` of what the bases leave may one job use beside its base.
-  Cycler(const DecideShape& shape, Units eighths)
-      : jobs(shape.jobs), ledger(shape.pool_units, uint64_t{8} << 20), turns(shape.jobs) {
+struct Cycler : DecidePool {
+  Cycler(const DecideShape& shape, Units eighths) : DecidePool(shape, eighths), turns(shape.jobs) {
     config.lanes = jobs;
-    const uint32_t each = std::max(1u, shape.pieces / jobs);
-    const Units length = std::max(1u, shape.pool_units / 4 / (each * jobs));
-    base = each * length;
-    piece = std::max(2u, shape.pool_units / 64);
-    peak = base + (shape.pool_units - base * jobs) * eighths / 8;
-    for (JobId job = 1; job <= jobs; ++job) {
-      Extents pieces;
-      for (uint32_t k = 0; k < each; ++k) pieces.push_back({(k * jobs + job - 1) * length, length});
-      Must(ledger.Admit(job, "job", base, peak));
-      Must(ledger.StartUnprofiled(job));
-      Must(ledger.Grant(job, pieces));
-      Must(ledger.ReachTrough(job, true));
-    }
   }
 
   Units NeedAt(uint32_t step) const {
@@ -51,37 +27,8 @@ struct Cycler {
     return base + (peak - base) * height / (kSteps / 2);
   }
 
-  bool Waits(JobId job) const {
-    return std::any_of(waiting.begin(), waiting.end(),
-                       [job](const Request& request) { return request.job == job; });
-  }
-
-  void Ask(JobId job, RequestKind kind, Units need) {
-    Request request;
-    request.job = job;
-    request.kind = kind;
-    request.gate = turns[job - 1].step;
-    request.units = need - std::min(need, ledger.Find(job)->leased);
-    request.contiguous = std::min(request.units, piece);
-    request.claim = peak;
-    request.piece = piece;
-    request.ticket = next_ticket++;
-    waiting.push_back(request);
-  }
-
-  void ReleaseTo(JobId job, Units keep) {
-    const scheduler::Job& known = *ledger.Find(job);
-    Extents loose = Subtract(ledger.map().Held(job, scheduler::UnitState::kLeased), known.base);
-    Units surplus = known.leased - std::min(keep, known.leased);
-    Extents released;
-    for (const scheduler::Extent& extent : loose) {
-      const Units length = std::min(surplus, extent.length);
-      if (length > 0) released.push_back({extent.offset, length});
-      surplus -= length;
-    }
-    if (released.empty()) return;
-    Must(ledger.Release(job, released, next_release));
-    turns[job - 1].open = next_release++;
+  void GiveBack(JobId job, Units keep) {
+    if (const auto release = ReleaseTo(job, keep, From::kLow)) turns[job - 1].open = release;
   }
 
   void Fence(JobId job) {
@@ -96,7 +43,7 @@ struct Cycler {
     Turn& turn = turns[job - 1];
     Fence(job);
     if (turn.step == kSteps) {
-      ReleaseTo(job, base);
+      GiveBack(job, base);
       Fence(job);
       Must(ledger.ReachTrough(job, true));
       turn.step = 0;
@@ -104,8 +51,8 @@ struct Cycler {
       return;
     }
     const Units need = NeedAt(turn.step);
-    if (turn.step > 0) ReleaseTo(job, need);
-    Ask(job, turn.step == 0 ? RequestKind::kGate0 : RequestKind::kGate, need);
+    if (turn.step > 0) GiveBack(job, need);
+    Ask(job, turn.step == 0 ? RequestKind::kGate0 : RequestKind::kGate, turn.step, need);
     ++turn.step;
   }
 
@@ -115,16 +62,8 @@ struct Cycler {
     std::optional<scheduler::ReleaseId> open;
   };
 
-  JobId jobs;
-  Ledger ledger;
   std::vector<Turn> turns;
   scheduler::Config config;
-  Units base = 0;
-  Units peak = 0;
-  Units piece = 0;
-  std::vector<Request> waiting;
-  uint64_t next_ticket = 1;
-  scheduler::ReleaseId next_release = 1;
 };
 
 }  // namespace
@@ -145,11 +84,7 @@ DecideSequence Cycle(const DecideShape& shape) {
         const auto decision = scheduler::Next(cycler.ledger, cycler.waiting, cycler.config);
         if (!decision) break;
         ++result.decided;
-        Must(scheduler::Apply(*decision, cycler.waiting, &cycler.ledger));
-        CountOvertaken(*decision, &cycler.waiting);
-        if (decision->kind == scheduler::Decision::Kind::kReclaim) continue;
-        cycler.waiting.erase(cycler.waiting.begin() +
-                             static_cast<std::ptrdiff_t>(decision->request));
+        cycler.Make(*decision);
       }
     }
   }
@@ -179,7 +114,7 @@ DecideState AllWait(const DecideShape& shape) {
   Must(ledger.ReachTrough(last, false));
   for (JobId job = 1; job <= shape.jobs; ++job) {
     const bool past = job <= inside;
-    cycler.Ask(job, past ? RequestKind::kLease : RequestKind::kGate0,
+    cycler.Ask(job, past ? RequestKind::kLease : RequestKind::kGate0, 0,
                past ? cycler.peak : cycler.base + free / 2);
   }
   if (scheduler::Next(ledger, cycler.waiting, cycler.config)) {

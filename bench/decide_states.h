@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "scheduler/policy/policy.h"
+#include "bench/decide_pool.h"
 
 namespace sluice::bench {
 
@@ -12,14 +12,6 @@ namespace sluice::bench {
 struct DecideState {
   scheduler::Ledger ledger;
   std::vector<scheduler::Request> requests;
-};
-
-/// Jobs with bases that lie interleaved, in `pieces` pieces in all, at one end of the pool; each
-/// asks for runs of up to a 64th of the pool, so that where memory lies matters.
-struct DecideShape {
-  scheduler::JobId jobs = 8;
-  scheduler::Units pool_units = 512;
-  uint32_t pieces = 10;  // at most a quarter of the pool
 };
 
 struct DecideSequence {

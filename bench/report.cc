@@ -9,6 +9,7 @@
 
 #include "bench/machine.h"
 #include "bench/median.h"
+#include "scheduler/policy/policies.h"
 
 namespace sluice::bench {
 namespace {
@@ -101,8 +102,30 @@ nlohmann::json OrNull(const std::optional<double>& value) {
 
 }  // namespace
 
+std::string LiveName(const std::string& policy, const LiveCell& cell, bool replayed) {
+  return "decide/live/" + policy + "/" + std::to_string(cell.lanes) + "_lanes/" +
+         std::to_string(cell.gates) + "_gates" + (replayed ? "/replayed" : "");
+}
+
+namespace {
+
+std::vector<Comparison> WithEveryPolicy(std::vector<Comparison> comparisons) {
+  for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
+    const std::string name(policy.name);
+    for (const LiveCell& cell : kLiveCells) {
+      comparisons.push_back({name + " decides for 8 jobs, " + std::to_string(cell.lanes) +
+                                 " lanes, " + std::to_string(cell.gates) + " gates",
+                             Compare::kDifferenceNs, LiveName(name, cell, false),
+                             LiveName(name, cell, true), 2000.0});
+    }
+  }
+  return comparisons;
+}
+
+}  // namespace
+
 const std::vector<Comparison>& Comparisons() {
-  static const std::vector<Comparison> comparisons = {
+  static const std::vector<Comparison> comparisons = WithEveryPolicy({
       {"block allocate + free, resnet50: arena / mimalloc", Compare::kRatio,
        "blocks/arena/resnet50", "blocks/mimalloc/resnet50", 2.0},
       {"  through the whole client / mimalloc", Compare::kRatio, "blocks/client/resnet50",
@@ -160,7 +183,7 @@ const std::vector<Comparison>& Comparisons() {
       {"  4096 units", Compare::kValueNs, "decide/safety/8_jobs/4096_units/10_pieces", "", 1000.0},
       {"  4096 units, 1000 pieces held", Compare::kValueNs,
        "decide/safety/8_jobs/4096_units/1000_pieces", "", 1000.0},
-  };
+  });
   return comparisons;
 }
 

@@ -39,6 +39,15 @@ struct LaunchBound {
 };
 inline constexpr LaunchBound kLaunchBound = {"tacotron2", 9344, 7872, 96.6e6};
 
+/// How each policy of the table is measured, with 8 jobs.
+struct LiveCell {
+  uint32_t lanes;
+  uint32_t gates;
+};
+inline constexpr LiveCell kLiveCells[] = {{2, 17}, {2, 120}, {8, 17}, {8, 120}};
+/// `replayed`: all but the decisions.
+std::string LiveName(const std::string& policy, const LiveCell& cell, bool replayed);
+
 /// In percent of kLaunchBound's iteration, of the least of the repetitions: kOverhead what is
 /// measured beyond the baseline, kOverheadOfLaunches its launches times that. kPartOfIteration:
 /// what is measured, in percent of the same, of the median as all others are. kCount: as it is,

@@ -171,7 +171,8 @@ void Flow::EndCourse(JobId id) {
 scheduler::Outlook Flow::OutlookNow() const { return {static_cast<double>(now_ns_), &courses_}; }
 
 void Flow::RememberToAsk() {
-  const double in = scheduler::AskAgainIn(ledger_, requests_, options_.policy, OutlookNow());
+  const double in = scheduler::AskAgainIn(ledger_, requests_, options_.policy, OutlookNow(),
+                                          static_cast<double>(kLeastPause));
   // Beside a job that is late the time that is left does not shrink: no closer looks than this.
   again_at_ns_ =
       std::isfinite(in) ? now_ns_ + std::max(static_cast<uint64_t>(in), kLeastPause) + 1 : 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 namespace sluice::scheduler {
 
@@ -12,6 +13,13 @@ namespace {
 constexpr double kNotYet = -1;
 /// What is predicted is told apart by this part of the peak.
 constexpr Units kSteps = 128;
+
+std::vector<Units> UnitsOf(const std::vector<Lifespan>& lifespans) {
+  std::vector<Units> units;
+  units.reserve(lifespans.size());
+  for (const Lifespan& span : lifespans) units.push_back(span.units);
+  return units;
+}
 
 }  // namespace
 
@@ -66,9 +74,26 @@ UseOverTime OverTime(const std::vector<Lifespan>& lifespans, Units least) {
   }
 }
 
+GateGroup GroupAt(const std::vector<Units>& units, Units base, Units peak, size_t gate,
+                  uint32_t groups_per_peak) {
+  const Units split = std::max<Units>(1, peak / std::max(groups_per_peak, 1u));
+  GateGroup group;
+  for (size_t k = 0; k < units.size(); ++k) {
+    const Units at = units[k];
+    const bool grown = at >= units[group.first] + split;
+    if (k > group.first && (grown || at + split <= group.high_water)) {
+      if (k > gate) break;
+      group = {k, at, false};
+    }
+    group.high_water = std::max(group.high_water, at);
+  }
+  group.takes = group.high_water > (group.first == 0 ? base : units[group.first - 1]);
+  return group;
+}
+
 Course::Course(const CyclePlan& plan, const std::vector<double>& gate_ns, double iteration_ns,
-               Units base)
-    : base_(base), peak_(plan.peak_units) {
+               Units base, uint32_t groups_per_peak)
+    : groups_per_peak_(groups_per_peak), base_(base), peak_(plan.peak_units) {
   const size_t count = std::min(plan.gates.size(), gate_ns.size());
   for (size_t k = 0; k < count; ++k) {
     // The host is ahead of its GPU by its credit.
@@ -77,9 +102,19 @@ Course::Course(const CyclePlan& plan, const std::vector<double>& gate_ns, double
     launches_.push_back(plan.gates[k].launch);
     parts_.push_back(iteration_ns > 0 ? gate_ns[k] / iteration_ns : 0);
     expected_.push_back({from, std::max(from, until), plan.gates[k].need_units});
+    if (plan.gates[k].need_units > expected_[highest_].units) highest_ = k;
   }
   measured_ = expected_;
   fresh_ = OverTime(Merge(expected_, peak_ / kSteps), base_);
+  const std::vector<Units> units = UnitsOf(expected_);
+  for (size_t k = 0; k < count; ++k) {
+    groups_.push_back(GroupAt(units, base_, peak_, k, groups_per_peak_));
+  }
+}
+
+GateGroup Course::GroupOf(size_t gate, uint32_t groups_per_peak) const {
+  if (groups_per_peak == groups_per_peak_) return groups_[gate];
+  return GroupAt(UnitsOf(expected_), base_, peak_, gate, groups_per_peak);
 }
 
 void Course::Open(double now_ns) {
@@ -127,10 +162,14 @@ void Course::End(double now_ns) {
   fresh_ = OverTime(Merge(expected_, peak_ / kSteps), base_);
 }
 
+/// As long as it is late, time stands still.
+double Course::At(double now_ns) const {
+  const double at = std::max(now_ns - opened_ns_, expected_[passed_].from_ns);
+  return passed_ + 1 < expected_.size() ? std::min(at, expected_[passed_ + 1].from_ns) : at;
+}
+
 UseOverTime Course::Ahead(double now_ns) const {
-  // Where it stands on its own time: as long as it is late, time stands still.
-  double at = std::max(now_ns - opened_ns_, expected_[passed_].from_ns);
-  if (passed_ + 1 < expected_.size()) at = std::min(at, expected_[passed_ + 1].from_ns);
+  const double at = At(now_ns);
   std::vector<Lifespan> rest;
   rest.reserve(expected_.size() - reached_);
   for (size_t k = reached_; k < expected_.size(); ++k) {
@@ -140,6 +179,35 @@ UseOverTime Course::Ahead(double now_ns) const {
     rest.push_back(span);
   }
   return OverTime(Merge(rest, peak_ / kSteps), base_);
+}
+
+Course::Least Course::AheadAt(double now_ns, double in_ns) const {
+  const double at = At(now_ns);
+  const double then = at + in_ns;
+  const auto passed = expected_.begin() + static_cast<std::ptrdiff_t>(passed_);
+  // Those of the time are a run of the list: the last one that has begun, and all before it that
+  // have not ended.
+  const auto last =
+      std::upper_bound(passed + 1, expected_.end(), then,
+                       [](double ns, const Lifespan& span) { return ns < span.from_ns; }) -
+      1;
+  Least least{base_, std::numeric_limits<double>::infinity()};
+  const auto see = [&](const Lifespan& span) {
+    if (span.until_ns > then && span.units > least.units) {
+      least = {span.units, span.until_ns - at};
+    }
+  };
+  const size_t gate = static_cast<size_t>(last - expected_.begin());
+  if (gate < reached_) return least;
+  see(*last);
+  if (highest_ >= reached_ && highest_ <= gate) see(expected_[highest_]);
+  // Behind the peak the first of them holds the most.
+  if (highest_ < gate) {
+    const auto from = expected_.begin() + static_cast<std::ptrdiff_t>(std::max(reached_, highest_));
+    see(*std::lower_bound(from, last, then,
+                          [](const Lifespan& span, double ns) { return span.until_ns <= ns; }));
+  }
+  return least;
 }
 
 const Course* Outlook::Of(JobId job) const {

@@ -39,6 +39,22 @@ std::vector<Lifespan> Merge(const std::vector<Lifespan>& lifespans, Units within
 /// behind the last. `lifespans` in order: neither their begins nor their ends fall.
 UseOverTime OverTime(const std::vector<Lifespan>& lifespans, Units least);
 
+/// Of a course: gates between which memory grows or falls by no more than a part of the peak.
+struct GateGroup {
+  size_t first = 0;
+  Units high_water = 0;
+  bool takes = false;  // more than is held before it
+  friend bool operator==(const GateGroup&, const GateGroup&) = default;
+};
+
+/// The group that gate `gate` lies in. A group ends where memory has grown by a part of `peak`
+/// since it began or fallen by as much from the group's high water. `units`: held behind each gate.
+GateGroup GroupAt(const std::vector<Units>& units, Units base, Units peak, size_t gate,
+                  uint32_t groups_per_peak);
+
+/// In how many parts of the peak a course is cut unless it is told otherwise.
+inline constexpr uint32_t kGroupsPerPeak = 10;
+
 /// What is expected of a job's iteration, and how far it is. Expectations begin with what was
 /// measured alone and follow what is measured beside others (the feedback of Zico 5.3). Times are
 /// nanoseconds of any one clock; nothing here reads one.
@@ -47,14 +63,17 @@ class Course {
   Course() = default;
   /// `gate_ns[k]`: GPU time alone from the trough to the launch of gate k. `base`: held at the
   /// trough.
-  Course(const CyclePlan& plan, const std::vector<double>& gate_ns, double iteration_ns,
-         Units base);
+  /// `groups_per_peak`: of the groups that are asked for mostly, which are kept.
+  Course(const CyclePlan& plan, const std::vector<double>& gate_ns, double iteration_ns, Units base,
+         uint32_t groups_per_peak = kGroupsPerPeak);
 
   size_t gates() const { return expected_.size(); }
   /// Most that is held behind the gate, up to the next one.
   Units units(size_t gate) const { return expected_[gate].units; }
   Units base() const { return base_; }
   Units peak() const { return peak_; }
+  /// The group that the gate lies in.
+  GateGroup GroupOf(size_t gate, uint32_t groups_per_peak) const;
 
   /// Gate 0 has opened.
   void Open(double now_ns);
@@ -78,15 +97,28 @@ class Course {
   const UseOverTime& Fresh() const { return fresh_; }
   /// The rest of the iteration that is under way.
   UseOverTime Ahead(double now_ns) const;
+  /// From `in_ns` after now until `until_ns` after now it holds no less than `units`, by the same
+  /// expectations: a look at one time, where Ahead is one at all of them.
+  struct Least {
+    Units units = 0;
+    double until_ns = 0;
+  };
+  Least AheadAt(double now_ns, double in_ns) const;
 
  private:
+  /// Where it stands on its own time.
+  double At(double now_ns) const;
+
   std::vector<uint32_t> launches_;  // before each gate
   std::vector<double> parts_;       // of the GPU time alone, before each gate
   std::vector<Lifespan> expected_;  // one per gate, since gate 0 opened
   std::vector<Lifespan> measured_;  // this iteration; negative: not yet
   UseOverTime fresh_;
+  std::vector<GateGroup> groups_;  // per gate, in groups_per_peak_
+  uint32_t groups_per_peak_ = kGroupsPerPeak;
   Units base_ = 0;
   Units peak_ = 0;
+  size_t highest_ = 0;  // a gate behind which it holds the most
   bool open_ = false;
   double opened_ns_ = 0;
   size_t passed_ = 0;

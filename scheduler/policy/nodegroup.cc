@@ -16,34 +16,6 @@ namespace sluice::scheduler {
 
 namespace {
 
-struct Group {
-  size_t first = 0;  // gates
-  size_t last = 0;
-  Units high_water = 0;
-  bool takes = false;  // an ANG
-};
-
-/// The group that gate `gate` lies in. A group ends where memory has grown by a part of the peak
-/// since it began or fallen by as much from the group's high water.
-Group GroupAt(const Course& course, size_t gate, const Config& config) {
-  const Units split = std::max<Units>(1, course.peak() / std::max(config.groups_per_peak, 1u));
-  Group group;
-  for (size_t k = 0;; ++k) {
-    const Units at = course.units(k);
-    const bool grown = at >= course.units(group.first) + split;
-    if (k > group.first && (grown || at + split <= group.high_water)) {
-      if (k > gate) break;
-      group = {k, k, at, false};
-    }
-    group.last = k;
-    group.high_water = std::max(group.high_water, at);
-    if (k + 1 == course.gates()) break;
-  }
-  group.takes =
-      group.high_water > (group.first == 0 ? course.base() : course.units(group.first - 1));
-  return group;
-}
-
 /// The groups that are under way beside `job`.
 struct Beside {
   uint64_t high_water = 0;  // and what parked jobs hold
@@ -65,7 +37,7 @@ Beside Others(const Asked& asked) {
       continue;
     }
     // Its memory comes back when its GPU has passed the group.
-    const Group now = GroupAt(*course, course->passed(), asked.config);
+    const GateGroup now = course->GroupOf(course->passed(), asked.config.groups_per_peak);
     beside.high_water += std::max(now.high_water, job.held());
     const bool waits =
         std::any_of(asked.requests.begin(), asked.requests.end(),
@@ -75,7 +47,7 @@ Beside Others(const Asked& asked) {
   return beside;
 }
 
-bool Fits(const Asked& asked, const Group& group) {
+bool Fits(const Asked& asked, const GateGroup& group) {
   const Beside beside = Others(asked);
   if (!beside.known) return false;
   if (group.takes && 2 * beside.taking >= asked.config.lanes) return false;
@@ -89,13 +61,13 @@ bool NodeGroupMayOpen(const Asked& asked) {
   if (occupants == 0) return true;
   const Course* mine = asked.outlook.Of(asked.request.job);
   if (mine == nullptr || occupants >= asked.config.lanes) return false;
-  return Fits(asked, GroupAt(*mine, 0, asked.config));
+  return Fits(asked, mine->GroupOf(0, asked.config.groups_per_peak));
 }
 
 bool NodeGroupMayPass(const Asked& asked) {
   const Course* mine = asked.outlook.Of(asked.request.job);
   if (mine == nullptr || asked.request.gate >= mine->gates()) return true;
-  const Group group = GroupAt(*mine, asked.request.gate, asked.config);
+  const GateGroup group = mine->GroupOf(asked.request.gate, asked.config.groups_per_peak);
   if (group.first != asked.request.gate) return true;  // inside the group that was let in
   return Fits(asked, group);
 }

@@ -30,9 +30,10 @@ struct PolicyEntry {
   bool (*may_open)(const Asked& asked);
   /// A running job may pass a later gate. nullptr: whenever it is safe.
   bool (*may_pass)(const Asked& asked) = nullptr;
-  /// Nanoseconds after which may_open says yes although nothing has happened; infinity: never.
+  /// Nanoseconds after which may_open says yes although nothing has happened; infinity: never. From
+  /// `within` on, any number that is not above it will do.
   /// nullptr: it looks at no clock.
-  double (*opens_in)(const Asked& asked) = nullptr;
+  double (*opens_in)(const Asked& asked, double within) = nullptr;
 };
 
 const std::vector<PolicyEntry>& Policies();
@@ -60,7 +61,7 @@ bool TemporalMayOpen(const Asked& asked);
 bool FlowMayOpen(const Asked& asked);
 // timeshift.cc
 bool TimeShiftMayOpen(const Asked& asked);
-double TimeShiftOpensIn(const Asked& asked);
+double TimeShiftOpensIn(const Asked& asked, double within);
 // nodegroup.cc
 bool NodeGroupMayOpen(const Asked& asked);
 bool NodeGroupMayPass(const Asked& asked);

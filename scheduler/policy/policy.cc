@@ -56,7 +56,12 @@ class Round {
       if (auto decision = DenyAtOnce(i)) return decision;
     }
     for (const size_t i : by_ticket_) {
-      if (!Grantable(requests_[i]) || !MayPassGate(requests_[i])) continue;
+      const Request& request = requests_[i];
+      if (!Grantable(request)) continue;
+      const bool asks =
+          policy_ != nullptr && policy_->may_pass != nullptr;  // it looks at all others
+      if (asks && HopelessInSums(*ledger_.Find(request.job), request)) continue;
+      if (!MayPassGate(request)) continue;
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
     if (auto decision = OpenByTicket()) return decision;
@@ -305,7 +310,11 @@ class Round {
   std::optional<Decision> TryOpen(size_t i, Measure measure, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    if (policy_ == nullptr || !MayOpen(request)) return std::nullopt;
+    // Whoever predicts looks far ahead, behind all that is quickly told.
+    const bool late = policy_ != nullptr && policy_->opens_in != nullptr;
+    const uint32_t inside = late ? Occupants(ledger_, job.id) : 0;
+    if (policy_ == nullptr || (inside > 0 && inside >= config_.lanes)) return std::nullopt;
+    if (!late && !MayOpen(request)) return std::nullopt;
     if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
@@ -327,6 +336,7 @@ class Round {
                         decision.terms.ahead(), decision.terms.returns)) {
       return std::nullopt;
     }
+    if (late && !MayOpen(request)) return std::nullopt;
     for (const Extents& runs : Spared(ledger_.map().FreeRuns(), job, decision.terms.claim)) {
       const Extents near = Near(runs, job, std::nullopt);
       // The first place is nearly always the right one.
@@ -574,13 +584,14 @@ std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& r
 }
 
 double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
-                  const Outlook& outlook) {
+                  const Outlook& outlook, double within) {
   double least = std::numeric_limits<double>::infinity();
   const PolicyEntry* policy = FindPolicy(config.policy);
   if (policy == nullptr || policy->opens_in == nullptr) return least;
   for (const Request& request : requests) {
     if (AsksPastGate(request)) continue;
-    const double in = policy->opens_in({ledger, requests, request, config, outlook});
+    const double in =
+        policy->opens_in({ledger, requests, request, config, outlook}, std::min(least, within));
     if (in > 0) least = std::min(least, in);
   }
   return least;

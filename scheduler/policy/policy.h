@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,9 +68,10 @@ struct Config {
   /// (phase.cc). 0: as soon as it may.
   double phase = 0;
   Turns turns = Turns::kByTicket;
-  uint32_t budget_steps = 4;      // timeshift: iterations until all of the pool is counted on
-  uint32_t groups_per_peak = 10;  // nodegroup: a group takes or gives about this part of the peak
-  Units soft_budget = 0;          // gates open as if no more were lent (soft_budget.h); 0: the pool
+  uint32_t budget_steps = 4;  // timeshift: iterations until all of the pool is counted on
+  uint32_t groups_per_peak =
+      kGroupsPerPeak;     // nodegroup: a group takes or gives about this part of the peak
+  Units soft_budget = 0;  // gates open as if no more were lent (soft_budget.h); 0: the pool
 };
 
 enum class DenyCode : uint8_t { kOverLimit, kExhausted, kRefused };
@@ -108,9 +110,11 @@ std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& r
                              const Config& config, const Outlook& outlook = {});
 
 /// Nanoseconds after which Next may decide something although nothing has happened; infinity: it
-/// will not. 0 is never the answer where Next had none.
+/// will not. 0 is never the answer where Next had none. Exact up to `within`; where it is more the
+/// answer may be less, and is no less than `within`: whoever looks again before then anyway need
+/// not know, and to know is what costs.
 double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
-                  const Outlook& outlook);
+                  const Outlook& outlook, double within = std::numeric_limits<double>::infinity());
 
 /// Makes the decision's ledger operations. An error is a bug in the caller (a stale decision): the
 /// ledger is unchanged.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "scheduler/policy/policies.h"
 #include "scheduler/policy/soft_budget.h"
@@ -17,6 +18,9 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kTick = 1;  // nanoseconds: no clock tells less, and sums are rounded
+
+/// Its memory is expected to change.
+bool UnderWay(const Job& job) { return job.past_gate() && !job.settled && !job.quiet; }
 
 /// The sum of several uses.
 UseOverTime Sum(const std::vector<UseOverTime>& uses) {
@@ -44,10 +48,11 @@ double EndOf(const UseOverTime& use, size_t i) {
 
 /// The least delay of `mine` after which it fits beside `others` in `budget` at every time. Where
 /// two steps collide there is no delay below the one after which they do not meet, so each
-/// collision gives a bound, and the first delay without one is the least. Infinity: never.
-double LeastDelay(const UseOverTime& mine, const UseOverTime& others, Units budget) {
+/// collision gives a bound, and the first delay without one is the least. Infinity: never. From
+/// `within` on, a bound will do.
+double LeastDelay(const UseOverTime& mine, const UseOverTime& others, Units budget, double within) {
   double delay = 0;
-  for (bool moved = true; moved;) {
+  for (bool moved = true; moved && (delay < kTick || delay < within);) {
     moved = false;
     size_t j = 0;
     for (size_t i = 0; i + 1 < mine.steps.size() && !moved; ++i) {  // behind the last it is parked
@@ -88,31 +93,87 @@ Units Budget(const Asked& asked, const Course& mine) {
   return static_cast<Units>(least + (pool - least) * std::min(iterations, steps) / steps);
 }
 
+/// What is held beside the job at a time, at least, and until when.
+Course::Least OthersAt(const Asked& asked, double in_ns) {
+  Course::Least sum{0, kNever};
+  for (const Job& job : asked.ledger.jobs()) {
+    if (job.id == asked.request.job) continue;
+    if (!UnderWay(job)) {
+      sum.units += job.held();
+      continue;
+    }
+    const Course::Least least = asked.outlook.Of(job.id)->AheadAt(asked.outlook.now_ns, in_ns);
+    sum.units += least.units;
+    sum.until_ns = std::min(sum.until_ns, least.until_ns);
+  }
+  return sum;
+}
+
+/// A delay below which `mine` would not fit beside the others, found by looking at a few times
+/// only. 0: none was found, and nothing is said.
+double ShortOf(const Asked& asked, const Course& mine, Units budget) {
+  constexpr size_t kLooks = 16;
+  const std::vector<UseOverTime::Step>& steps = mine.Fresh().steps;
+  const size_t apart = 1 + steps.size() / kLooks;
+  for (size_t i = apart / 2; i + 1 < steps.size(); i += apart) {
+    const double begin = steps[i].from_ns;
+    const double end = steps[i + 1].from_ns;
+    // Roundings, and what LeastDelay lets pass.
+    if (end - begin < 8 * kTick) continue;
+    const double in = end - 4 * kTick;
+    const Course::Least others = OthersAt(asked, in);
+    if (uint64_t{steps[i].units} + others.units <= budget) continue;
+    // However it is moved up to there, this step meets as much of the others.
+    if (others.until_ns - in > 4 * kTick) return others.until_ns - begin - 4 * kTick;
+  }
+  return 0;
+}
+
+/// Why there is nothing to compute: the answer.
+std::optional<double> AtOnce(const Asked& asked, const Course* mine) {
+  bool others = false;
+  uint32_t occupants = 0;
+  for (const Job& job : asked.ledger.jobs()) {
+    if (job.id == asked.request.job) continue;
+    others = true;
+    if (!UnderWay(job)) continue;
+    ++occupants;
+    const Course* course = asked.outlook.Of(job.id);
+    // Nothing can be predicted: one at a time.
+    if (course == nullptr || !course->open() || mine == nullptr) return kNever;
+  }
+  if (!others || mine == nullptr) return 0;
+  if (occupants >= asked.config.lanes) return kNever;
+  return std::nullopt;
+}
+
 }  // namespace
 
-double TimeShiftOpensIn(const Asked& asked) {
+double TimeShiftOpensIn(const Asked& asked, double within) {
   const Course* mine = asked.outlook.Of(asked.request.job);
+  if (const auto answer = AtOnce(asked, mine)) return *answer;
+  const Units budget = Budget(asked, *mine);
+  const double least = ShortOf(asked, *mine, budget);
+  if (least > 0 && least >= within) return least;
+  Units resident = 0;
   std::vector<UseOverTime> others;
   for (const Job& job : asked.ledger.jobs()) {
     if (job.id == asked.request.job) continue;
-    const Course* course = asked.outlook.Of(job.id);
-    if (!job.past_gate() || job.settled || job.quiet) {
-      others.push_back({{{0, job.held()}}});
-    } else if (course == nullptr || !course->open() || mine == nullptr) {
-      return kNever;  // nothing can be predicted: one at a time
+    if (UnderWay(job)) {
+      others.push_back(asked.outlook.Of(job.id)->Ahead(asked.outlook.now_ns));
     } else {
-      others.push_back(course->Ahead(asked.outlook.now_ns));
+      resident += job.held();
     }
   }
-  if (others.empty() || mine == nullptr) return 0;
-  if (Occupants(asked.ledger, asked.request.job) >= asked.config.lanes) return kNever;
-  const double delay = LeastDelay(mine->Fresh(), Sum(others), Budget(asked, *mine));
+  others.push_back({{{0, resident}}});
+  const double delay = LeastDelay(mine->Fresh(), Sum(others), budget, within);
   return delay < kTick ? 0 : delay;
 }
 
 bool TimeShiftMayOpen(const Asked& asked) {
-  // With nobody else under way there is nothing to wait for, whatever was predicted.
-  return Occupants(asked.ledger, asked.request.job) == 0 || TimeShiftOpensIn(asked) <= 0;
+  // With nobody else under way there is nothing to wait for, whatever was predicted. Else any delay
+  // is too much, however long.
+  return Occupants(asked.ledger, asked.request.job) == 0 || TimeShiftOpensIn(asked, 0) <= 0;
 }
 
 }  // namespace sluice::scheduler

@@ -19,7 +19,7 @@ Units ClaimOf(const Workload& workload, const Options& options) {
 }
 
 /// What a node that has measured the job alone expects of it.
-Course CourseOf(const Workload& job) {
+Course CourseOf(const Workload& job, uint32_t groups_per_peak) {
   std::vector<double> gate_ns;
   double ns = 0;
   size_t next = 0;
@@ -29,7 +29,7 @@ Course CourseOf(const Workload& job) {
     }
     ns += job.kernels[k].alone_ns;
   }
-  return Course(job.plan, gate_ns, ns, job.base_units);
+  return Course(job.plan, gate_ns, ns, job.base_units, groups_per_peak);
 }
 
 /// All of the pool where the budget changes, and a Ballast keeps what is beyond it.
@@ -50,7 +50,8 @@ Pool::Pool(const Options& options, const std::vector<JobRun>& runs)
       asking_(runs.size(), false),
       moves_(runs.size()),
       open_(runs.size()),
-      iterations_(runs.size(), 0) {
+      iterations_(runs.size(), 0),
+      most_overtaken_(runs.size(), 0) {
   for (const JobRun& run : runs) {
     const Workload& job = *run.workload;
     jobs_.push_back(
@@ -118,7 +119,10 @@ void Pool::Known(size_t job) {
       policy_ != nullptr && (policy_->opens_in != nullptr || policy_->may_pass != nullptr);
   if (!predicts && options_.setting.policy.phase <= 0) return;
   jobs_[job].course =
-      &courses_.insert_or_assign(Id(job), CourseOf(*jobs_[job].workload)).first->second;
+      &courses_
+           .insert_or_assign(
+               Id(job), CourseOf(*jobs_[job].workload, options_.setting.policy.groups_per_peak))
+           .first->second;
 }
 
 void Pool::Arrive(size_t job) {
@@ -287,25 +291,46 @@ Result<std::vector<Pool::Answered>> Pool::Answer(double now_ns) {
   return Decide(now_ns);
 }
 
+double Pool::AgainNs(double until_ns) {
+  const bool predicts = policy_ != nullptr && policy_->opens_in != nullptr;
+  if (predicts && again_known_ns_ < until_ns && again_ns_ >= again_known_ns_) {
+    // Of the state that it was asked about: nothing has changed since but the time.
+    constexpr double kRounding = 1;
+    const double within = until_ns - asked_ns_ + kRounding;
+    again_ns_ = asked_ns_ +
+                AskAgainIn(ledger_, Seen(), options_.setting.policy, OutlookAt(asked_ns_), within);
+    again_known_ns_ = until_ns;
+  }
+  return again_ns();
+}
+
+Outlook Pool::OutlookAt(double now_ns) const {
+  return {now_ns, courses_.empty() ? nullptr : &courses_};
+}
+
+std::vector<Request> Pool::Seen() const {
+  if (!ballast_.pending()) return requests_;
+  // Nobody begins an iteration while the budget is to fall: that is what makes room for it.
+  std::vector<Request> inside;
+  for (const Request& request : requests_) {
+    const bool begins =
+        request.kind == RequestKind::kGate0 || request.kind == RequestKind::kNewcomer;
+    if (!begins) inside.push_back(request);
+  }
+  return inside;
+}
+
 Result<std::vector<Pool::Answered>> Pool::Decide(double now_ns) {
-  const Outlook outlook{now_ns, courses_.empty() ? nullptr : &courses_};
+  const Outlook outlook = OutlookAt(now_ns);
   const Config& config = options_.setting.policy;
   std::vector<Answered> answered;
   while (true) {
     for (Request& request : requests_) request.insurance = InsuranceOf(request);
-    // Nobody begins an iteration while the budget is to fall: that is what makes room for it.
-    std::vector<Request> inside;
-    if (ballast_.pending()) {
-      for (const Request& request : requests_) {
-        const bool begins =
-            request.kind == RequestKind::kGate0 || request.kind == RequestKind::kNewcomer;
-        if (!begins) inside.push_back(request);
-      }
-    }
-    const std::vector<Request>& requests = ballast_.pending() ? inside : requests_;
+    const std::vector<Request> requests = Seen();
     const auto decision = Next(ledger_, requests, config, outlook);
     if (!decision) {
-      again_ns_ = now_ns + AskAgainIn(ledger_, requests, config, outlook);
+      asked_ns_ = again_known_ns_ = now_ns;
+      again_ns_ = std::numeric_limits<double>::infinity();
       changed_ = false;
       return answered;
     }
@@ -336,6 +361,9 @@ Result<std::vector<Pool::Answered>> Pool::Decide(double now_ns) {
     if (request.kind == RequestKind::kBringBack) {
       BringBack(id - 1);
       continue;
+    }
+    if (request.kind == RequestKind::kGate0 || request.kind == RequestKind::kNewcomer) {
+      most_overtaken_[id - 1] = std::max(most_overtaken_[id - 1], request.overtaken);
     }
     std::erase_if(requests_, [id](const Request& r) { return r.job == id; });
     asking_[id - 1] = false;

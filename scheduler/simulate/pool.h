@@ -49,13 +49,15 @@ class Pool {
   void Still(size_t job, double now_ns);
   bool MustBeStill(size_t job) const { return moves_[job].stage == Move::kAsked; }
   uint32_t evictions(size_t job) const { return moves_[job].done; }
+  uint32_t most_overtaken(size_t job) const { return most_overtaken_[job]; }
   /// It ends, drained at its trough or refused, and its GPU has nothing left.
   void Gone(size_t job);
   /// Who may go on, in the order of the answers. kResourceExhausted: somebody was refused who kept
   /// to its profile. kInternal: the model broke a rule of the ledger.
   Result<std::vector<Answered>> Answer(double now_ns);
-  /// When to call Answer again although nothing has happened; infinity: never.
-  double again_ns() const { return std::min({again_ns_, ballast_.next_ns(), NextMoveNs()}); }
+  /// When to call Answer again although nothing has happened; infinity: never. Exact up to
+  /// `until_ns`, from which on any time that is not before it will do.
+  double AgainNs(double until_ns);
 
   bool asks(size_t job) const { return asking_[job]; }
   uint64_t iterations(size_t job) const { return iterations_[job]; }  // begun
@@ -106,6 +108,10 @@ class Pool {
   void BringBack(size_t job);
   std::vector<Request>::iterator RequestOf(size_t job);
   double NextMoveNs() const;
+  double again_ns() const { return std::min({again_ns_, ballast_.next_ns(), NextMoveNs()}); }
+  /// What the policy sees of those who ask.
+  std::vector<Request> Seen() const;
+  Outlook OutlookAt(double now_ns) const;
   /// Of the model's own making: an error is a bug in it, and the next Answer says so.
   void Must(const Status& status);
   void Log(Record record);
@@ -123,6 +129,7 @@ class Pool {
   std::vector<Move> moves_;
   std::vector<std::deque<Open>> open_;
   std::vector<uint64_t> iterations_;
+  std::vector<uint32_t> most_overtaken_;
   std::vector<double> budget_since_ns_;
   ReleaseId next_release_ = 1;
   uint64_t next_ticket_ = 1;
@@ -130,6 +137,8 @@ class Pool {
   bool changed_ = false;
   Status broken_;
   double now_ns_ = 0;
+  double asked_ns_ = 0;        // when the policy had nothing to decide
+  double again_known_ns_ = 0;  // up to then again_ns_ is exact
   double again_ns_ = std::numeric_limits<double>::infinity();
   std::vector<Record> records_;
 };

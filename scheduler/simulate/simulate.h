@@ -96,6 +96,7 @@ struct JobOutcome {
   double slowdown = 1;  // of its kernels while they ran, from what ran beside them
   Units most_held = 0;
   uint32_t evictions = 0;       // to host memory and back
+  uint32_t most_overtaken = 0;  // others that came after it and were let in before it
   std::vector<double> ends_ns;  // of its iterations, on the GPU
   /// Why it was told that there is no memory, which ended it; only a job with deviations is. Empty:
   /// it was not.

@@ -56,7 +56,9 @@ Result<Outcome> World::Play() {
     for (const Host& host : hosts_) {
       if (host.stage == Stage::kSleeps) next = std::min(next, host.ready_ns - now_ns_);
     }
-    if (options_.managed) next = std::min(next, std::max(0.0, pool_.again_ns() - now_ns_));
+    if (options_.managed) {
+      next = std::min(next, std::max(0.0, pool_.AgainNs(now_ns_ + next) - now_ns_));
+    }
     if (next == kNever && NobodyLeft()) break;
     if (next == kNever) return Status(StatusCode::kInternal, "the model stands still");
     now_ns_ += next;
@@ -292,6 +294,7 @@ Outcome World::Finish() {
     if (job.ends_ns.end() - first < 2) first = job.ends_ns.begin();
     job.iterations = static_cast<uint32_t>(job.ends_ns.size());
     job.evictions = pool_.evictions(i);
+    job.most_overtaken = pool_.most_overtaken(i);
     if (job.ends_ns.end() - first < 2) continue;
     const auto count = static_cast<double>(job.ends_ns.end() - first - 1);
     job.iteration_ns = (job.ends_ns.back() - *first) / count;

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -13,9 +14,10 @@
 #include "tests/model/loans_check.h"
 #include "tests/unit/scheduler/simulate/models.h"
 
-/// Random jobs under every policy and every kind of claims, with all that goes differently than
-/// planned: jobs come, leave, need more than their profile says and stand still, and the operator
-/// changes the budget. The audit, which shares no code with ledger and policies, replays each run.
+/// Random jobs under every policy, every kind of claims and the settings that `auto` finds (soft
+/// budgets, budgets and phases), with all that goes differently than planned: jobs come, leave,
+/// need more than their profile says and stand still, and the operator changes the budget. The
+/// audit, which shares no code with ledger and policies, replays each run.
 namespace sluice::scheduler::simulate {
 namespace {
 
@@ -23,6 +25,8 @@ uint32_t RunsPerCell() {
   const char* runs = std::getenv("SLUICE_RUNS");
   return runs == nullptr ? 50 : static_cast<uint32_t>(std::strtoul(runs, nullptr, 10));
 }
+
+constexpr uint32_t kMostOvertakes = 4;  // docs/operations/failures.md, "Who waits"
 
 enum class Kind { kIdentical, kMixed };
 
@@ -57,14 +61,20 @@ class RandomSharing {
       const double at = 500 + Pick(5000);
       options_.budget_changes = {{at, less}, {at + Pick(9000), options_.pool_units}};
     }
+    if (Pick(2) == 0) TakeWhatAutoFinds(least);
   }
 
+  Options& options() { return options_; }
   const Options& options() const { return options_; }
   const std::vector<JobRun>& runs() const { return runs_; }
   /// For people: what is special about the run.
   std::string Describe() const {
     std::string text = "; pool " + std::to_string(options_.pool_units) + ", host memory " +
-                       std::to_string(options_.host.units);
+                       std::to_string(options_.host.units) + ", " +
+                       std::to_string(options_.setting.policy.lanes) + " lanes, soft budget " +
+                       std::to_string(options_.setting.policy.soft_budget) + ", budget " +
+                       std::to_string(options_.setting.budget) + ", phase " +
+                       std::to_string(options_.setting.policy.phase);
     for (const BudgetChange& change : options_.budget_changes) {
       text += ", budget " + std::to_string(change.budget) + " at " + std::to_string(change.at_ns);
     }
@@ -83,6 +93,13 @@ class RandomSharing {
   Result<Outcome> Play() const { return Simulate(runs_, PlainMachine(), options_); }
 
  private:
+  /// tune.h: budgets, hard and soft, and phases.
+  void TakeWhatAutoFinds(Units least) {
+    if (Pick(3) == 0) options_.setting.budget = least + Pick(options_.pool_units - least + 1);
+    if (Pick(2) == 0) options_.setting.policy.soft_budget = 1 + Pick(options_.pool_units);
+    if (Pick(2) == 0) options_.setting.policy.phase = 0.1 * (1 + Pick(9));
+  }
+
   Units Pick(Units bound) { return static_cast<Units>(random_() % bound); }
 
   JobRun RunOf(const Workload& workload) {
@@ -147,12 +164,14 @@ TEST_P(Sharing, KeepsEveryPromiseWhateverHappens) {
     ASSERT_TRUE(report.ok()) << Why(report);
     EXPECT_EQ(report.unchecked_orders, 0u);
     EXPECT_EQ(report.broken_promises, 0u);
+    EXPECT_EQ(report.overbase_troughs, 0u) << "I2";
     EXPECT_EQ(outcome->budget_since_ns.size(), sharing.options().budget_changes.size());
     for (size_t i = 0; i < jobs; ++i) {
       const JobRun& planned = sharing.runs()[i];
       const JobOutcome& job = outcome->jobs[i];
       deviating += planned.deviations.empty() ? 0u : 1u;
       evicted += job.evictions;
+      EXPECT_LE(job.most_overtaken, kMostOvertakes) << "job " << i << sharing.Describe();
       if (!job.refused.empty()) {
         ++refused;
         EXPECT_FALSE(planned.deviations.empty()) << "job " << i << ": " << job.refused;
@@ -179,11 +198,37 @@ std::string NameOf(const testing::TestParamInfo<Cell>& cell) {
 }
 
 const auto kCells =
-    testing::Combine(testing::Values("flow", "nodegroup", "temporal", "timeshift"),
+    testing::Combine(testing::ValuesIn(PolicyNames()),
                      testing::Values(Claims::kContract, Claims::kSteps, Claims::kCurve),
                      testing::Values(2, 3, 4), testing::Values(Kind::kIdentical, Kind::kMixed));
 
 INSTANTIATE_TEST_SUITE_P(All, Sharing, kCells, NameOf);
+
+/// That the two bounds would show: nobody is held back for who waits, and a job keeps a unit more
+/// than it asked for.
+TEST(SharingShows, WhoIsOvertakenTooOften) {
+  uint32_t most = 0;
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    RandomSharing sharing(seed, "flow", Claims::kContract, 4, Kind::kMixed);
+    sharing.options().setting.policy.max_overtakes = 1000;
+    const Result<Outcome> outcome = sharing.Play();
+    if (!outcome.ok()) continue;  // somebody starves
+    for (const JobOutcome& job : outcome->jobs) most = std::max(most, job.most_overtaken);
+  }
+  EXPECT_GT(most, kMostOvertakes);
+}
+
+TEST(SharingShows, WhoKeepsMoreThanItAskedFor) {
+  const RandomSharing sharing(1, "flow", Claims::kContract, 2, Kind::kMixed);
+  Result<Outcome> outcome = sharing.Play();
+  ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+  EXPECT_EQ(Audit(outcome->records).overbase_troughs, 0u);
+  for (Record& record : outcome->records) {
+    const bool admits = record.event == EventKind::kRestore || record.event == EventKind::kAdmit;
+    if (admits) record.request -= std::min<Units>(record.request, 1);
+  }
+  EXPECT_GT(Audit(outcome->records).overbase_troughs, 0u);
+}
 
 }  // namespace
 }  // namespace sluice::scheduler::simulate

@@ -121,6 +121,67 @@ TEST(Course, FollowsWhatItMeasuresBesideOthers) {
   EXPECT_EQ(At(course.Fresh(), 601), 4u);
 }
 
+/// Somewhere in an iteration, on time or not, with its gates in any shape.
+Course Somewhere(std::mt19937* random) {
+  const auto pick = [random](size_t bound) { return (*random)() % bound; };
+  CyclePlan plan;
+  std::vector<double> gate_ns;
+  for (uint32_t k = 0; k < 2 + pick(30); ++k) {
+    plan.gates.push_back({k, static_cast<Units>(1 + pick(300)), 1});
+    plan.peak_units = std::max(plan.peak_units, plan.gates.back().need_units);
+    gate_ns.push_back(k == 0 ? 0 : gate_ns.back() + static_cast<double>(pick(200)));
+  }
+  plan.credit_ns = pick(300);
+  const double iteration_ns = gate_ns.back() + static_cast<double>(pick(200));
+  Course course(plan, gate_ns, iteration_ns, 1 + static_cast<Units>(pick(20)),
+                1 + static_cast<uint32_t>(pick(30)));
+  const size_t gates = course.gates();
+  course.Open(0);
+  const size_t host = pick(gates);
+  course.Pass(host, static_cast<double>(pick(3000)));
+  course.Reach(static_cast<uint32_t>(pick(gates)), static_cast<double>(pick(3000)));
+  return course;
+}
+
+TEST(Course, OneLookAheadIsNoMoreThanAllOfThem) {
+  std::mt19937 random(5);
+  size_t equal = 0;
+  size_t looks = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const Course course = Somewhere(&random);
+    const double now = static_cast<double>(random() % 4000) + 0.25;
+    const UseOverTime ahead = course.Ahead(now);
+    for (int i = 0; i < 10; ++i) {
+      const double in = static_cast<double>(random() % 4000) + 0.5;
+      const Course::Least least = course.AheadAt(now, in);
+      equal += least.units == At(ahead, in) ? 1u : 0u;
+      ++looks;
+      ASSERT_LE(least.units, At(ahead, in)) << "round " << round << " in " << in;
+      ASSERT_GT(least.until_ns, in);
+      for (const UseOverTime::Step& step : ahead.steps) {
+        if (step.from_ns < in || step.from_ns >= least.until_ns - 1e-6) continue;
+        ASSERT_LE(least.units, step.units) << "round " << round << " at " << step.from_ns;
+      }
+    }
+  }
+  EXPECT_GT(equal, looks / 4) << "it is worth a look";
+}
+
+TEST(Course, KeepsTheGroupsThatItWouldFind) {
+  std::mt19937 random(6);
+  for (int round = 0; round < 1000; ++round) {
+    const Course course = Somewhere(&random);
+    std::vector<Units> units;
+    for (size_t k = 0; k < course.gates(); ++k) units.push_back(course.units(k));
+    for (uint32_t groups = 0; groups <= 31; ++groups) {
+      for (size_t k = 0; k < units.size(); ++k) {
+        ASSERT_EQ(course.GroupOf(k, groups),
+                  GroupAt(units, course.base(), course.peak(), k, groups));
+      }
+    }
+  }
+}
+
 TEST(Course, TakesNothingForGranted) {
   Course none;
   EXPECT_EQ(none.gates(), 0u);

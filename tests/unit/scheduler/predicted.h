@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -69,9 +70,9 @@ struct Predicted {
   bool MayPass(JobId id, uint32_t gate) {
     return FindPolicy(config.policy)->may_pass(About(id, gate));
   }
-  double OpensIn(JobId id, double now) {
+  double OpensIn(JobId id, double now, double within = std::numeric_limits<double>::infinity()) {
     outlook.now_ns = now;
-    return FindPolicy(config.policy)->opens_in(About(id));
+    return FindPolicy(config.policy)->opens_in(About(id), within);
   }
 
   Ledger ledger;

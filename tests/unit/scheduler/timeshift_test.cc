@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -69,6 +70,66 @@ TEST(TimeShift, AgreesWithTryingEachDelay) {
     }
     EXPECT_EQ(jobs.OpensIn(2, 0), least) << "round " << round;
   }
+}
+
+/// Several jobs anywhere in their iterations, on time or not, in a pool of any size.
+Predicted SomewhereInside(std::mt19937* random) {
+  const auto pick = [random](size_t bound) { return (*random)() % bound; };
+  Predicted jobs("timeshift", 400);
+  jobs.config.lanes = 8;
+  jobs.config.budget_steps = 1 + static_cast<uint32_t>(pick(4));
+  const size_t count = 2 + pick(6);
+  for (JobId id = 1; id <= count; ++id) {
+    std::vector<Units> curve;
+    for (size_t k = 2 + pick(40); k > 0; --k) {
+      const auto step = static_cast<Units>(pick(12));
+      const Units last = curve.empty() ? 5 : curve.back();
+      curve.push_back(pick(2) == 0 ? last + step : last - std::min(last - 1, step));
+    }
+    jobs.Add(id, curve);
+  }
+  for (JobId id = 2; id <= count; ++id) {
+    if (pick(5) == 0) continue;
+    jobs.Begin(id, 0);
+    const size_t gates = jobs.courses[id].gates();
+    const size_t host = pick(gates);
+    const double now = 100.0 * static_cast<double>(pick(gates)) + static_cast<double>(pick(100));
+    jobs.courses[id].Pass(host, now);
+    jobs.courses[id].Reach(static_cast<uint32_t>(pick(host + 1)), now);
+  }
+  jobs.outlook.now_ns = static_cast<double>(pick(4000));
+  // Last, so that the books of those inside do not limit it.
+  jobs.config.soft_budget = static_cast<Units>(1 + pick(300));
+  return jobs;
+}
+
+/// A look at a few times says no more than one at all of them.
+TEST(TimeShift, BoundsTheDelayWithoutComputingIt) {
+  std::mt19937 random(7);
+  size_t bounded = 0;
+  size_t waits = 0;
+  for (int round = 0; round < 10000; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    Predicted jobs = SomewhereInside(&random);
+    const double now = jobs.outlook.now_ns;
+    const double delay = jobs.OpensIn(1, now);
+    const bool alone = Occupants(jobs.ledger, 1) == 0;
+    ASSERT_EQ(jobs.MayOpen(1), alone || delay <= 0);
+    waits += delay > 0 && std::isfinite(delay) ? 1u : 0u;
+    for (const double within : {0.0, 1.0, static_cast<double>(random() % 2000)}) {
+      const double answer = jobs.OpensIn(1, now, within);
+      if (delay < within || delay == 0) {
+        ASSERT_EQ(answer, delay);
+      } else {
+        ASSERT_GE(answer, within);
+        ASSERT_LE(answer, delay);
+        ASSERT_GT(answer, 0);
+        bounded += answer < delay ? 1u : 0u;
+      }
+    }
+  }
+  EXPECT_GT(waits, 300u);
+  EXPECT_GT(bounded, 100u);
 }
 
 TEST(TimeShift, AddsUpSeveralJobs) {
