@@ -42,10 +42,10 @@ TEST(HeldUnderCredit, IsTheLargestOfItsWindow) {
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {
     Profile profile = Of({}, {});
-    profile.period = 1 + random() % 40;
+    profile.period = static_cast<uint32_t>(1 + random() % 40);
     for (uint32_t n = 0; n < profile.period; ++n) {
       profile.max_live.push_back(random() % 10);
-      profile.launch_ns.push_back(random() % 8);
+      profile.launch_ns.push_back(static_cast<uint32_t>(random() % 8));
     }
     const uint64_t credit = random() % 30;
     const std::vector<uint64_t> held = HeldUnderCredit(profile, credit);
