@@ -138,7 +138,6 @@ Result<std::string> DescribeObservation(const NamedTrace& trace, const std::stri
   const Result<Scenario::Answer> answer = model->scenario.Share(two, stagger_ns);
   double longest = 0;
   if (answer.ok()) {
-    longest = 0;
     for (const auto& outcome : answer->outcome.jobs) {
       longest = std::max(longest, outcome.iteration_ns);
     }

@@ -164,6 +164,7 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
   task.soft_budgets = options_.soft_budgets && soft_budgets_;
   task.credits = flow.options().credit && flow.options().credit_ns == 0;
   task.options.claim_margin_part = kClaimMarginPart;
+  task.options.gate_ns = 0;  // what is measured by the clock has them in it
   if (flow.EverybodyInsured()) task.claims = options_.most_claims;
   for (const KnownJob& known : key_) {
     const flow::FlowJob& job = *flow.Find(known.id);

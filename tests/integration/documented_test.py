@@ -19,6 +19,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+# The pages are read as the tests on a cluster read them.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from support.documented import OPERATIONS, in_prose, shell_lines  # noqa: E402
 from support.images import REPOSITORY  # noqa: E402

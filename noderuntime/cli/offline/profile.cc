@@ -13,6 +13,7 @@
 #include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/offline/scenario.h"
 #include "scheduler/profile/classes.h"
+#include "scheduler/profile/held.h"
 #include "scheduler/text/lines.h"
 #include "scheduler/trace/at_batch.h"
 #include "scheduler/trace/measured.h"
@@ -34,7 +35,8 @@ struct Shown {
   scheduler::Profile profile;
   scheduler::CyclePlan plan;
   std::vector<CurvePoint> curve;
-  size_t peak = 0;  // place of the highest point
+  std::vector<uint64_t> held;  // while its host is as far ahead as its credit allows
+  size_t peak = 0;             // place of the highest point
   double mean_bytes = 0;
   size_t blocks[kBlockClasses] = {};
 };
@@ -87,6 +89,7 @@ Result<Shown> Look(const ProfileOptions& options, const std::string& shipped) {
     if (shown.curve[i].total() > shown.curve[shown.peak].total()) shown.peak = i;
   }
   shown.mean_bytes /= static_cast<double>(shown.profile.iteration_ns);
+  shown.held = scheduler::HeldUnderCredit(shown.profile, shown.plan.credit_ns);
   return shown;
 }
 
@@ -109,6 +112,8 @@ std::string Json(const Shown& shown) {
                          {"peak_bytes", shown.profile.peak_bytes},
                          {"peak_launch", shown.peak},
                          {"mean_bytes", shown.mean_bytes},
+                         {"credit_ns", shown.plan.credit_ns},
+                         {"mean_held_bytes", scheduler::MeanHeld(shown.profile, shown.held)},
                          {"unit_bytes", shown.unit_bytes},
                          {"at_peak", BytesByClass(shown.curve[shown.peak])}};
   for (const scheduler::GatePlan& gate : shown.plan.gates) {
@@ -116,9 +121,10 @@ std::string Json(const Shown& shown) {
                              {"need_units", gate.need_units},
                              {"contiguous_units", gate.contiguous}});
   }
-  for (const CurvePoint& point : shown.curve) {
-    nlohmann::json entry = BytesByClass(point);
-    entry["ns"] = point.ns;
+  for (size_t i = 0; i < shown.curve.size(); ++i) {
+    nlohmann::json entry = BytesByClass(shown.curve[i]);
+    entry["ns"] = shown.curve[i].ns;
+    entry["held"] = shown.held[i];
     json["curve"].push_back(std::move(entry));
   }
   return JsonText(json);
@@ -145,6 +151,10 @@ std::string Text(const Shown& shown) {
   text += Format("  mean       %s, %.2f of the peak\n",
                  FormatBytes(static_cast<uint64_t>(shown.mean_bytes)).c_str(),
                  shown.mean_bytes / peak_bytes);
+  const double held = scheduler::MeanHeld(profile, shown.held);
+  text += Format("  held       %s in the mean, with a credit of %.1f ms\n",
+                 FormatBytes(static_cast<uint64_t>(held)).c_str(),
+                 static_cast<double>(shown.plan.credit_ns) / 1e6);
   text += "\n  class            blocks     at the peak\n";
   for (size_t kind = 0; kind < kBlockClasses; ++kind) {
     text += Format("  %-14s %8zu  %14s  %s\n",

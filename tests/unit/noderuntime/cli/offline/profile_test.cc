@@ -36,6 +36,12 @@ TEST_F(ProfileTest, SaysWhatAnIterationHolds) {
   EXPECT_NEAR(profile["iteration_ns"].get<double>(), 749e6, 1e6);
   EXPECT_NEAR(profile["mean_bytes"].get<double>() / profile["peak_bytes"].get<double>(), 0.67,
               0.01);
+  // Its host is ahead: it holds what its GPU comes to need within five milliseconds.
+  EXPECT_EQ(profile["credit_ns"], 5'000'000);
+  EXPECT_GT(profile["mean_held_bytes"].get<double>(), profile["mean_bytes"].get<double>());
+  uint64_t held = 0;
+  for (const json& point : profile["curve"]) held = std::max<uint64_t>(held, point["held"]);
+  EXPECT_EQ(held, profile["peak_bytes"].get<uint64_t>());
   uint64_t sum = 0;
   for (const auto& [kind, bytes] : profile["at_peak"].items()) sum += bytes.get<uint64_t>();
   EXPECT_EQ(sum, profile["peak_bytes"].get<uint64_t>());
@@ -49,7 +55,9 @@ TEST_F(ProfileTest, PrintsTablesForPeople) {
   const std::string text = Profile().out;
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "resnet50 at batch 344, simulated on Tesla V100 32GB (simulated)");
-  for (const char* words : {"411 launches", "0.67 of the peak", "feature map", "  gate  launch"}) {
+  for (const char* words :
+       {"411 launches", "0.67 of the peak", "in the mean, with a credit of 5.0 ms", "feature map",
+        "  gate  launch"}) {
     EXPECT_NE(text.find(words), std::string::npos) << text;
   }
 }
