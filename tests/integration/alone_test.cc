@@ -152,6 +152,11 @@ TEST_F(Alone, WhoeverIsThereIsWaitedFor) {
     EXPECT_NE(Describe(early).find("still has memory of this GPU"), std::string::npos)
         << Describe(early);
   });
+  // The daemon hears of its end a moment later.
+  AwaitStatus(*bed_, [&](const nlohmann::json&) {
+    const nlohmann::json now = JobOf(first);
+    return now.is_null() || (now.at("processes").empty() && now.at("held_bytes") == 0);
+  });
   RunWithMoreThanThePool(grant, [] {});
 }
 
