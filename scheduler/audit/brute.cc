@@ -34,10 +34,22 @@ size_t LongestRunsFor(const std::vector<std::pair<Units, Units>>& runs, Units ne
   return 0;
 }
 
+/// Without what any other one may keep.
+std::vector<bool> UsableBy(const Party& user, const std::vector<const Party*>& all,
+                           std::vector<bool> available) {
+  for (const Party* other : all) {
+    if (other == &user || !other->returns) continue;
+    for (size_t unit = 0; unit < other->may_keep.size(); ++unit) {
+      if (other->may_keep[unit]) available[unit] = false;
+    }
+  }
+  return available;
+}
+
 bool Serve(const std::vector<const Party*>& order, std::vector<bool> available, bool in_sums) {
   for (const Party* party : order) {
     if (party->need > 0) {
-      const auto runs = RunsOf(available);
+      const auto runs = RunsOf(UsableBy(*party, order, available));
       const size_t k = LongestRunsFor(runs, party->need, in_sums ? 1 : party->piece);
       if (k == 0) return false;
       if (!party->returns) {  // what it takes never comes back: the tightest run, or all that it

@@ -19,6 +19,7 @@ struct Party {
   Units piece = kWholeClaim;
   bool returns = false;
   std::vector<bool> gives_back;
+  std::vector<bool> may_keep = {};  // units of its base that it does not hold now; empty: none
 };
 
 /// I3 by trying every order; at most kMaxParties parties, since each more multiplies the cost. All

@@ -423,8 +423,12 @@ bool Replay::Safe(bool in_sums) const {
     party.piece = job.piece;
     party.returns = job.returns;
     party.gives_back.assign(units_.size(), false);
+    party.may_keep.assign(units_.size(), false);
     for (size_t at = 0; at < units_.size(); ++at) {
-      party.gives_back[at] = units_[at].holder == id && (at >= job.base.size() || !job.base[at]);
+      const bool of_base = at < job.base.size() && job.base[at];
+      const bool held = units_[at].holder == id;
+      party.gives_back[at] = held && !of_base;
+      party.may_keep[at] = !held && of_base;
     }
     parties.push_back(std::move(party));
   }

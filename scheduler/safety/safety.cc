@@ -14,6 +14,7 @@ struct Party {
   Units gives_back = 0;  // if it returns its memory
   Units need = 0;
   Units piece = kWholeClaim;
+  Extents for_others = {};  // what any of the others may keep, see MayKeep
 };
 
 std::vector<Units> Longest(const Extents& runs) {
@@ -180,6 +181,16 @@ Extents GivesBack(const Prospect& prospect, const Job& job) {
   return Subtract(Union(job.loose, Subtract(change->takes, job.base)), change->frees);
 }
 
+/// Units of its base that it let go inside its iteration. It may be granted them again, and then it
+/// keeps them at its trough: whoever comes after it cannot count on them, only the job itself can.
+Extents MayKeep(const Prospect& prospect, const Job& job) {
+  const bool has_all = job.held() - TotalUnits(job.loose) == TotalUnits(job.base);
+  Extents missing = has_all ? Extents() : Subtract(job.base, prospect.ledger.map().Held(job.id));
+  const Change* change = prospect.change;
+  if (change == nullptr || change->job != job.id) return missing;
+  return Union(Subtract(missing, change->takes), Intersect(change->frees, job.base));
+}
+
 /// What is available as jobs complete: always in numbers, in runs as far as somebody asks for whom
 /// the numbers do not say it. What the jobs give back is put to the runs only when they have no
 /// room without it: who fits into less fits into more.
@@ -191,6 +202,9 @@ class Available {
   bool Fits(const Party& party) {
     if (party.need == 0) return true;
     if (party.need > units_) return false;
+    if (!party.for_others.empty()) {
+      return scheduler::Fits(Subtract(Runs(), party.for_others), party.need, party.piece);
+    }
     if (party.piece == 1) return true;  // runs of one unit are everywhere
     if (!known_) runs_ = AvailableAtFirst(prospect_, dying_);
     known_ = true;
@@ -201,7 +215,7 @@ class Available {
     pending_.push_back(party.job);
     units_ += party.gives_back;
   }
-  Extents& Runs() {
+  const Extents& Runs() {
     if (!known_) runs_ = AvailableAtFirst(prospect_, dying_);
     known_ = true;
     for (const Job* job : pending_) {
@@ -222,42 +236,66 @@ class Available {
   std::vector<const Job*> pending_;  // complete, not in runs_ yet
 };
 
+bool Returns(const Prospect& prospect, const Job& job) {
+  const Change* change = prospect.change;
+  if (change != nullptr && change->job == job.id) return change->returns;
+  const bool trusted = prospect.trusts_quiet || !job.quiet;
+  return job.phase == Phase::kRunning && job.terms.returns && trusted;
+}
+
+Party PartyOf(const Prospect& prospect, const Job& job, Measure measure) {
+  const bool changes = prospect.change != nullptr && prospect.change->job == job.id;
+  const GateTerms& terms = changes ? prospect.change->terms : job.terms;
+  Party party;
+  party.job = &job;
+  Units held = job.held();
+  party.gives_back = TotalUnits(job.loose);
+  if (changes) {
+    const Change& change = *prospect.change;
+    held += TotalUnits(change.takes) - TotalUnits(change.frees);
+    party.gives_back += Outside(change.takes, job.base) - Outside(change.frees, job.base);
+  }
+  // Never below 0 under the rules; the model check switches some of them off.
+  party.need = terms.ahead() - std::min(terms.ahead(), held);
+  party.piece = measure == Measure::kSums ? 1 : terms.piece;
+  return party;
+}
+
+/// What any of those who return may keep is for none of the others.
+Extents ShareOut(const Prospect& prospect, std::vector<Party>* returning) {
+  Extents all;
+  for (const Party& party : *returning) {
+    const Extents may_keep = MayKeep(prospect, *party.job);
+    if (may_keep.empty()) continue;
+    all = Union(all, may_keep);
+    for (Party& other : *returning) {
+      if (other.job != party.job) other.for_others = Union(other.for_others, may_keep);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 /// Greedy is exhaustive. Let A be the available units. A job that returns its memory takes what it
 /// needs out of A, completes, and leaves A plus what it gives back: A only grows, and Fits never
-/// turns false when A grows (a longer or a merged run serves all that the shorter ones served). So
-/// whoever fits now still fits after any other job has completed, and taking it first excludes no
-/// order: if any order completes a set of jobs, the greedy one completes that set. Jobs that give
-/// nothing back help nobody and are not helped by waiting for each other: they come last, each with
-/// units set aside for itself alone. (Among several of those the packing is first fit by need and
-/// may refuse what a perfect packing allows.)
+/// turns false when A grows (a longer or a merged run serves all that the shorter ones served).
+/// What another one may keep is never in A, and that is the same throughout. So whoever fits now
+/// still fits after any other job has completed, and taking it first excludes no order: if any
+/// order completes a set of jobs, the greedy one completes that set. Jobs that give nothing back
+/// help nobody and are not helped by waiting for each other: they come last, each with units set
+/// aside for itself alone. (Among several of those the packing is first fit by need and may refuse
+/// what a perfect packing allows.)
 Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
   std::vector<Party> returning;
   std::vector<Party> keeping;
   returning.reserve(prospect.ledger.jobs().size());
   for (const Job& job : prospect.ledger.jobs()) {
-    const Change* change = prospect.change;
-    if (change != nullptr && change->job != job.id) change = nullptr;
-    if (change == nullptr && !job.past_gate()) continue;
-    const GateTerms& terms = change != nullptr ? change->terms : job.terms;
-    Party party;
-    party.job = &job;
-    Units held = job.held();
-    party.gives_back = TotalUnits(job.loose);
-    if (change != nullptr) {
-      held += TotalUnits(change->takes) - TotalUnits(change->frees);
-      party.gives_back += Outside(change->takes, job.base) - Outside(change->frees, job.base);
-    }
-    // Never below 0 under the rules; the model check switches some of them off.
-    party.need = terms.ahead() - std::min(terms.ahead(), held);
-    party.piece = measure == Measure::kSums ? 1 : terms.piece;
-    const bool trusted = prospect.trusts_quiet || !job.quiet;
-    const bool returns = change != nullptr
-                             ? change->returns
-                             : job.phase == Phase::kRunning && job.terms.returns && trusted;
-    (returns ? returning : keeping).push_back(party);
+    const bool changes = prospect.change != nullptr && prospect.change->job == job.id;
+    if (!changes && !job.past_gate()) continue;
+    (Returns(prospect, job) ? returning : keeping).push_back(PartyOf(prospect, job, measure));
   }
+  const Extents kept = ShareOut(prospect, &returning);
 
   Order result;
   result.order.reserve(returning.size() + keeping.size());
@@ -277,8 +315,9 @@ Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
 
   std::stable_sort(keeping.begin(), keeping.end(),
                    [](const Party& a, const Party& b) { return a.need > b.need; });
+  Extents rest = keeping.empty() ? Extents() : Subtract(available.Runs(), kept);
   for (const Party& party : keeping) {
-    const bool served = Reserve(party, &available.Runs());
+    const bool served = Reserve(party, &rest);
     (served ? result.order : result.stuck).push_back(party.job->id);
   }
   std::sort(result.stuck.begin(), result.stuck.end());

@@ -9,7 +9,8 @@
 #include "scheduler/ledger/ledger.h"
 
 /// I3, the safe state: the jobs past their gate can be ordered so that each one finds its whole
-/// remaining claim in units that are free or were given back by those before it.
+/// remaining claim in units that are free or were given back by those before it, and that none of
+/// the others may keep at its trough.
 ///
 /// The banker's algorithm (Dijkstra, EWD 623), with claims that lie in runs of one offset space
 /// instead of numbers: docs/adr/0003-safe-state-in-extents.md. Zico (5.3) starts an
@@ -50,7 +51,8 @@ struct Prospect {
 };
 
 /// I3 in numbers (Measure::kSums, Dying::kComesBack) as arithmetic on a few integers per job: what
-/// it refuses no placement can save, so it is asked before one is looked for.
+/// it refuses no placement can save, so it is asked before one is looked for. Which free units
+/// somebody may keep is not looked at.
 class Sums {
  public:
   /// `withheld`: so many of the free units count as taken, and as owed where fewer are free.

@@ -32,6 +32,15 @@ TEST(SomeOrderCompletes, KeepersTakeForGood) {
   EXPECT_FALSE(SomeOrderCompletes(Flags("111110"), {keeper, other}, true));
 }
 
+TEST(SomeOrderCompletes, WhatOneMayKeepIsForNoneOfTheOthers) {
+  const Party owner{1, 2, kWholeClaim, true, Flags("000000"), Flags("011000")};
+  const Party other{2, 2, kWholeClaim, true, Flags("000000"), {}};
+  EXPECT_TRUE(SomeOrderCompletes(Flags("011000"), {owner}, false));
+  EXPECT_FALSE(SomeOrderCompletes(Flags("011000"), {owner, other}, false));
+  EXPECT_FALSE(SomeOrderCompletes(Flags("011000"), {owner, other}, true));
+  EXPECT_TRUE(SomeOrderCompletes(Flags("011011"), {owner, other}, false));
+}
+
 TEST(SomeOrderCompletes, KeepersTakeTheTightestRun) {
   const Party small{1, 2, kWholeClaim, false, Flags("0000000")};
   const Party large{2, 4, kWholeClaim, false, Flags("0000000")};

@@ -188,6 +188,17 @@ TEST(NoWorse, LetsTheOthersGoOnWhenOneIsStuckAlready) {
   EXPECT_FALSE(NoWorse(ledger, grant)) << "job 1 could complete before";
 }
 
+/// A unit that it kept at its trough, in the middle of its iteration.
+void GiveUpOne(JobId id, Ledger* ledger) {
+  const Extents kept =
+      Intersect(ledger->map().Held(id, UnitState::kLeased), ledger->Find(id)->base);
+  if (kept.empty()) return;
+  const Extents one = {{kept.front().offset, 1}};
+  Ok(ledger->Release(id, one, 1));
+  Ok(ledger->Fenced(id, 1));
+  Ok(ledger->Reclaim(id, one));
+}
+
 /// A random ledger with up to five jobs past their gate, at most one of which gives nothing back
 /// (with more, the ledger's packing may refuse what brute force finds).
 Ledger RandomLedger(std::mt19937* random) {
@@ -214,6 +225,7 @@ Ledger RandomLedger(std::mt19937* random) {
     const Units piece = pick(3) == 0 ? kWholeClaim : 1 + pick(3);
     (void)ledger.OpenGate(id, {.claim = claim, .piece = piece, .returns = id != keeper});
     take(id, pick(4));
+    if (pick(6) == 0) GiveUpOne(id, &ledger);
     if (pick(4) == 0) (void)ledger.Waive(id, pick(claim + 1));
     if (pick(8) == 0) (void)ledger.Die(id);
   }
@@ -231,15 +243,29 @@ bool BruteForce(const Ledger& ledger, Measure measure) {
   for (const Job& job : ledger.jobs()) {
     if (!job.past_gate()) continue;
     const Units need = job.terms.ahead() - std::min(job.terms.ahead(), job.held());
-    audit::Party party{job.id, need, job.terms.piece, job.terms.returns,
+    audit::Party party{job.id,
+                       need,
+                       job.terms.piece,
+                       job.terms.returns,
+                       std::vector<bool>(ledger.pool_units(), false),
                        std::vector<bool>(ledger.pool_units(), false)};
-    const Extents loose = Subtract(ledger.map().Held(job.id), job.base);
-    for (const Extent& extent : party.returns ? loose : Extents()) {
-      for (Units at = extent.offset; at < extent.end(); ++at) party.gives_back[at] = true;
-    }
+    const Extents held = ledger.map().Held(job.id);
+    const auto mark = [](const Extents& extents, std::vector<bool>* units) {
+      for (const Extent& extent : extents) {
+        for (Units at = extent.offset; at < extent.end(); ++at) (*units)[at] = true;
+      }
+    };
+    if (party.returns) mark(Subtract(held, job.base), &party.gives_back);
+    if (party.returns) mark(Subtract(job.base, held), &party.may_keep);
     parties.push_back(std::move(party));
   }
   return audit::SomeOrderCompletes(available, parties, measure == Measure::kSums);
+}
+
+bool SomeOfABaseIsFree(const Ledger& ledger) {
+  return std::any_of(ledger.jobs().begin(), ledger.jobs().end(), [&](const Job& job) {
+    return !Subtract(job.base, ledger.map().Held(job.id)).empty();
+  });
 }
 
 /// SafeWith tells what a trial would, for a grant and for a gate.
@@ -260,15 +286,45 @@ TEST(Sums, TellsWhatATrialWould) {
       }
       if (!trial.Grant(job.id, {taken}).ok()) continue;
       const bool safe = IsSafe(trial, Measure::kSums);
-      ASSERT_EQ(
-          Sums(ledger).SafeWith(job.id, job.held() + taken.length, terms.ahead(), terms.returns),
-          safe)
-          << "round " << round << " job " << job.id;
+      const bool told_safe =
+          Sums(ledger).SafeWith(job.id, job.held() + taken.length, terms.ahead(), terms.returns);
+      // Which units are whose is not looked at: some of a base may be missing, or be taken again.
+      ASSERT_TRUE(told_safe || !safe) << "round " << round << " job " << job.id;
+      if (SomeOfABaseIsFree(ledger)) continue;
+      ASSERT_EQ(told_safe, safe) << "round " << round << " job " << job.id;
       ++told[safe ? 1 : 0];
     }
   }
-  EXPECT_GT(told[0], 100);
+  EXPECT_GT(told[0], 50);
   EXPECT_GT(told[1], 100);
+}
+
+/// What a safe state promises: whoever is first in the order gets what it asks for somewhere, and
+/// the state stays safe.
+TEST(IsSafe, TheFirstInTheOrderCanBeServed) {
+  std::mt19937 random(7);
+  int asked = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const Ledger ledger = RandomLedger(&random);
+    const Order order = FindOrder(ledger, Measure::kExtents, Dying::kMayStay);
+    if (!order.safe() || order.order.empty()) continue;
+    const Job& first = *ledger.Find(order.order.front());
+    const Units ahead = first.terms.ahead();
+    if (!first.terms.returns || ahead <= first.held()) continue;
+    const Units most = std::min(ahead - first.held(), first.terms.piece);
+    for (Units ask = 1; ask <= most; ++ask) {
+      ++asked;
+      bool served = false;
+      for (const Extent& run : ledger.map().FreeRuns()) {
+        for (Units at = run.offset; at + ask <= run.end() && !served; ++at) {
+          Ledger granted = ledger;
+          served = granted.Grant(first.id, {{at, ask}}).ok() && NoWorse(ledger, granted);
+        }
+      }
+      ASSERT_TRUE(served) << "round " << round << ": " << first.Title() << " asks for " << ask;
+    }
+  }
+  EXPECT_GT(asked, 1000);
 }
 
 TEST(IsSafe, GreedyEqualsBruteForce) {
@@ -284,7 +340,9 @@ TEST(IsSafe, GreedyEqualsBruteForce) {
     ASSERT_EQ(extents, BruteForce(ledger, Measure::kExtents)) << "round " << round;
     ASSERT_EQ(sums, BruteForce(ledger, Measure::kSums)) << "round " << round;
     ASSERT_TRUE(sums || !extents) << "extents imply sums";
-    ASSERT_EQ(Sums(ledger).safe(), sums) << "round " << round;
+    const bool in_numbers = Sums(ledger).safe();
+    ASSERT_TRUE(SomeOfABaseIsFree(ledger) ? in_numbers || !sums : in_numbers == sums)
+        << "round " << round;
     safe += extents ? 1 : 0;
     in_sums_only += sums && !extents ? 1 : 0;
   }
