@@ -17,7 +17,7 @@ namespace sluice::bench {
 struct LiveShape {
   std::string policy;
   uint32_t lanes = 2;
-  uint32_t gates = 17;  // of each job
+  uint32_t gates = 48;  // of each job
 };
 
 /// Everything that the policy was asked, in order: what a node has to hear to go the same way.

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/fine_gates.h"
 #include "bench/frontier_report.h"
 #include "bench/parallel.h"
 #include "noderuntime/cli/offline/files.h"
@@ -38,21 +37,19 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"A", "B", "C", "Z", "Y"}));
   app.add_option("--most-jobs", most_jobs, "Leave out mixes of more jobs")->check(CLI::Range(2, 4));
   double gate_us = 0;
-  uint32_t groups = kFineGroups;
+  uint32_t max_gates = scheduler::GateOptions().max_gates;
   app.add_option("--gate-us", gate_us,
                  "Microseconds of its host's time for a gate at which a job needs more (0: the "
                  "goals are for a model that knows nothing of them; live ones take about 10)")
       ->check(CLI::Range(0, 1000));
-  app.add_option("--groups", groups,
-                 "Gates stand where memory has changed by this part of the peak (100: about every "
-                 "growth of a lease; 10: as on a node)")
+  app.add_option("--gates", max_gates, "Most gates in an iteration (48, as on a node)")
       ->check(CLI::Range(1, 1000));
   app.add_option("--json", json, "Keep the figures in this file");
   CLI11_PARSE(app, argc, argv);
   std::vector<RegimeRows> all;
   bool met = true;
   for (const std::string& name : names) {
-    Result<Regime> regime = MakeRegime(name.front(), groups);
+    Result<Regime> regime = MakeRegime(name.front(), max_gates);
     if (!regime.ok()) {
       std::fprintf(stderr, "sluice_frontier_bench: %s\n", regime.status().message().c_str());
       return 2;

@@ -37,13 +37,13 @@ Machine MachineOf(char regime) {
 
 }  // namespace
 
-Result<Regime> MakeRegime(char name, uint32_t groups_per_peak) {
+Result<Regime> MakeRegime(char name, uint32_t max_gates) {
   Regime regime;
   regime.name = name;
   regime.machine = MachineOf(name);
   scheduler::simulate::WorkloadOptions options;
   options.unit_bytes = kFrontierUnit;
-  options.gates.groups_per_peak = groups_per_peak;
+  options.gates.max_gates = max_gates;
   const bool large = name == 'A' || name == 'Z' || name == 'Y';
   for (const Model& model : kModels) {
     const std::string file = std::string(SLUICE_BENCH_REPO_DATA "/traces/") + model.name + ".trace";

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,9 +25,8 @@ struct Regime {
 
 inline constexpr uint64_t kFrontierUnit = uint64_t{8} << 20;
 
-/// Of data/traces, at the regime's batches, with gates of GateOptions::groups_per_peak. An error
-/// names the file.
-Result<Regime> MakeRegime(char name, uint32_t groups_per_peak);
+/// Of data/traces, at the regime's batches, with gates as on a node. An error names the file.
+Result<Regime> MakeRegime(char name, uint32_t max_gates);
 
 /// What runs together: two to four jobs, by the names of their models.
 struct Mix {

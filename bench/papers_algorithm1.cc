@@ -2,7 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // Waterwave's Algorithm 1 as printed, on the recorded models: for which of them it is a schedule.
 #include <algorithm>
-#include <cmath>
 
 #include "bench/algorithm1_as_printed.h"
 #include "bench/papers.h"
@@ -13,8 +12,6 @@ namespace sluice::bench {
 namespace {
 
 using scheduler::simulate::Workload;
-
-constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 
 /// GPU time of a job's groups, alone.
 std::vector<double> GroupNs(const Workload& job) {
@@ -121,8 +118,8 @@ Result<PaperTable> WaterwaveAlgorithm1(const Traces& traces) {
     for (uint64_t& batch : bound) {
       batch = std::max<uint64_t>(1, static_cast<uint64_t>(static_cast<double>(batch) * part));
     }
-    const double peak = static_cast<double>(card.Job(model, bound[0]).peak_bytes) / kGibibyte;
-    card.groups_per_peak = static_cast<uint32_t>(std::max(1.0, std::round(peak / split)));
+    const uint64_t peak = card.Job(model, bound[0]).peak_bytes;
+    card.gates = GatesEvery(split, peak);
     const Workload job = card.Job(model, bound[0]);
     const std::vector<GroupedJob> jobs = {Grouped(job), Grouped(job)};
     const PrintedPlan plan =

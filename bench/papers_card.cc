@@ -3,6 +3,7 @@
 #include "bench/papers_card.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "noderuntime/cli/offline/files.h"
 #include "noderuntime/cli/offline/simulate.h"
@@ -54,6 +55,14 @@ std::vector<std::string> PolicyNames() {
   return names;
 }
 
+scheduler::GateOptions GatesEvery(double split_gib, uint64_t peak_bytes) {
+  const double parts = std::round(static_cast<double>(peak_bytes) / (split_gib * kGibibyte));
+  scheduler::GateOptions gates = simulate::WorkloadOptions().gates;
+  gates.max_gates = 128;
+  gates.groups_per_peak = static_cast<uint32_t>(std::max(1.0, parts));
+  return gates;
+}
+
 Result<Traces> ReadTraces() {
   Traces traces;
   for (const std::string& name : TraceNames()) {
@@ -85,7 +94,7 @@ uint64_t Card::PoolBytes(size_t jobs) const {
 Workload Card::Job(const std::string& model, uint64_t batch, simulate::Touched touched) const {
   simulate::WorkloadOptions options;
   options.unit_bytes = unit_bytes;
-  options.gates.groups_per_peak = groups_per_peak;
+  options.gates = gates;
   options.touched = touched;
   return simulate::MakeWorkload(model, traces_->at(model), batch, machine_, options).value();
 }

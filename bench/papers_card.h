@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/fine_gates.h"
 #include "common/machine.h"
 #include "common/status.h"
+#include "scheduler/profile/gates.h"
 #include "scheduler/simulate/simulate.h"
 #include "scheduler/trace/trace.h"
 
@@ -28,6 +28,12 @@ const std::vector<std::string>& TraceNames();
 /// All policies that share memory within iterations, as they are registered. Taking turns
 /// (`temporal`) is what they are measured by.
 std::vector<std::string> PolicyNames();
+
+inline constexpr double kGibibyte = 1024.0 * 1024 * 1024;
+
+/// Groups of the papers' `split_size`: a gate wherever memory has changed by `split_gib`, of a job
+/// with a peak of `peak_bytes`.
+scheduler::GateOptions GatesEvery(double split_gib, uint64_t peak_bytes);
 
 /// How jobs did together.
 struct Together {
@@ -80,9 +86,8 @@ class Card {
   Together Page(const Jobs& jobs, const std::string& how,
                 const scheduler::simulate::PagingOptions& paging) const;
 
-  /// Of leases, and how finely gates stand.
-  uint64_t unit_bytes = uint64_t{8} << 20;
-  uint32_t groups_per_peak = kFineGroups;
+  uint64_t unit_bytes = uint64_t{8} << 20;  // of leases
+  scheduler::GateOptions gates = scheduler::simulate::WorkloadOptions().gates;
 
  private:
   Card(Machine machine, const Traces& traces) : machine_(std::move(machine)), traces_(&traces) {}

@@ -57,7 +57,9 @@ std::vector<Series> HeldOverTime(const std::vector<Record>& records,
   };
   for (const Record& record : records) {
     const auto at = static_cast<double>(record.t_ns);
-    if (at > window.to_ns) break;
+    // Recorded times are whole and rounded down: this one may be the end of the window already,
+    // and what comes with its end is no part of it.
+    if (at + 1 > window.to_ns) break;
     replay.Apply(record);
     look(std::max(at, window.from_ns));
   }

@@ -14,7 +14,6 @@ namespace {
 using scheduler::simulate::Workload;
 
 constexpr double kGigabyte = 1e9;
-constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 
 /// One iteration alone, from an idle GPU: when the host issues each event, and when the GPU is done
 /// with what was launched before it.
@@ -226,11 +225,11 @@ Result<PaperTable> WaterwaveFigure8(const Traces& traces) {
     const std::string& policy = policies[i % policies.size()];
     Card card = *loaded;
     const std::vector<uint64_t> bound = card.Bound({model, model});
-    const double peak = static_cast<double>(card.Job(model, bound[0]).peak_bytes) / kGibibyte;
+    const uint64_t peak = card.Job(model, bound[0]).peak_bytes;
     std::vector<Cell>& row = table.rows[i];
     row = {model, policy, bound[0]};
     for (const double split : kSplits) {
-      card.groups_per_peak = static_cast<uint32_t>(std::max(1.0, std::round(peak / split)));
+      card.gates = GatesEvery(split, peak);
       const Card::Jobs jobs = {{model, model}, bound};
       const Together run = card.Run(jobs, policy);
       const Together turns = card.Run(jobs, "temporal");

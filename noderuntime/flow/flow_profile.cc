@@ -20,6 +20,9 @@ namespace {
 
 /// The claim follows the most that was held in this many latest iterations behind gates.
 constexpr size_t kRememberedIterations = 16;
+
+static_assert(scheduler::GateOptions().max_gates <= protocol::kMaxGates);
+
 }  // namespace
 
 void Flow::ConsumeRings(size_t max_records) {
@@ -70,8 +73,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   std::optional<scheduler::Profile> profile = job->profiler.Current();
   if (!profile.has_value() || !profile->timed) return;
   Published made;
-  made.plan =
-      scheduler::PlanGates(*profile, options_.unit_bytes, {.max_gates = protocol::kMaxGates});
+  made.plan = scheduler::PlanGates(*profile, options_.unit_bytes);
   made.plan.credit_ns = CreditOf(*profile);
   made.id = job->next_profile;
   made.launches_before = job->launches;

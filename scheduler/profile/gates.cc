@@ -3,6 +3,8 @@
 #include "scheduler/profile/gates.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace sluice::scheduler {
 
@@ -48,6 +50,89 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
   return static_cast<Units>((bytes + unit_bytes - 1) / unit_bytes);
 }
 
+/// A gate, and how long it is to the next one.
+struct Piece {
+  GatePlan gate;
+  double ns = 0;  // of GPU time, alone; launches where that is not known
+};
+
+/// A group ends when memory has grown or fallen by `size`, when it has come down from a peak inside
+/// the group, and before a jump, so that nothing is asked for long before it is needed.
+std::vector<Piece> Cut(const Profile& profile, uint64_t size, uint64_t unit_bytes,
+                       uint32_t margin_part) {
+  struct Group {
+    Stretch most;
+    Piece piece;
+  };
+  const std::vector<Stretch> stretches = Stretches(profile);
+  const bool timed = profile.timed;
+  std::vector<Group> groups;
+  for (uint32_t j = 0; j < profile.period; ++j) {
+    const Stretch& stretch = stretches[j];
+    const bool cut = groups.empty() || Distance(stretch.level, groups.back().most.level) >= size ||
+                     groups.back().most.most_live >= stretch.most_live + size ||
+                     stretch.most_live >= groups.back().most.most_live + size;
+    if (cut) groups.push_back({{0, 0, stretch.level}, {{.launch = j}, 0}});
+    Group& group = groups.back();
+    group.most.most_live = std::max(group.most.most_live, stretch.most_live);
+    group.most.largest = std::max(group.most.largest, stretch.largest);
+    group.piece.ns += timed ? profile.launch_ns[j] : 1;
+  }
+  std::vector<Piece> pieces;
+  for (Group& group : groups) {
+    GatePlan& gate = group.piece.gate;
+    gate.contiguous = RoundUp(group.most.largest, unit_bytes);
+    gate.need_units = RoundUp(group.most.most_live, unit_bytes);
+    if (margin_part > 0) {
+      const uint64_t margin = group.most.most_live / margin_part;
+      gate.need_units = RoundUp(group.most.most_live + margin, unit_bytes) + 1;
+    }
+    gate.need_units = std::max(gate.contiguous, gate.need_units);
+    pieces.push_back(group.piece);
+  }
+  return pieces;
+}
+
+/// What holding the more of two neighbours in both costs: units times time.
+double CostOfOne(const Piece& a, const Piece& b) {
+  const Units most = std::max(a.gate.need_units, b.gate.need_units);
+  return (most - a.gate.need_units) * a.ns + (most - b.gate.need_units) * b.ns;
+}
+
+/// One of two neighbours, where that costs least, until no more than so many are left.
+std::vector<GatePlan> Join(std::vector<Piece> pieces, size_t most) {
+  const size_t end = pieces.size();
+  std::vector<size_t> next(end);
+  std::vector<size_t> before(end);
+  std::set<std::pair<double, size_t>> costs;  // of a piece with the next one
+  const auto pair_of = [&](size_t at) {
+    return std::pair(CostOfOne(pieces[at], pieces[next[at]]), at);
+  };
+  for (size_t at = 0; at < end; ++at) {
+    next[at] = at + 1;
+    before[at] = at - 1;  // never asked of the first
+    if (next[at] < end) costs.insert(pair_of(at));
+  }
+  for (size_t left = end; left > most && !costs.empty(); --left) {
+    const size_t at = costs.begin()->second;
+    const size_t other = next[at];
+    if (at > 0) costs.erase(pair_of(before[at]));
+    if (next[other] < end) costs.erase(pair_of(other));
+    costs.erase(costs.begin());
+    GatePlan& gate = pieces[at].gate;
+    gate.need_units = std::max(gate.need_units, pieces[other].gate.need_units);
+    gate.contiguous = std::max(gate.contiguous, pieces[other].gate.contiguous);
+    pieces[at].ns += pieces[other].ns;
+    next[at] = next[other];
+    if (next[at] < end) before[next[at]] = at;
+    if (at > 0) costs.insert(pair_of(before[at]));
+    if (next[at] < end) costs.insert(pair_of(at));
+  }
+  std::vector<GatePlan> gates;
+  for (size_t at = 0; at < end; at = next[at]) gates.push_back(pieces[at].gate);
+  return gates;
+}
+
 }  // namespace
 
 uint64_t CreditFor(const Profile& profile, uint32_t parts) {
@@ -59,47 +144,12 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptio
   CyclePlan plan;
   plan.credit_ns = CreditFor(profile);
   if (profile.period == 0 || unit_bytes == 0 || options.max_gates == 0) return plan;
-  const std::vector<Stretch> stretches = Stretches(profile);
-
-  struct Group {
-    uint32_t launch;
-    uint64_t most_live;
-    uint64_t largest;
-    uint64_t level;
-  };
-  std::vector<Group> groups;
-  // Doubled until the gates fit: it ends at the latest when one group holds the whole cycle.
-  for (uint64_t size =
-           std::max<uint64_t>(profile.peak_bytes / std::max(options.groups_per_peak, 1u), 1);
-       ; size *= 2) {
-    groups.clear();
-    for (uint32_t j = 0; j < profile.period; ++j) {
-      const Stretch& stretch = stretches[j];
-      // A group ends when memory has grown or fallen by `size`, when it has come down from a peak
-      // inside the group, and before a jump, so that nothing is asked for long before it is needed.
-      const bool cut = groups.empty() || Distance(stretch.level, groups.back().level) >= size ||
-                       groups.back().most_live >= stretch.most_live + size ||
-                       stretch.most_live >= groups.back().most_live + size;
-      if (cut) groups.push_back({j, 0, 0, stretch.level});
-      groups.back().most_live = std::max(groups.back().most_live, stretch.most_live);
-      groups.back().largest = std::max(groups.back().largest, stretch.largest);
-    }
-    if (groups.size() <= options.max_gates) break;
-  }
-
-  for (const Group& group : groups) {
-    GatePlan gate;
-    gate.launch = group.launch;
-    gate.contiguous = RoundUp(group.largest, unit_bytes);
-    gate.need_units = RoundUp(group.most_live, unit_bytes);
-    if (options.margin_part > 0) {
-      gate.need_units =
-          RoundUp(group.most_live + group.most_live / options.margin_part, unit_bytes) + 1;
-    }
-    gate.need_units = std::max(gate.contiguous, gate.need_units);
+  const uint64_t part = profile.peak_bytes / std::max(options.groups_per_peak, 1u);
+  plan.gates = Join(Cut(profile, std::max<uint64_t>(part, 1), unit_bytes, options.margin_part),
+                    options.max_gates);
+  for (const GatePlan& gate : plan.gates) {
     plan.peak_units = std::max(plan.peak_units, gate.need_units);
     plan.piece_units = std::max(plan.piece_units, gate.contiguous);
-    plan.gates.push_back(gate);
   }
   plan.piece_units = std::max<Units>(plan.piece_units, 1);
   return plan;

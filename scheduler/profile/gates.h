@@ -30,10 +30,11 @@ struct CyclePlan {
 };
 
 struct GateOptions {
-  uint32_t max_gates = 128;
-  /// A group takes or gives about this part of the peak; 0 is as 1. Finer ones lend more, where a
-  /// job needs no more than its profile says (docs/adr/0029).
-  uint32_t groups_per_peak = 10;
+  /// Where there would be more, neighbours are joined where that costs least. So placed, these lend
+  /// about as much as all, and each may be a question to the daemon (docs/adr/0029).
+  uint32_t max_gates = 48;
+  /// Before that, a group takes or gives about this part of the peak; 0 is as 1.
+  uint32_t groups_per_peak = 100;
   /// A part of what is live, and one unit, on top: blocks are placed first fit, not packed. 0:
   /// none.
   uint32_t margin_part = 32;
@@ -46,9 +47,11 @@ inline constexpr uint32_t kCreditParts = 8;
 /// profile is not timed.
 uint64_t CreditFor(const Profile& profile, uint32_t parts = kCreditParts);
 
-/// Cuts the cycle into groups of about the same amount, growing or falling; coarser when there
-/// would be more than `max_gates`. `profile` is timed or not (then the credit is the largest). No
-/// gates when its period, `unit_bytes` or `max_gates` is 0.
+/// Cuts the cycle into groups of about the same amount, growing or falling. Where these are more
+/// than `max_gates`, two neighbours become one where that makes the job hold least, in units times
+/// its GPU time, until they are so many (greedy, from below). `profile` is timed or not (then every
+/// launch counts the same, and the credit is the largest). No gates when its period, `unit_bytes`
+/// or `max_gates` is 0.
 CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptions& options = {});
 
 }  // namespace sluice::scheduler

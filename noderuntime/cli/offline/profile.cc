@@ -76,7 +76,7 @@ Result<Shown> Look(const ProfileOptions& options, const std::string& shipped) {
   shown.machine = scenario->machine().name;
   shown.profile = *std::move(profile);
   shown.plan = scheduler::PlanGates(shown.profile, options.unit_bytes,
-                                    {.groups_per_peak = options.groups_per_peak, .margin_part = 0});
+                                    {.max_gates = options.max_gates, .margin_part = 0});
   // ProfileOf has asked for the same batch.
   const auto at = scheduler::trace::AtBatch(trace->trace, shown.batch).value();
   const std::vector<double> times = scheduler::simulate::LaunchTimes(at, scenario->machine());

@@ -20,9 +20,8 @@ ProfileFlags::ProfileFlags(CLI::App& app)
   app_->add_option("--gpu", options_.gpu,
                    "Machine file, or the name of one that came with this program (v100-32)");
   app_->add_option("--unit", unit_, "Unit of leases (8MiB)");
-  app_->add_option(
-          "--groups", options_.groups_per_peak,
-          "Gates stand where memory has changed by this part of the peak (10, as on a node)")
+  app_->add_option("--gates", options_.max_gates,
+                   "Most gates in an iteration: where a job asks for memory (48, as on a node)")
       ->check(Integer(1, 1000));
   app_->add_option("--svg", options_.svg, "Draw the curve into this file");
   app_->add_flag("--json", options_.json, "Results as JSON, with every point of the curve");

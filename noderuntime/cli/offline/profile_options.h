@@ -20,7 +20,7 @@ struct ProfileOptions {
   uint64_t batch = 0;           // 0: the first of the trace's fitted_batches, 1 without them
   std::string gpu = "v100-32";  // a machine file, or the name of one that came with the program
   uint64_t unit_bytes = uint64_t{8} << 20;
-  uint32_t groups_per_peak = scheduler::GateOptions().groups_per_peak;
+  uint32_t max_gates = scheduler::GateOptions().max_gates;
   std::string svg;  // empty: nowhere
   bool json = false;
 };

@@ -70,7 +70,7 @@ uint64_t Scenario::PoolBytes(size_t jobs) const {
 Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch, Touched touched) const {
   scheduler::simulate::WorkloadOptions options;
   options.unit_bytes = asked_.unit_bytes;
-  options.gates.groups_per_peak = asked_.groups_per_peak;
+  options.gates.max_gates = asked_.max_gates;
   options.gap_ns = asked_.gap_ns;
   options.touched = touched;
   Result<Workload> workload =

@@ -46,8 +46,8 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app), setting_(app) {
   app->add_option("--gap", gap_,
                   "Time of the host between two iterations, as for loading data (0ms)");
   app->add_option(
-         "--groups", options_.groups_per_peak,
-         "Gates stand where memory has changed by this part of the peak (10, as on a node)")
+         "--gates", options_.max_gates,
+         "Most gates in an iteration of a job: where it asks for memory (48, as on a node)")
       ->check(Integer(1, 1000));
   app->add_option("--iterations", options_.iterations,
                   "Iterations of each job that are measured (6)")

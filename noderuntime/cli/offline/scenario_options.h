@@ -26,7 +26,7 @@ struct ScenarioOptions {
   std::optional<uint64_t> pool_bytes;  // else the GPU's memory less a context for each job
   uint64_t unit_bytes = uint64_t{8} << 20;
   double gap_ns = 0;
-  uint32_t groups_per_peak = scheduler::GateOptions().groups_per_peak;
+  uint32_t max_gates = scheduler::GateOptions().max_gates;
   /// "auto", "spatial", or a name of scheduler/policy.
   std::string policy = "auto";
   scheduler::simulate::Setting setting;  // but for its policy's name; with auto its claims alone

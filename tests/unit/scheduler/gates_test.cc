@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/unit/scheduler/training_stream.h"
 
 namespace sluice::scheduler {
@@ -22,10 +24,66 @@ Profile TrainingProfile(uint64_t weights, uint64_t layers, uint64_t map_bytes, b
   return profiler.Current().value();
 }
 
+/// What the job holds over an iteration, in units times launches.
+Units Held(const CyclePlan& plan, uint32_t period) {
+  Units held = 0;
+  for (size_t k = 0; k < plan.gates.size(); ++k) {
+    const uint32_t to = k + 1 < plan.gates.size() ? plan.gates[k + 1].launch : period;
+    held += plan.gates[k].need_units * (to - plan.gates[k].launch);
+  }
+  return held;
+}
+
+/// The peak is 100 MiB; it grows by 90 and falls by 90 in steps of 3.
+TEST(PlanGates, AGateForEachStepAndOneAtTheTrough) {
+  const Profile profile = TrainingProfile(10 * kMiB, 30, 3 * kMiB, true);
+  const CyclePlan plan = PlanGates(profile, kMiB, {.max_gates = 128});
+  EXPECT_EQ(plan.gates.size(), 61u);
+}
+
+/// A step that takes no time is joined with its neighbour before one that does.
+TEST(PlanGates, JoinsWhereItCostsLeast) {
+  Profile profile;
+  profile.period = 8;
+  profile.max_live = {10 * kMiB, 20 * kMiB, 30 * kMiB, 40 * kMiB,
+                      50 * kMiB, 40 * kMiB, 20 * kMiB, 10 * kMiB};
+  profile.live_before = {0,         10 * kMiB, 20 * kMiB, 30 * kMiB,
+                         40 * kMiB, 50 * kMiB, 40 * kMiB, 20 * kMiB};
+  profile.largest_alloc.assign(8, 0);
+  profile.launch_ns = {1000, 1000, 1000, 1, 1000, 1000, 1000, 1000};
+  profile.timed = true;
+  profile.peak_bytes = 50 * kMiB;
+  const auto launches = [&](uint32_t max_gates) {
+    std::vector<uint32_t> at;
+    for (const GatePlan& gate : PlanGates(profile, kMiB, {max_gates, 100, 0}).gates)
+      at.push_back(gate.launch);
+    return at;
+  };
+  EXPECT_EQ(launches(8), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(launches(7), (std::vector<uint32_t>{0, 1, 2, 3, 5, 6, 7}))
+      << "launch 3 needs 30 units, for 1 ns";
+}
+
+/// How much a job holds falls with the gates that it may have, and a few that are placed well are
+/// nearly as good as all.
+TEST(PlanGates, AFewHoldLittleMoreThanAll) {
+  const Profile profile = TrainingProfile(10 * kMiB, 60, 1536 << 10, true);
+  const auto held = [&](uint32_t max_gates) {
+    return Held(PlanGates(profile, kMiB, {.max_gates = max_gates}), profile.period);
+  };
+  Units before = held(1);
+  for (const uint32_t gates : {2u, 4u, 8u, 16u, 24u, 32u, 64u, 128u}) {
+    EXPECT_LE(held(gates), before) << gates;
+    before = held(gates);
+  }
+  EXPECT_LE(held(24) * 10, held(128) * 11);
+  EXPECT_EQ(PlanGates(profile, kMiB).gates.size(), GateOptions().max_gates);
+}
+
 TEST(PlanGates, GroupsOfATenthOfThePeak) {
   const Profile profile = TrainingProfile(10 * kMiB, 30, 3 * kMiB, true);
-  const CyclePlan plan = PlanGates(profile, kMiB);
-  // The peak is 100 MiB; it grows by 90 and falls by 90 in steps of 3: a gate for every 12 or so.
+  const CyclePlan plan = PlanGates(profile, kMiB, {.groups_per_peak = 10});
+  // A gate for every 12 or so.
   EXPECT_GE(plan.gates.size(), 12u);
   EXPECT_LE(plan.gates.size(), 20u);
   EXPECT_EQ(plan.gates[0].launch, 0u);

@@ -59,8 +59,9 @@ TEST_F(FlowCourseTest, AnIterationIsPutOffUntilWhatIsPredictedFits) {
   ASSERT_FALSE(Runs(2)) << "both peaks are more than the pool";
   // An iteration alone takes 2 ms.
   const uint64_t at = flow_->again_at_ns();
+  const uint64_t alone_until = now_ + 2 * kMs;
   ASSERT_GT(at, now_);
-  EXPECT_LT(at, now_ + 2 * kMs);
+  EXPECT_LT(at, alone_until);
   EXPECT_GE(at, now_ + kMs / 2) << "a late job does not keep the daemon busy";
   now_ = at - 1;
   flow_->PollFences(now_);
@@ -73,9 +74,12 @@ TEST_F(FlowCourseTest, AnIterationIsPutOffUntilWhatIsPredictedFits) {
   }
   const Extents held = flow_->ledger().map().Held(1, scheduler::UnitState::kLeased);
   ASSERT_GT(scheduler::TotalUnits(held), 3u);
-  now_ = at;
-  flow_->PollFences(now_);
-  EXPECT_TRUE(Runs(2));
+  for (now_ = at; now_ < alone_until; now_ = flow_->again_at_ns()) {
+    flow_->PollFences(now_);
+    if (Runs(2)) break;
+    ASSERT_GT(flow_->again_at_ns(), now_);
+  }
+  EXPECT_TRUE(Runs(2)) << flow_->WhyWaiting(2);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ inline trace::Trace TraceOf(const Layers& layers) {
 inline WorkloadOptions FineGates() {
   WorkloadOptions options;
   options.unit_bytes = 8;
+  options.gates.max_gates = 128;
   options.gates.groups_per_peak = 1000;
   options.gates.margin_part = 0;
   return options;

@@ -15,7 +15,6 @@ class MaxBatchTest : public testing::Test {
  protected:
   MaxBatchTest() {
     options_.scenario.policy = "temporal";
-    options_.scenario.groups_per_peak = 100;
     options_.json = true;
   }
   void Add(const std::string& model) {

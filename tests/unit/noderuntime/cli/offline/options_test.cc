@@ -83,7 +83,7 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
       Parse({"simulate", "a:b.trace:64",      "c.trace:1", "--gpu",    "h200",      "--sharing",
              "mps",      "--sharing-variant", "roofline",  "--pool",   "24GiB",     "--unit",
              "2MiB",     "--policy",          "flow",      "--claims", "steps",     "--lanes",
-             "3",        "--credit",          "2.5ms",     "--gap",    "40us",      "--groups",
+             "3",        "--credit",          "2.5ms",     "--gap",    "40us",      "--gates",
              "20",       "--iterations",      "4",         "--json",   "--stagger", "3ms"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const auto& options = std::get<SimulateOptions>(std::get<OfflineOptions>(*parsed));
@@ -103,7 +103,7 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
   EXPECT_EQ(scenario.setting.policy.lanes, 3u);
   EXPECT_EQ(scenario.most_credit_ns, 2.5e6);
   EXPECT_EQ(scenario.gap_ns, 40e3);
-  EXPECT_EQ(scenario.groups_per_peak, 20u);
+  EXPECT_EQ(scenario.max_gates, 20u);
   EXPECT_EQ(scenario.iterations, 4u);
 }
 
@@ -121,14 +121,14 @@ TEST(OfflineOptions, MaxBatchTakesFilesAndAScenario) {
 
 TEST(OfflineOptions, ProfileNeedsTheFileAlone) {
   const auto parsed = Parse({"profile", "a.trace", "--batch", "32", "--gpu", "h200", "--unit",
-                             "2MiB", "--groups", "20", "--svg", "a.svg", "--json"});
+                             "2MiB", "--gates", "20", "--svg", "a.svg", "--json"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const auto& options = std::get<ProfileOptions>(std::get<OfflineOptions>(*parsed));
   EXPECT_EQ(options.file, "a.trace");
   EXPECT_EQ(options.batch, 32u);
   EXPECT_EQ(options.gpu, "h200");
   EXPECT_EQ(options.unit_bytes, 2u << 20);
-  EXPECT_EQ(options.groups_per_peak, 20u);
+  EXPECT_EQ(options.max_gates, 20u);
   EXPECT_EQ(options.svg, "a.svg");
   EXPECT_TRUE(options.json);
   const auto bare = Parse({"profile", "a.trace"});
