@@ -35,7 +35,7 @@ set(SLUICE_HEADER_HOMES
   "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
   "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
   "prometheus/ : common/metrics bench tests"
-  "curl/ : deviceplugin/cluster"
+  "openssl/ : deviceplugin/cluster tests"
   "yaml-cpp : deviceplugin/daemon"
   "httplib.h : noderuntime/page"
   "nlohmann/ : deviceplugin/cluster noderuntime simgpu/ctl tools bench tests"

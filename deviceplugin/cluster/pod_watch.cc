@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/cluster/pod_watch.h"
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -57,14 +58,21 @@ void PodWatch::Run() {
   }
 }
 
+/// The text of the answer ends with it.
+Result<PodList> PodWatch::List(const std::string& path) const {
+  const Result<std::string> answer = api_->Get(path);
+  return answer.ok() ? ParsePodList(*answer, resource_) : answer.status();
+}
+
 /// Lists, then watches until that ends.
 Status PodWatch::Follow() {
   const std::string of_node = "/api/v1/pods?fieldSelector=spec.nodeName%3D" + node_;
   renew_ = false;
   const uint64_t asked_ns = Since1970Ns();
-  const Result<std::string> answer = api_->Get(of_node);
-  if (!answer.ok()) return answer.status();
-  Result<PodList> list = ParsePodList(*answer, resource_);
+  Result<PodList> list = List(of_node);
+  // Its text, and what it was taken apart into, are MiBs in small pieces, and gone by now. The
+  // allocator would keep their pages until the next list, minutes from here.
+  ::malloc_trim(0);
   if (!list.ok()) return list.status();
   Take(std::move(list->pods), asked_ns);
   changed_();

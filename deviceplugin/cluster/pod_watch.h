@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "deviceplugin/cluster/api_server.h"
+#include "deviceplugin/cluster/pod_json.h"
 #include "deviceplugin/pods/pod.h"
 
 namespace sluice::deviceplugin {
@@ -34,6 +35,7 @@ class PodWatch {
  private:
   void Run();
   Status Follow();
+  Result<PodList> List(const std::string& path) const;
   void Say(const Status& status);
   void Take(std::vector<pods::Pod> listed, uint64_t asked_ns);
 

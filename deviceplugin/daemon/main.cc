@@ -50,8 +50,9 @@ Result<UniqueFd> BlockSignals() {
 
 Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const GrantStore* store,
                                              Offer* offer, Figures* figures) {
-  Result<ApiAccess> access =
-      options.api_server.empty() ? ApiAccess::OfThisPod() : ApiAccess{options.api_server, "", ""};
+  Result<ApiAccess> access = options.api_server.empty()
+                                 ? ApiAccess::OfThisPod(options.service_account)
+                                 : ApiAccess::At(options.api_server, options.service_account);
   if (!access.ok()) return access.status();
   return Cluster::Join(
       std::move(*access),

@@ -204,6 +204,7 @@ Result<Options> Checked(const Raw& raw, Options options) {
       {"--kubelet-dir", &options.kubelet_dir},
       {"--pod-resources", &options.pod_resources},
       {"--cgroups", &options.cgroups},
+      {"--service-account", &options.service_account},
       {"--root", &options.root}};
   for (const auto& [name, path] : paths) {
     faults.Check(IsAbsolute(*path),
@@ -310,6 +311,9 @@ Result<std::optional<Options>> ReadCommandLine(int argc, const char* const* argv
                  "File with most that pods' annotations may say, by namespace (YAML)");
   app.add_option("--api-server", options.api_server,
                  "URL of the API server (as every pod finds it)");
+  app.add_option("--service-account", options.service_account,
+                 "Folder with the token and the CA of the API server")
+      ->capture_default_str();
   app.add_option("--unseen", raw.unseen,
                  "Seconds after which a grant is over whose container nobody knows of")
       ->capture_default_str();

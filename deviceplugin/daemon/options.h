@@ -45,6 +45,7 @@ struct Options {
   bool check = false;       // only ask the plugin that is there whether it answers
   uint64_t unseen_s = 120;  // pods::OverGrants
   std::string api_server;   // URL, for tests; empty: as a pod finds it
+  std::string service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
 };
 
 /// What the command line says. Nothing: it has been answered (--help, --version,

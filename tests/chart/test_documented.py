@@ -95,7 +95,7 @@ def test_every_option_has_a_value_or_a_reason():
     left = {"--version", "--context", "--credit", "--credit-us", "--oracle", "--poison", "--idle-exit", "--keeper",
             "--keeper-linger"}
     assert options("noderuntime/daemon") - ours["node"] <= left
-    assert options("deviceplugin/daemon") - ours["devicePlugin"] <= {"--api-server", "--cgroups", "--check", "--describe-metrics", "--unseen"}
+    assert options("deviceplugin/daemon") - ours["devicePlugin"] <= {"--api-server", "--cgroups", "--check", "--describe-metrics", "--service-account", "--unseen"}
 
 
 def test_the_version_is_that_of_the_programs():

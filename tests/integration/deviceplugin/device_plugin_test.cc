@@ -18,6 +18,7 @@
 #include "noderuntime/cli/simulated_gpu.h"
 #include "noderuntime/cli/work_dir.h"
 #include "tests/support/fake_kubelet.h"
+#include "tests/support/resident.h"
 #include "tests/support/scrape.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_bed.h"
@@ -322,15 +323,6 @@ TEST_F(DevicePlugin, AGpuWithAnErrorIsNotOffered) {
   for (const auto& file : fs::directory_iterator(root_ + "/x")) fs::remove(file);
   Start({"--granule", "4MiB", "--reserve", "16MiB", "--probation", "1"});
   Await(*kubelet, AllHealthy);
-}
-
-/// kB of a process, by the kernel's count.
-uint64_t ResidentKb(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) return std::stoull(line.substr(6));
-  }
-  return 0;
 }
 
 TEST_F(DevicePlugin, AThousandAtATimeOnTheLargestNode) {

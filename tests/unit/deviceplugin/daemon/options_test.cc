@@ -84,6 +84,12 @@ TEST(Options, OfOthersAndOfTheDriverAreTaken) {
             "--ready-file 'r': allowed: an absolute path");
 }
 
+TEST(Options, TheServiceAccountsFolderIsThatOfEveryPod) {
+  EXPECT_EQ(Good({}).service_account, "/var/run/secrets/kubernetes.io/serviceaccount");
+  EXPECT_EQ(Good({"--service-account", "/a"}).service_account, "/a");
+  EXPECT_EQ(Fault({"--service-account", "a"}), "--service-account 'a': allowed: an absolute path");
+}
+
 TEST(Options, AllOfThemAreTaken) {
   const Options options = Good({"--resource",
                                 "example.com/memory",

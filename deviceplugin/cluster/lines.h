@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace sluice::deviceplugin {
+
+/// Cuts what comes in pieces of any size into lines. Pure.
+class Lines {
+ public:
+  static constexpr size_t kMost = size_t{16} << 20;  // of one
+
+  /// Gets each line, without what ends it, and says whether it wants more.
+  using OnLine = std::function<bool(std::string_view)>;
+  explicit Lines(OnLine on_line) : on_line_(std::move(on_line)) {}
+
+  /// False: that is the end. `on_line` wants no more, or too_long(). What comes after that is not
+  /// looked at.
+  bool Take(std::string_view data) {
+    size_t begin = 0;
+    size_t seen = rest_.size();
+    rest_.append(data);
+    while (!ended_) {
+      const size_t end = rest_.find('\n', seen);
+      too_long_ = (end == std::string::npos ? rest_.size() : end) - begin > kMost;
+      if (end == std::string::npos || too_long_) break;
+      ended_ = !on_line_(std::string_view(rest_).substr(begin, end - begin));
+      seen = begin = end + 1;
+    }
+    ended_ = ended_ || too_long_;
+    rest_.erase(0, ended_ ? std::string::npos : begin);
+    return !ended_;
+  }
+  bool too_long() const { return too_long_; }
+
+ private:
+  const OnLine on_line_;
+  std::string rest_;  // of the line that has not ended
+  bool ended_ = false;
+  bool too_long_ = false;
+};
+
+}  // namespace sluice::deviceplugin
