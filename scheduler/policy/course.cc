@@ -3,7 +3,6 @@
 #include "scheduler/policy/course.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 
 namespace sluice::scheduler {
@@ -11,6 +10,7 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr double kNotYet = -1;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 /// What is predicted is told apart by this part of the peak.
 constexpr Units kSteps = 128;
 
@@ -43,8 +43,11 @@ std::vector<Lifespan> Merge(const std::vector<Lifespan>& lifespans, Units within
 UseOverTime OverTime(const std::vector<Lifespan>& lifespans, Units least) {
   UseOverTime use;
   // Those alive at a time are a run of the list, and only those that no later one covers matter:
-  // a deque of falling amounts, as for the maximum of a sliding window.
-  std::deque<size_t> alive;
+  // a queue of falling amounts, as for the maximum of a sliding window.
+  std::vector<size_t> alive;
+  alive.reserve(lifespans.size());
+  size_t first = 0;  // what is before it in `alive` has ended
+  use.steps.reserve(2 * lifespans.size() + 1);
   size_t next = 0;
   double now = 0;
   const auto add = [&use](double ns, Units units) {
@@ -57,20 +60,17 @@ UseOverTime OverTime(const std::vector<Lifespan>& lifespans, Units least) {
   };
   while (true) {
     while (next < lifespans.size() && lifespans[next].from_ns <= now) {
-      while (!alive.empty() && lifespans[alive.back()].units <= lifespans[next].units) {
+      while (alive.size() > first && lifespans[alive.back()].units <= lifespans[next].units) {
         alive.pop_back();
       }
       alive.push_back(next++);
     }
-    while (!alive.empty() && lifespans[alive.front()].until_ns <= now) alive.pop_front();
-    add(now, alive.empty() ? least : std::max(least, lifespans[alive.front()].units));
-    if (alive.empty() && next == lifespans.size()) return use;
-    if (alive.empty()) {
-      now = lifespans[next].from_ns;
-    } else {
-      now = lifespans[alive.front()].until_ns;
-      if (next < lifespans.size()) now = std::min(now, lifespans[next].from_ns);
-    }
+    while (first < alive.size() && lifespans[alive[first]].until_ns <= now) ++first;
+    const bool any = first < alive.size();
+    add(now, any ? std::max(least, lifespans[alive[first]].units) : least);
+    if (!any && next == lifespans.size()) return use;
+    const double ends = any ? lifespans[alive[first]].until_ns : kNever;
+    now = next < lifespans.size() ? std::min(ends, lifespans[next].from_ns) : ends;
   }
 }
 
@@ -102,10 +102,9 @@ Course::Course(const CyclePlan& plan, const std::vector<double>& gate_ns, double
     launches_.push_back(plan.gates[k].launch);
     parts_.push_back(iteration_ns > 0 ? gate_ns[k] / iteration_ns : 0);
     expected_.push_back({from, std::max(from, until), plan.gates[k].need_units});
-    if (plan.gates[k].need_units > expected_[highest_].units) highest_ = k;
   }
   measured_ = expected_;
-  fresh_ = OverTime(Merge(expected_, peak_ / kSteps), base_);
+  whole_ = OverTime(Merge(expected_, peak_ / kSteps), base_);
   const std::vector<Units> units = UnitsOf(expected_);
   for (size_t k = 0; k < count; ++k) {
     groups_.push_back(GroupAt(units, base_, peak_, k, groups_per_peak_));
@@ -159,55 +158,14 @@ void Course::End(double now_ns) {
     from = expected_[k].from_ns = std::max(from, expected_[k].from_ns);
     until = expected_[k].until_ns = std::max({until, from, expected_[k].until_ns});
   }
-  fresh_ = OverTime(Merge(expected_, peak_ / kSteps), base_);
+  whole_ = OverTime(Merge(expected_, peak_ / kSteps), base_);
 }
 
-/// As long as it is late, time stands still.
-double Course::At(double now_ns) const {
-  const double at = std::max(now_ns - opened_ns_, expected_[passed_].from_ns);
-  return passed_ + 1 < expected_.size() ? std::min(at, expected_[passed_ + 1].from_ns) : at;
-}
-
-UseOverTime Course::Ahead(double now_ns) const {
-  const double at = At(now_ns);
-  std::vector<Lifespan> rest;
-  rest.reserve(expected_.size() - reached_);
-  for (size_t k = reached_; k < expected_.size(); ++k) {
-    Lifespan span = expected_[k];
-    span.from_ns = k <= passed_ ? 0 : std::max(0.0, span.from_ns - at);
-    span.until_ns = std::max(span.from_ns, span.until_ns - at);
-    rest.push_back(span);
-  }
-  return OverTime(Merge(rest, peak_ / kSteps), base_);
-}
-
-Course::Least Course::AheadAt(double now_ns, double in_ns) const {
-  const double at = At(now_ns);
-  const double then = at + in_ns;
-  const auto passed = expected_.begin() + static_cast<std::ptrdiff_t>(passed_);
-  // Those of the time are a run of the list: the last one that has begun, and all before it that
-  // have not ended.
-  const auto last =
-      std::upper_bound(passed + 1, expected_.end(), then,
-                       [](double ns, const Lifespan& span) { return ns < span.from_ns; }) -
-      1;
-  Least least{base_, std::numeric_limits<double>::infinity()};
-  const auto see = [&](const Lifespan& span) {
-    if (span.until_ns > then && span.units > least.units) {
-      least = {span.units, span.until_ns - at};
-    }
-  };
-  const size_t gate = static_cast<size_t>(last - expected_.begin());
-  if (gate < reached_) return least;
-  see(*last);
-  if (highest_ >= reached_ && highest_ <= gate) see(expected_[highest_]);
-  // Behind the peak the first of them holds the most.
-  if (highest_ < gate) {
-    const auto from = expected_.begin() + static_cast<std::ptrdiff_t>(std::max(reached_, highest_));
-    see(*std::lower_bound(from, last, then,
-                          [](const Lifespan& span, double ns) { return span.until_ns <= ns; }));
-  }
-  return least;
+double Course::Along(double now_ns) const {
+  double along = std::max(now_ns - opened_ns_, expected_[passed_].from_ns);
+  if (passed_ + 1 < expected_.size()) along = std::min(along, expected_[passed_ + 1].from_ns);
+  // What the GPU has passed is over, whenever that was expected.
+  return reached_ > 0 ? std::max(along, expected_[reached_ - 1].until_ns) : along;
 }
 
 const Course* Outlook::Of(JobId job) const {

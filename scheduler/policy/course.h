@@ -93,32 +93,22 @@ class Course {
   size_t reached() const { return reached_; }  // by the GPU
   uint64_t iterations() const { return iterations_; }
 
-  /// An iteration that began now.
-  const UseOverTime& Fresh() const { return fresh_; }
-  /// The rest of the iteration that is under way.
-  UseOverTime Ahead(double now_ns) const;
-  /// From `in_ns` after now until `until_ns` after now it holds no less than `units`, by the same
-  /// expectations: a look at one time, where Ahead is one at all of them.
-  struct Least {
-    Units units = 0;
-    double until_ns = 0;
-  };
-  Least AheadAt(double now_ns, double in_ns) const;
+  /// What is held in an iteration, from gate 0 on.
+  const UseOverTime& Whole() const { return whole_; }
+  /// How far along it is, open, on its own time: in `t` from now it holds what Whole() has at
+  /// Along(now) + t. While it is late that time stands still; where its GPU is early it jumps.
+  double Along(double now_ns) const;
 
  private:
-  /// Where it stands on its own time.
-  double At(double now_ns) const;
-
   std::vector<uint32_t> launches_;  // before each gate
   std::vector<double> parts_;       // of the GPU time alone, before each gate
   std::vector<Lifespan> expected_;  // one per gate, since gate 0 opened
   std::vector<Lifespan> measured_;  // this iteration; negative: not yet
-  UseOverTime fresh_;
+  UseOverTime whole_;
   std::vector<GateGroup> groups_;  // per gate, in groups_per_peak_
   uint32_t groups_per_peak_ = kGroupsPerPeak;
   Units base_ = 0;
   Units peak_ = 0;
-  size_t highest_ = 0;  // a gate behind which it holds the most
   bool open_ = false;
   double opened_ns_ = 0;
   size_t passed_ = 0;

@@ -4,10 +4,9 @@
 // (equation 1) after which all that is predicted to be held stays within the budget (equation 2).
 // For any number of jobs, where the paper pairs them: what the others hold is added up.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <vector>
 
 #include "scheduler/policy/policies.h"
 #include "scheduler/policy/soft_budget.h"
@@ -22,47 +21,129 @@ constexpr double kTick = 1;  // nanoseconds: no clock tells less, and sums are r
 /// Its memory is expected to change.
 bool UnderWay(const Job& job) { return job.past_gate() && !job.settled && !job.quiet; }
 
-/// The sum of several uses.
-UseOverTime Sum(const std::vector<UseOverTime>& uses) {
-  UseOverTime sum;
-  std::vector<size_t> at(uses.size(), 0);
-  double now = 0;
-  while (true) {
-    Units units = 0;
-    double next = kNever;
-    for (size_t i = 0; i < uses.size(); ++i) {
-      const std::vector<UseOverTime::Step>& steps = uses[i].steps;
-      while (at[i] + 1 < steps.size() && steps[at[i] + 1].from_ns <= now) ++at[i];
-      units += steps[at[i]].units;
-      if (at[i] + 1 < steps.size()) next = std::min(next, steps[at[i] + 1].from_ns);
+/// The rest of an iteration that is under way, looked at from now on.
+class Rest {
+ public:
+  Rest(const Course& course, double now_ns)
+      : steps_(&course.Whole().steps), along_ns_(course.Along(now_ns)) {
+    GoTo(0);
+  }
+
+  /// To what lasts in so long from now, and no way back.
+  void GoTo(double in_ns) {
+    while (EndsIn() <= in_ns) ++at_;
+  }
+  Units units() const { return (*steps_)[at_].units; }
+  double EndsIn() const {
+    return at_ + 1 < steps_->size() ? (*steps_)[at_ + 1].from_ns - along_ns_ : kNever;
+  }
+
+ private:
+  const std::vector<UseOverTime::Step>* steps_;
+  double along_ns_;  // where in it now is
+  size_t at_ = 0;
+};
+
+/// What is to be known of the jobs, the one that asks among them.
+struct Jobs {
+  explicit Jobs(const Asked& asked);
+
+  const Course* mine = nullptr;
+  bool others = false;
+  uint32_t occupants = 0;   // others that are under way
+  bool predictable = true;  // all of these are
+  std::vector<Rest> under_way;
+  Units resident = 0;  // held by others who do not change it
+  // of all whose course is known, and what the rest holds
+  uint64_t iterations = std::numeric_limits<uint64_t>::max();
+  uint64_t bases = 0;
+  Units transient = 0;
+};
+
+Jobs::Jobs(const Asked& asked) {
+  under_way.reserve(asked.ledger.jobs().size());
+  for (const Job& job : asked.ledger.jobs()) {
+    const Course* course = asked.outlook.Of(job.id);
+    if (course == nullptr) {
+      bases += job.held();
+    } else {
+      iterations = std::min(iterations, course->iterations());
+      bases += course->base();
+      transient = std::max(transient, course->peak() - std::min(course->peak(), course->base()));
     }
-    sum.steps.push_back({now, units});
-    if (next == kNever) return sum;
-    now = next;
+    if (job.id == asked.request.job) {
+      mine = course;
+      continue;
+    }
+    others = true;
+    if (!UnderWay(job)) {
+      resident += job.held();
+      continue;
+    }
+    ++occupants;
+    if (course == nullptr || !course->open()) {
+      predictable = false;
+      continue;
+    }
+    under_way.emplace_back(*course, asked.outlook.now_ns);
   }
 }
 
-double EndOf(const UseOverTime& use, size_t i) {
-  return i + 1 < use.steps.size() ? use.steps[i + 1].from_ns : kNever;
-}
+/// What they hold together over time, from now on. A step is added up when it is looked at: a
+/// collision early in the iteration makes the rest of it unimportant.
+class Sum {
+ public:
+  explicit Sum(const Jobs& jobs) : resident_(jobs.resident), rests_(jobs.under_way) {
+    constexpr size_t kFewSteps = 32;
+    steps_.reserve(kFewSteps);
+  }
+
+  /// nullptr: the one before it was the last.
+  const UseOverTime::Step* At(size_t k) {
+    while (k >= steps_.size() && next_ns_ != kNever) Add();
+    return k < steps_.size() ? &steps_[k] : nullptr;
+  }
+  double EndOf(size_t k) {
+    const UseOverTime::Step* next = At(k + 1);
+    return next != nullptr ? next->from_ns : kNever;
+  }
+
+ private:
+  void Add() {
+    Units units = resident_;
+    double next = kNever;
+    for (Rest& rest : rests_) {
+      rest.GoTo(next_ns_);
+      units += rest.units();
+      next = std::min(next, rest.EndsIn());
+    }
+    steps_.push_back({next_ns_, units});
+    next_ns_ = next;
+  }
+
+  Units resident_;
+  std::vector<Rest> rests_;
+  std::vector<UseOverTime::Step> steps_;
+  double next_ns_ = 0;  // where the step begins that is added up next
+};
 
 /// The least delay of `mine` after which it fits beside `others` in `budget` at every time. Where
 /// two steps collide there is no delay below the one after which they do not meet, so each
 /// collision gives a bound, and the first delay without one is the least. Infinity: never. From
 /// `within` on, a bound will do.
-double LeastDelay(const UseOverTime& mine, const UseOverTime& others, Units budget, double within) {
+double LeastDelay(const UseOverTime& mine, Sum* others, Units budget, double within) {
   double delay = 0;
   for (bool moved = true; moved && (delay < kTick || delay < within);) {
     moved = false;
     size_t j = 0;
     for (size_t i = 0; i + 1 < mine.steps.size() && !moved; ++i) {  // behind the last it is parked
       const double begin = delay + mine.steps[i].from_ns;
-      const double end = delay + EndOf(mine, i);
-      while (EndOf(others, j) < begin + kTick) ++j;
-      for (size_t k = j; k < others.steps.size() && others.steps[k].from_ns < end; ++k) {
-        if (uint64_t{mine.steps[i].units} + others.steps[k].units <= budget) continue;
-        if (EndOf(others, k) == kNever) return kNever;
-        delay = EndOf(others, k) - mine.steps[i].from_ns;
+      const double end = delay + mine.steps[i + 1].from_ns;
+      while (others->EndOf(j) < begin + kTick) ++j;
+      for (size_t k = j; others->At(k) != nullptr && others->At(k)->from_ns < end; ++k) {
+        if (uint64_t{mine.steps[i].units} + others->At(k)->units <= budget) continue;
+        if (others->EndOf(k) == kNever) return kNever;
+        delay = others->EndOf(k) - mine.steps[i].from_ns;
         moved = true;
         break;
       }
@@ -73,47 +154,19 @@ double LeastDelay(const UseOverTime& mine, const UseOverTime& others, Units budg
 
 /// What may be used at first, and how it grows: the first iterations together are to show how long
 /// the jobs take beside each other, without much sharing (the informed phase of Zico 5.3).
-Units Budget(const Asked& asked, const Course& mine) {
+Units Budget(const Asked& asked, const Jobs& jobs) {
   const Units pool = CountedOn(asked.ledger, asked.config);
-  uint64_t iterations = mine.iterations();
-  uint64_t bases = 0;
-  Units transient = 0;
-  for (const Job& job : asked.ledger.jobs()) {
-    const Course* course = asked.outlook.Of(job.id);
-    if (course == nullptr) {
-      bases += job.held();
-      continue;
-    }
-    iterations = std::min(iterations, course->iterations());
-    bases += course->base();
-    transient = std::max(transient, course->peak() - std::min(course->peak(), course->base()));
-  }
-  const uint64_t least = std::min<uint64_t>(bases + transient, pool);
+  const uint64_t least = std::min<uint64_t>(jobs.bases + jobs.transient, pool);
   const uint64_t steps = std::max(asked.config.budget_steps, 1u);
-  return static_cast<Units>(least + (pool - least) * std::min(iterations, steps) / steps);
-}
-
-/// What is held beside the job at a time, at least, and until when.
-Course::Least OthersAt(const Asked& asked, double in_ns) {
-  Course::Least sum{0, kNever};
-  for (const Job& job : asked.ledger.jobs()) {
-    if (job.id == asked.request.job) continue;
-    if (!UnderWay(job)) {
-      sum.units += job.held();
-      continue;
-    }
-    const Course::Least least = asked.outlook.Of(job.id)->AheadAt(asked.outlook.now_ns, in_ns);
-    sum.units += least.units;
-    sum.until_ns = std::min(sum.until_ns, least.until_ns);
-  }
-  return sum;
+  return static_cast<Units>(least + (pool - least) * std::min(jobs.iterations, steps) / steps);
 }
 
 /// A delay below which `mine` would not fit beside the others, found by looking at a few times
 /// only. 0: none was found, and nothing is said.
-double ShortOf(const Asked& asked, const Course& mine, Units budget) {
+double ShortOf(const UseOverTime& mine, const Jobs& jobs, Units budget) {
   constexpr size_t kLooks = 16;
-  const std::vector<UseOverTime::Step>& steps = mine.Fresh().steps;
+  std::vector<Rest> rests = jobs.under_way;
+  const std::vector<UseOverTime::Step>& steps = mine.steps;
   const size_t apart = 1 + steps.size() / kLooks;
   for (size_t i = apart / 2; i + 1 < steps.size(); i += apart) {
     const double begin = steps[i].from_ns;
@@ -121,52 +174,34 @@ double ShortOf(const Asked& asked, const Course& mine, Units budget) {
     // Roundings, and what LeastDelay lets pass.
     if (end - begin < 8 * kTick) continue;
     const double in = end - 4 * kTick;
-    const Course::Least others = OthersAt(asked, in);
-    if (uint64_t{steps[i].units} + others.units <= budget) continue;
+    uint64_t units = steps[i].units + jobs.resident;
+    double until = kNever;
+    for (Rest& rest : rests) {
+      rest.GoTo(in);
+      units += rest.units();
+      until = std::min(until, rest.EndsIn());
+    }
+    if (units <= budget) continue;
     // However it is moved up to there, this step meets as much of the others.
-    if (others.until_ns - in > 4 * kTick) return others.until_ns - begin - 4 * kTick;
+    if (until - in > 4 * kTick) return until - begin - 4 * kTick;
   }
   return 0;
-}
-
-/// Why there is nothing to compute: the answer.
-std::optional<double> AtOnce(const Asked& asked, const Course* mine) {
-  bool others = false;
-  uint32_t occupants = 0;
-  for (const Job& job : asked.ledger.jobs()) {
-    if (job.id == asked.request.job) continue;
-    others = true;
-    if (!UnderWay(job)) continue;
-    ++occupants;
-    const Course* course = asked.outlook.Of(job.id);
-    // Nothing can be predicted: one at a time.
-    if (course == nullptr || !course->open() || mine == nullptr) return kNever;
-  }
-  if (!others || mine == nullptr) return 0;
-  if (occupants >= asked.config.lanes) return kNever;
-  return std::nullopt;
 }
 
 }  // namespace
 
 double TimeShiftOpensIn(const Asked& asked, double within) {
-  const Course* mine = asked.outlook.Of(asked.request.job);
-  if (const auto answer = AtOnce(asked, mine)) return *answer;
-  const Units budget = Budget(asked, *mine);
-  const double least = ShortOf(asked, *mine, budget);
+  const Jobs jobs(asked);
+  // Where nothing can be predicted, one at a time.
+  if (jobs.occupants > 0 && (!jobs.predictable || jobs.mine == nullptr)) return kNever;
+  if (!jobs.others || jobs.mine == nullptr) return 0;
+  if (jobs.occupants >= asked.config.lanes) return kNever;
+  const Units budget = Budget(asked, jobs);
+  const UseOverTime& mine = jobs.mine->Whole();
+  const double least = ShortOf(mine, jobs, budget);
   if (least > 0 && least >= within) return least;
-  Units resident = 0;
-  std::vector<UseOverTime> others;
-  for (const Job& job : asked.ledger.jobs()) {
-    if (job.id == asked.request.job) continue;
-    if (UnderWay(job)) {
-      others.push_back(asked.outlook.Of(job.id)->Ahead(asked.outlook.now_ns));
-    } else {
-      resident += job.held();
-    }
-  }
-  others.push_back({{{0, resident}}});
-  const double delay = LeastDelay(mine->Fresh(), Sum(others), budget, within);
+  Sum sum(jobs);
+  const double delay = LeastDelay(mine, &sum, budget, within);
   return delay < kTick ? 0 : delay;
 }
 

@@ -75,12 +75,12 @@ TEST(Merge, KeepsTheMostOfNeighboursThatAreAlike) {
 
 TEST(Course, ExpectsWhatWasMeasuredAlone) {
   const Course course = Triangle();
-  EXPECT_EQ(At(course.Fresh(), 0), 2u);
-  EXPECT_EQ(At(course.Fresh(), 79), 2u);
-  EXPECT_EQ(At(course.Fresh(), 80), 6u) << "its host is ahead of its GPU by the credit";
-  EXPECT_EQ(At(course.Fresh(), 299), 9u) << "until its GPU has passed the group";
-  EXPECT_EQ(At(course.Fresh(), 300), 4u);
-  EXPECT_EQ(At(course.Fresh(), 400), 1u);
+  EXPECT_EQ(At(course.Whole(), 0), 2u);
+  EXPECT_EQ(At(course.Whole(), 79), 2u);
+  EXPECT_EQ(At(course.Whole(), 80), 6u) << "its host is ahead of its GPU by the credit";
+  EXPECT_EQ(At(course.Whole(), 299), 9u) << "until its GPU has passed the group";
+  EXPECT_EQ(At(course.Whole(), 300), 4u);
+  EXPECT_EQ(At(course.Whole(), 400), 1u);
 }
 
 TEST(Course, KnowsTheRestOfAnIteration) {
@@ -90,14 +90,20 @@ TEST(Course, KnowsTheRestOfAnIteration) {
   course.Pass(1, 1080);
   EXPECT_TRUE(course.Reach(10, 1100));
   EXPECT_FALSE(course.Reach(11, 1110));
-  EXPECT_EQ(At(course.Ahead(1130), 0), 6u);
-  EXPECT_EQ(At(course.Ahead(1130), 49), 6u);
-  EXPECT_EQ(At(course.Ahead(1130), 50), 9u);
-  EXPECT_EQ(At(course.Ahead(1130), 170), 4u);
-  EXPECT_EQ(At(course.Ahead(1130), 270), 1u);
-  EXPECT_EQ(At(course.Ahead(1500), 0), 9u) << "it is late, and about to take its peak";
+  const auto held_in = [&course](double now, double in) {
+    return At(course.Whole(), course.Along(now) + in);
+  };
+  EXPECT_EQ(held_in(1130, 0), 6u);
+  EXPECT_EQ(held_in(1130, 49), 6u);
+  EXPECT_EQ(held_in(1130, 50), 9u);
+  EXPECT_EQ(held_in(1130, 170), 4u);
+  EXPECT_EQ(held_in(1130, 270), 1u);
+  EXPECT_EQ(held_in(1500, 0), 9u) << "it is late, and about to take its peak";
   course.Pass(2, 1100);
-  EXPECT_EQ(At(course.Ahead(1100), 119), 9u) << "it is early: its GPU still takes its time";
+  EXPECT_EQ(held_in(1100, 119), 9u) << "it is early: its GPU still takes its time";
+  course.Pass(3, 1120);
+  EXPECT_TRUE(course.Reach(30, 1130));
+  EXPECT_EQ(held_in(1130, 0), 4u) << "its GPU was early";
 }
 
 TEST(Course, FollowsWhatItMeasuresBesideOthers) {
@@ -115,10 +121,10 @@ TEST(Course, FollowsWhatItMeasuresBesideOthers) {
     course.End(now + 800);
   }
   EXPECT_EQ(course.iterations(), 20u);
-  EXPECT_EQ(At(course.Fresh(), 150), 2u) << "twice as slow as alone";
-  EXPECT_EQ(At(course.Fresh(), 161), 6u);
-  EXPECT_EQ(At(course.Fresh(), 599), 9u);
-  EXPECT_EQ(At(course.Fresh(), 601), 4u);
+  EXPECT_EQ(At(course.Whole(), 150), 2u) << "twice as slow as alone";
+  EXPECT_EQ(At(course.Whole(), 161), 6u);
+  EXPECT_EQ(At(course.Whole(), 599), 9u);
+  EXPECT_EQ(At(course.Whole(), 601), 4u);
 }
 
 /// Somewhere in an iteration, on time or not, with its gates in any shape.
@@ -141,30 +147,6 @@ Course Somewhere(std::mt19937* random) {
   course.Pass(host, static_cast<double>(pick(3000)));
   course.Reach(static_cast<uint32_t>(pick(gates)), static_cast<double>(pick(3000)));
   return course;
-}
-
-TEST(Course, OneLookAheadIsNoMoreThanAllOfThem) {
-  std::mt19937 random(5);
-  size_t equal = 0;
-  size_t looks = 0;
-  for (int round = 0; round < 3000; ++round) {
-    const Course course = Somewhere(&random);
-    const double now = static_cast<double>(random() % 4000) + 0.25;
-    const UseOverTime ahead = course.Ahead(now);
-    for (int i = 0; i < 10; ++i) {
-      const double in = static_cast<double>(random() % 4000) + 0.5;
-      const Course::Least least = course.AheadAt(now, in);
-      equal += least.units == At(ahead, in) ? 1u : 0u;
-      ++looks;
-      ASSERT_LE(least.units, At(ahead, in)) << "round " << round << " in " << in;
-      ASSERT_GT(least.until_ns, in);
-      for (const UseOverTime::Step& step : ahead.steps) {
-        if (step.from_ns < in || step.from_ns >= least.until_ns - 1e-6) continue;
-        ASSERT_LE(least.units, step.units) << "round " << round << " at " << step.from_ns;
-      }
-    }
-  }
-  EXPECT_GT(equal, looks / 4) << "it is worth a look";
 }
 
 TEST(Course, KeepsTheGroupsThatItWouldFind) {
