@@ -45,8 +45,8 @@ void AllWaiting(benchmark::State& state, const DecideShape& shape) {
   }
 }
 
-void SafetyChecks(benchmark::State& state, const DecideShape& shape) {
-  const DecideSequence sequence = Cycle(shape);
+void SafetyChecks(benchmark::State& state, const DecideShape& shape, bool whole_bases) {
+  const DecideSequence sequence = whole_bases ? Cycle(shape) : WithoutAUnitOfTheBases(Cycle(shape));
   size_t at = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(scheduler::IsSafe(sequence.states[at].ledger));
@@ -92,7 +92,9 @@ const int kRegistered = [] {
                                    "_units/" + std::to_string(pieces) + "_pieces";
         benchmark::RegisterBenchmark(("decide/next" + suffix).c_str(), Decisions, shape);
         benchmark::RegisterBenchmark(("decide/all_wait" + suffix).c_str(), AllWaiting, shape);
-        benchmark::RegisterBenchmark(("decide/safety" + suffix).c_str(), SafetyChecks, shape);
+        benchmark::RegisterBenchmark(("decide/safety" + suffix).c_str(), SafetyChecks, shape, true);
+        benchmark::RegisterBenchmark(("decide/safety_missing" + suffix).c_str(), SafetyChecks,
+                                     shape, false);
       }
     }
   }

@@ -94,6 +94,21 @@ DecideSequence Cycle(const DecideShape& shape) {
   return result;
 }
 
+DecideSequence WithoutAUnitOfTheBases(DecideSequence sequence) {
+  for (DecideState& state : sequence.states) {
+    const std::vector<scheduler::Job> jobs = state.ledger.jobs();
+    for (const scheduler::Job& job : jobs) {
+      const Extents unit = {{job.base.front().offset, 1}};
+      if (!job.past_gate() || !job.missing.empty()) continue;
+      constexpr scheduler::ReleaseId kRelease = 1'000'000;
+      Must(state.ledger.Release(job.id, unit, kRelease));
+      Must(state.ledger.Fenced(job.id, kRelease));
+      Must(state.ledger.Reclaim(job.id, unit));
+    }
+  }
+  return sequence;
+}
+
 DecideState AllWait(const DecideShape& shape) {
   Cycler cycler({shape.jobs + 1, shape.pool_units, shape.pieces}, 6);
   Ledger& ledger = cycler.ledger;

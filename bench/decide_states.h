@@ -25,6 +25,10 @@ struct DecideSequence {
 /// and the pool has room for the peaks of about three.
 DecideSequence Cycle(const DecideShape& shape);
 
+/// The same, but who is past its gate does without a unit of its base that is free: it may be
+/// granted it again, and keeps it then, so that nobody else counts on it.
+DecideSequence WithoutAUnitOfTheBases(DecideSequence sequence);
+
 /// All jobs wait and none can go on: half of them stand inside their iteration and want more than
 /// is free, the others want to begin theirs. One job more came to its trough before its GPU had
 /// passed what it gave back, and that is what everybody waits for: the state is safe.

@@ -183,6 +183,8 @@ const std::vector<Comparison>& Comparisons() {
       {"  4096 units", Compare::kValueNs, "decide/safety/8_jobs/4096_units/10_pieces", "", 1000.0},
       {"  4096 units, 1000 pieces held", Compare::kValueNs,
        "decide/safety/8_jobs/4096_units/1000_pieces", "", 1000.0},
+      {"  512 units, one of each base is free", Compare::kValueNs,
+       "decide/safety_missing/8_jobs/512_units/10_pieces", "", 1000.0},
   });
   return comparisons;
 }

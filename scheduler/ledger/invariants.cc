@@ -62,6 +62,8 @@ Status Ledger::CheckInvariants() const {
     }
     if (!Subtract(job.last_trough, job.base).empty())
       return broken("the last trough of " + job.Title() + " is not in its base");
+    if (job.missing != Subtract(job.base, map_.Held(job.id)))
+      return broken("what " + job.Title() + " misses of its base does not match the map");
     if (job.loose != Subtract(map_.Held(job.id), job.base))
       return broken("what " + job.Title() + " holds outside its base does not match the map");
     // What lies outside would never count as given back.

@@ -321,6 +321,7 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
     Extents now = map_.Held(job);
     j->base = Union(j->last_trough, now);
     j->loose.clear();
+    j->missing = Subtract(j->base, now);
     j->last_trough = std::move(now);
   }
   return Status();
@@ -393,8 +394,14 @@ void Ledger::Move(Job* job, const Extents& extents, UnitState to, ReleaseId rele
     }
     map_.Set(extent, to, to == UnitState::kFree ? kNoJob : job->id, release);
     if (Units* counter = Counter(job, to)) *counter += extent.length;
-    job->loose = to == UnitState::kFree ? Subtract(job->loose, {extent})
-                                        : Union(job->loose, Subtract({extent}, job->base));
+    if (to == UnitState::kFree) {
+      job->loose = Subtract(job->loose, {extent});
+      const Extents of_base = Intersect({extent}, job->base);
+      if (!of_base.empty()) job->missing = Union(job->missing, of_base);
+    } else {
+      job->loose = Union(job->loose, Subtract({extent}, job->base));
+      if (!job->missing.empty()) job->missing = Subtract(job->missing, {extent});
+    }
   }
   job->peak = std::max(job->peak, job->held());
 }

@@ -58,6 +58,9 @@ struct Job {
   /// What it holds outside its base, whatever the state: what its next drained trough gives back.
   /// Kept, so that I3 does not look for it in all that is held.
   Extents loose;
+  /// Of its base, what it does not hold now: what it may keep again at its trough, if it is granted
+  /// it. Kept as `loose` is.
+  Extents missing;
   /// Evicted: what it had outside its base, which is in host memory and comes back to these very
   /// units, as the program has their addresses.
   Extents away;

@@ -9,9 +9,10 @@ namespace sluice::scheduler {
 namespace {
 
 // A new member of these has to be written and read here. `quiet` and `linger` are not: they are
-// questions of time, and whoever takes over counts it anew; `loose` follows from the rest.
+// questions of time, and whoever takes over counts it anew; `loose` and `missing`
+// follow from the rest.
 #if defined(__x86_64__) && defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG)
-static_assert(sizeof(Job) == 200 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
+static_assert(sizeof(Job) == 224 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
 #endif
 
 void WriteJob(const Job& job, ByteWriter* out) {
@@ -143,7 +144,11 @@ Result<Ledger> Ledger::Restore(Units pool_units, uint64_t unit_bytes, Rules rule
     last = job.id;
   }
   ledger.jobs_ = std::move(jobs);
-  for (Job& job : ledger.jobs_) job.loose = Subtract(ledger.map_.Held(job.id), job.base);
+  for (Job& job : ledger.jobs_) {
+    const Extents held = ledger.map_.Held(job.id);
+    job.loose = Subtract(held, job.base);
+    job.missing = Subtract(job.base, held);
+  }
   if (Status broken = ledger.CheckInvariants(); !broken.ok()) return bad(broken.message());
   return ledger;
 }

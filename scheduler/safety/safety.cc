@@ -14,7 +14,6 @@ struct Party {
   Units gives_back = 0;  // if it returns its memory
   Units need = 0;
   Units piece = kWholeClaim;
-  Extents for_others = {};  // what any of the others may keep, see MayKeep
 };
 
 std::vector<Units> Longest(const Extents& runs) {
@@ -181,59 +180,116 @@ Extents GivesBack(const Prospect& prospect, const Job& job) {
   return Subtract(Union(job.loose, Subtract(change->takes, job.base)), change->frees);
 }
 
-/// Units of its base that it let go inside its iteration. It may be granted them again, and then it
-/// keeps them at its trough: whoever comes after it cannot count on them, only the job itself can.
+/// Units of its base that it does not hold. It may be granted them again, and then it keeps them at
+/// its trough: whoever comes after it cannot count on them, only the job itself can.
 Extents MayKeep(const Prospect& prospect, const Job& job) {
-  const bool has_all = job.held() - TotalUnits(job.loose) == TotalUnits(job.base);
-  Extents missing = has_all ? Extents() : Subtract(job.base, prospect.ledger.map().Held(job.id));
   const Change* change = prospect.change;
-  if (change == nullptr || change->job != job.id) return missing;
-  return Union(Subtract(missing, change->takes), Intersect(change->frees, job.base));
+  if (change == nullptr || change->job != job.id) return job.missing;
+  return Union(Subtract(job.missing, change->takes), Intersect(change->frees, job.base));
 }
 
 /// What is available as jobs complete: always in numbers, in runs as far as somebody asks for whom
 /// the numbers do not say it. What the jobs give back is put to the runs only when they have no
-/// room without it: who fits into less fits into more.
+/// room without it: who fits into less fits into more. Where others may keep some of it is only
+/// looked at when as much, taken from anywhere, might be too much.
 class Available {
  public:
-  Available(const Prospect& prospect, Dying dying)
-      : prospect_(prospect), dying_(dying), units_(UnitsAtFirst(prospect, dying)) {}
+  Available(const Prospect& prospect, Dying dying, const std::vector<Party>& returning)
+      : prospect_(prospect), dying_(dying), units_(UnitsAtFirst(prospect, dying)) {
+    for (const Party& party : returning) {
+      Extents units = MayKeep(prospect, *party.job);
+      if (units.empty()) continue;
+      const uint64_t total = TotalUnits(units);
+      kept_units_ += total;
+      keepers_.push_back({party.job, total, std::move(units)});
+    }
+  }
 
   bool Fits(const Party& party) {
     if (party.need == 0) return true;
     if (party.need > units_) return false;
-    if (!party.for_others.empty()) {
-      return scheduler::Fits(Subtract(Runs(), party.for_others), party.need, party.piece);
-    }
-    if (party.piece == 1) return true;  // runs of one unit are everywhere
-    if (!known_) runs_ = AvailableAtFirst(prospect_, dying_);
-    known_ = true;
-    if (scheduler::Fits(runs_, party.need, party.piece)) return true;
-    return !pending_.empty() && scheduler::Fits(Runs(), party.need, party.piece);
+    const Keeper* own = KeeperOf(*party.job);
+    const uint64_t for_others = kept_units_ - (own != nullptr ? own->total : 0);
+    // Runs of one unit are everywhere.
+    if (party.piece == 1 && party.need + for_others <= units_) return true;
+    if (FitsWithout(for_others, RunsSoFar(), party)) return true;
+    if (!pending_.empty() && FitsWithout(for_others, Runs(), party)) return true;
+    if (for_others == 0) return false;
+    if (FitsInto(Open(), party)) return true;
+    return own != nullptr && FitsInto(Subtract(Runs(), ForOthersThan(own)), party);
   }
   void Complete(const Party& party) {
     pending_.push_back(party.job);
     units_ += party.gives_back;
   }
-  const Extents& Runs() {
+  /// Without what anybody may keep.
+  const Extents& Open() {
+    Runs();
+    if (keepers_.empty()) return runs_;
+    if (!open_known_) open_ = Subtract(runs_, all_kept_.empty() ? Kept() : all_kept_);
+    open_known_ = true;
+    return open_;
+  }
+
+ private:
+  struct Keeper {
+    const Job* job;
+    uint64_t total;
+    Extents units;
+  };
+
+  static bool FitsInto(const Extents& runs, const Party& party) {
+    return scheduler::Fits(runs, party.need, party.piece);
+  }
+  /// Also when any `less` of the units are taken away. Each leaves one run more, at most.
+  static bool FitsWithout(uint64_t less, const Extents& runs, const Party& party) {
+    if (less == 0) return FitsInto(runs, party);
+    const uint64_t waste = std::min(party.piece, party.need) - 1;
+    return TotalUnits(runs) >= party.need + less + (runs.size() + less) * waste;
+  }
+  const Keeper* KeeperOf(const Job& job) const {
+    for (const Keeper& keeper : keepers_) {
+      if (keeper.job == &job) return &keeper;
+    }
+    return nullptr;
+  }
+  Extents ForOthersThan(const Keeper* keeper) const {
+    Extents units;
+    for (const Keeper& other : keepers_) {
+      if (&other != keeper) units.insert(units.end(), other.units.begin(), other.units.end());
+    }
+    return Merge(std::move(units));
+  }
+  const Extents& Kept() { return all_kept_ = ForOthersThan(nullptr); }
+  const Extents& RunsSoFar() {
     if (!known_) runs_ = AvailableAtFirst(prospect_, dying_);
     known_ = true;
+    return runs_;
+  }
+  const Extents& Runs() {
+    RunsSoFar();
+    if (pending_.empty()) return runs_;
     for (const Job* job : pending_) {
       const Extents more = GivesBack(prospect_, *job);
       runs_.insert(runs_.end(), more.begin(), more.end());
     }
-    if (!pending_.empty()) runs_ = Merge(std::move(runs_));
+    runs_ = Merge(std::move(runs_));
     pending_.clear();
+    open_known_ = false;
     return runs_;
   }
 
- private:
   const Prospect& prospect_;
   const Dying dying_;
   uint64_t units_;
+  std::vector<Keeper> keepers_;
+  uint64_t kept_units_ = 0;  // the sum over them: at least as many
+  Extents all_kept_;         // of all of them, when somebody asked
   bool known_ = false;
   Extents runs_;
-  std::vector<const Job*> pending_;  // complete, not in runs_ yet
+  std::vector<const Job*> pending_;  // complete, and what they give back is not in runs_ yet
+  bool open_known_ = false;
+  Extents open_;  // of runs_
 };
 
 bool Returns(const Prospect& prospect, const Job& job) {
@@ -261,20 +317,6 @@ Party PartyOf(const Prospect& prospect, const Job& job, Measure measure) {
   return party;
 }
 
-/// What any of those who return may keep is for none of the others.
-Extents ShareOut(const Prospect& prospect, std::vector<Party>* returning) {
-  Extents all;
-  for (const Party& party : *returning) {
-    const Extents may_keep = MayKeep(prospect, *party.job);
-    if (may_keep.empty()) continue;
-    all = Union(all, may_keep);
-    for (Party& other : *returning) {
-      if (other.job != party.job) other.for_others = Union(other.for_others, may_keep);
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
 /// Greedy is exhaustive. Let A be the available units. A job that returns its memory takes what it
@@ -295,11 +337,9 @@ Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
     if (!changes && !job.past_gate()) continue;
     (Returns(prospect, job) ? returning : keeping).push_back(PartyOf(prospect, job, measure));
   }
-  const Extents kept = ShareOut(prospect, &returning);
-
   Order result;
   result.order.reserve(returning.size() + keeping.size());
-  Available available(prospect, dying);
+  Available available(prospect, dying, returning);
   for (bool found = true; found && !returning.empty();) {
     found = false;
     for (size_t i = 0; i < returning.size(); ++i) {
@@ -315,7 +355,7 @@ Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
 
   std::stable_sort(keeping.begin(), keeping.end(),
                    [](const Party& a, const Party& b) { return a.need > b.need; });
-  Extents rest = keeping.empty() ? Extents() : Subtract(available.Runs(), kept);
+  Extents rest = keeping.empty() ? Extents() : available.Open();
   for (const Party& party : keeping) {
     const bool served = Reserve(party, &rest);
     (served ? result.order : result.stuck).push_back(party.job->id);
