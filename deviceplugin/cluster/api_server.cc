@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/cluster/api_server.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "common/read_whole.h"
@@ -16,7 +16,8 @@ namespace sluice::deviceplugin {
 namespace {
 
 constexpr size_t kMaxShown = 300;
-constexpr size_t kAtOnce = 16 << 10;  // most that TLS has in one record
+constexpr size_t kAtOnce = 16 << 10;                     // most that TLS has in one record
+constexpr std::chrono::milliseconds kForAReason{1'000};  // after a refusal, for its text
 
 Status Unavailable(const std::string& text) { return Status(StatusCode::kUnavailable, text); }
 
@@ -28,9 +29,7 @@ Result<std::string> TokenIn(const std::string& file) {
   if (begin == std::string::npos) return std::string();
   std::string token = text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
   // It would be more than a header's value.
-  if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c > '~'; })) {
-    return Unavailable(file + " is no token");
-  }
+  if (!IsWord(token)) return Unavailable(file + " is no token");
   return token;
 }
 
@@ -54,6 +53,8 @@ class Call {
  private:
   Status Exchange(const std::string& method, const std::string& path, const std::string& body,
                   std::chrono::milliseconds connect) {
+    // It would be more than one word of the request.
+    if (!path.starts_with('/') || !IsWord(path)) return Unavailable("no path: '" + path + "'");
     const Result<ServerAddress> address = ServerAddress::Parse(access_.url);
     if (!address.ok()) return address.status();
     const Result<std::string> token = TokenIn(access_.token_file);
@@ -65,7 +66,7 @@ class Call {
                           " HTTP/1.1\r\nHost: " + address->Authority() +
                           "\r\nAccept: application/json\r\n" +
                           "User-Agent: sluice-device-plugin\r\nConnection: close\r\n";
-    if (!token->empty()) request += "Authorization: Bearer " + *token + "\r\n";
+    if (address->tls && !token->empty()) request += "Authorization: Bearer " + *token + "\r\n";
     if (!body.empty()) {
       request +=
           "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
@@ -79,8 +80,11 @@ class Call {
   Status TakeAnswer(Connection* connection) {
     std::array<char, kAtOnce> buffer;
     std::string body;
-    while (!answer_.complete()) {
-      const Result<size_t> count = connection->Read(buffer, patience_);
+    std::optional<Patience> for_a_reason;
+    while (!answer_.complete() && refusal_.size() < kMaxShown) {
+      if (answer_.code() >= 300 && !for_a_reason) for_a_reason = patience_.AtMost(kForAReason);
+      const Result<size_t> count =
+          connection->Read(buffer, for_a_reason ? *for_a_reason : patience_);
       if (!count.ok()) return count.status();
       if (*count == 0) return answer_.Close();
       body.clear();
@@ -137,14 +141,19 @@ Result<ApiAccess> ApiAccess::OfThisPod(const std::string& account) {
 ApiServer::ApiServer(ApiAccess access, ApiLimits limits)
     : access_(std::move(access)), limits_(limits) {}
 
-Result<std::string> ApiServer::Get(const std::string& path) const {
+Result<std::string> ApiServer::Get(const std::string& path,
+                                   const std::function<bool()>& stopped) const {
   std::string body;
-  const auto take = [&body](std::string_view data) {
-    body.append(data);
-    return true;
+  bool too_long = false;
+  const auto take = [&](std::string_view data) {
+    too_long = data.size() > kMaxBody - body.size();
+    if (!too_long) body.append(data);
+    return !too_long;
   };
-  Call call(access_, take, Patience(limits_.call, nullptr));
+  Call call(access_, take, Patience(limits_.call, &stopped));
   if (Status s = call.Run("GET", path, "", limits_.connect); !s.ok()) return s;
+  if (too_long) return Unavailable("the API server: an answer of more than 64 MiB");
+  if (stopped()) return Unavailable("stopped");
   return body;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@
 
 namespace sluice::deviceplugin {
 
-/// Where the cluster's API server is, and how it knows us.
+/// Where the cluster's API server is, and how it knows us: over https alone.
 struct ApiAccess {
   std::string url;         // https://HOST:PORT; http only for tests
   std::string token_file;  // read again for each call, as the next: both change
@@ -31,17 +32,21 @@ struct ApiLimits {
   std::chrono::milliseconds watch{330'000};  // longer than what a watch asks the server for
 };
 
-/// The part of Kubernetes' API that the plugin speaks: HTTP/1.1, JSON as text. Each call stands on
+/// The part of Kubernetes' API that the plugin speaks: HTTP/1.1, JSON as text, paths from the root
+/// as they stand in a request. Each call stands on
 /// its own and has a connection of its own; for several threads. Whatever the environment says of
 /// proxies, they are not asked: it is the cluster's own network.
 class ApiServer {
  public:
   explicit ApiServer(ApiAccess access, ApiLimits limits = {});
 
+  static constexpr size_t kMaxBody = size_t{64} << 20;  // of what Get returns
+
   /// The answer's body. kNotFound: 404; kPermissionDenied: 401, 403; kFailedPrecondition: 409, 410;
   /// kInvalidArgument: 400, 413, 422; kUnavailable: any other, or nobody answers, or not to its
-  /// end, or it is not who it should be.
-  Result<std::string> Get(const std::string& path) const;
+  /// end, or with more than kMaxBody, or it is not who it should be; or `stopped` was true (asked
+  /// once a second or more often).
+  Result<std::string> Get(const std::string& path, const std::function<bool()>& stopped) const;
   /// Ends early, without an error, when `stopped` is true (asked once a second or more often).
   Status Post(const std::string& path, const std::string& body,
               const std::function<bool()>& stopped) const;

@@ -51,6 +51,7 @@ void PodWatch::Run() {
   auto pause = kFirstPause;
   while (!stop_) {
     const Status followed = Follow();
+    if (stop_) return;
     Say(followed);
     pause = followed.ok() ? kFirstPause : std::min(kLongestPause, 2 * pause);
     std::unique_lock lock(mutex_);
@@ -60,7 +61,7 @@ void PodWatch::Run() {
 
 /// The text of the answer ends with it.
 Result<PodList> PodWatch::List(const std::string& path) const {
-  const Result<std::string> answer = api_->Get(path);
+  const Result<std::string> answer = api_->Get(path, [this] { return stop_.load(); });
   return answer.ok() ? ParsePodList(*answer, resource_) : answer.status();
 }
 

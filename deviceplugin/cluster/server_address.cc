@@ -3,6 +3,7 @@
 #include "deviceplugin/cluster/server_address.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 
 namespace sluice::deviceplugin {
@@ -12,16 +13,23 @@ constexpr std::string_view kPlain = "http://";
 constexpr std::string_view kSecure = "https://";
 
 bool IsPort(std::string_view text) {
-  return !text.empty() && text.size() <= 5 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  unsigned port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, port);
+  return error == std::errc() && read == end && port > 0 && port <= 65535;
 }
 
-/// What would end a line or a word of a request, or mean something else in a URL.
+/// Nothing that means something else in a URL.
 bool IsHost(std::string_view text) {
-  return !text.empty() && text.find_first_of("/@?#[] \t\r\n") == std::string_view::npos;
+  return IsWord(text) && text.find_first_of("/@?#[]") == std::string_view::npos;
 }
 
 }  // namespace
+
+bool IsWord(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
 
 Result<ServerAddress> ServerAddress::Parse(const std::string& url) {
   const Status bad(StatusCode::kInvalidArgument,
@@ -34,7 +42,8 @@ Result<ServerAddress> ServerAddress::Parse(const std::string& url) {
   const size_t path = std::min(rest.find('/'), rest.size());
   address.base = rest.substr(path);
   while (address.base.ends_with('/')) address.base.pop_back();
-  if (address.base.find_first_of("?# \t\r\n") != std::string::npos) return bad;
+  const bool no_path = address.base.find_first_of("?#") != std::string::npos;
+  if (no_path || (!address.base.empty() && !IsWord(address.base))) return bad;
   rest = rest.substr(0, path);
 
   const bool bracketed = rest.starts_with('[');

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "common/status.h"
 
 namespace sluice::deviceplugin {
+
+/// One word of a request: of characters that are seen, so that it ends neither itself nor its line.
+bool IsWord(std::string_view text);
 
 /// What a URL says of a server. A value.
 struct ServerAddress {

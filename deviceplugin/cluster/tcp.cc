@@ -17,7 +17,9 @@
 namespace sluice::deviceplugin {
 namespace {
 
-constexpr int kAliveEveryS = 60;  // a watch may be silent for minutes
+// A watch may be silent for minutes; a server that is gone is known sooner than it would end.
+constexpr int kAliveEveryS = 60;
+constexpr int kUnansweredProbes = 3;
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -36,6 +38,7 @@ Result<UniqueFd> ConnectTo(const addrinfo& to, const Patience& patience) {
   Set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   Set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kAliveEveryS);
   Set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kAliveEveryS);
+  Set(fd, IPPROTO_TCP, TCP_KEEPCNT, kUnansweredProbes);
   Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   if (::connect(fd.get(), to.ai_addr, to.ai_addrlen) == 0) return fd;
   if (errno != EINPROGRESS) return Failed(errno);

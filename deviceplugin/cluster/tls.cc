@@ -67,7 +67,8 @@ bool Expect(SSL* ssl, const std::string& host) {
     return ::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(ssl), host.c_str()) == 1;
   }
   // A subject's common name is for people.
-  ::SSL_set_hostflags(ssl, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+  ::SSL_set_hostflags(ssl,
+                      X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   return ::SSL_set1_host(ssl, host.c_str()) == 1 &&
          ::SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
 }

@@ -15,6 +15,7 @@
 #include "common/metrics/exposer.h"
 #include "common/nvml.h"
 #include "deviceplugin/cluster/cluster.h"
+#include "deviceplugin/cluster/server_address.h"
 #include "deviceplugin/collect/collector.h"
 #include "deviceplugin/collect/pod_resources.h"
 #include "deviceplugin/collect/sweeper.h"
@@ -54,6 +55,9 @@ Result<std::unique_ptr<Cluster>> JoinCluster(const Options& options, const Grant
                                  ? ApiAccess::OfThisPod(options.service_account)
                                  : ApiAccess::At(options.api_server, options.service_account);
   if (!access.ok()) return access.status();
+  if (const auto address = ServerAddress::Parse(access->url); !address.ok()) {
+    return address.status().Annotate("--api-server");
+  }
   return Cluster::Join(
       std::move(*access),
       {options.node, options.resource, options.trust, options.ceilings,

@@ -76,7 +76,8 @@ std::vector<Piece> Cut(const Profile& profile, uint64_t size, uint64_t unit_byte
     Group& group = groups.back();
     group.most.most_live = std::max(group.most.most_live, stretch.most_live);
     group.most.largest = std::max(group.most.largest, stretch.largest);
-    group.piece.ns += timed ? profile.launch_ns[j] : 1;
+    // A timer that is too coarse for a launch does not make it cost nothing.
+    group.piece.ns += timed ? std::max(profile.launch_ns[j], 1u) : 1;
   }
   std::vector<Piece> pieces;
   for (Group& group : groups) {

@@ -16,10 +16,8 @@ constexpr size_t kIterations = 40;
 // By then the cycle is known, and pages and handles are set up.
 constexpr size_t kSettled = 20;
 
-/// What is asked for and given back at a gate is about a tenth of the peak, in whole blocks. A
-/// tenth of this many blocks is a little less than 4 of them, and a tenth of twice as many a little
-/// less than 8, so that the gates stand where they stood: what is left to grow is what one block
-/// costs.
+/// So many that this many and twice as many both have as many gates as an iteration may have
+/// (GateOptions::max_gates): what is left to grow is what one block costs.
 constexpr uint64_t kBlocks = 36;
 constexpr uint64_t kBlockBytes = 256 << 10;
 

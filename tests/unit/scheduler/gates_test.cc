@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/unit/scheduler/training_stream.h"
@@ -62,6 +63,30 @@ TEST(PlanGates, JoinsWhereItCostsLeast) {
   EXPECT_EQ(launches(8), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(launches(7), (std::vector<uint32_t>{0, 1, 2, 3, 5, 6, 7}))
       << "launch 3 needs 30 units, for 1 ns";
+}
+
+TEST(PlanGates, LaunchesWithoutATimeCountTheSame) {
+  Profile none = TrainingProfile(10 * kMiB, 30, 3 * kMiB, true);
+  std::fill(none.launch_ns.begin(), none.launch_ns.end(), 0u);
+  const Profile untimed = TrainingProfile(10 * kMiB, 30, 3 * kMiB, false);
+  const GateOptions few = {.max_gates = 12};
+  EXPECT_EQ(Held(PlanGates(none, kMiB, few), none.period),
+            Held(PlanGates(untimed, kMiB, few), untimed.period));
+}
+
+TEST(PlanGates, AnIterationOfOneLaunch) {
+  Profile one;
+  one.period = 1;
+  one.live_before = {kMiB};
+  one.max_live = {3 * kMiB};
+  one.largest_alloc = {2 * kMiB};
+  one.launch_ns = {5};
+  one.peak_bytes = 3 * kMiB;
+  one.timed = true;
+  const CyclePlan plan = PlanGates(one, kMiB, {.margin_part = 0});
+  ASSERT_EQ(plan.gates.size(), 1u);
+  EXPECT_EQ(plan.gates[0].need_units, 3u);
+  EXPECT_EQ(plan.gates[0].contiguous, 2u);
 }
 
 /// How much a job holds falls with the gates that it may have, and a few that are placed well are

@@ -67,9 +67,10 @@ class ApiServerTest : public ::testing::Test {
   std::string Url(const std::string& host) const {
     return "https://" + (host == kV6 ? "[::1]" : host) + ":" + stand_in_->port();
   }
+  Result<std::string> Get(const std::string& path) const { return api_->Get(path, kNever); }
   /// Of a Get that has to fail.
   std::string Failure(StatusCode code = StatusCode::kUnavailable) const {
-    const Result<std::string> got = api_->Get("/x");
+    const Result<std::string> got = Get("/x");
     EXPECT_FALSE(got.ok()) << *got;
     EXPECT_EQ(got.status().code(), code) << got.status().message();
     return got.status().message();
@@ -85,7 +86,7 @@ Answer Hello(const std::string&) { return {ApiStandIn::Ok("hello")}; }
 
 TEST_F(ApiServerTest, AsksAsItIsAskedTo) {
   Up(Hello);
-  const Result<std::string> got = api_->Get("/api/v1/pods?limit=1");
+  const Result<std::string> got = Get("/api/v1/pods?limit=1");
   ASSERT_TRUE(got.ok()) << got.status().message();
   EXPECT_EQ(*got, "hello");
   const std::string request = stand_in_->Await(1).at(0);
@@ -100,9 +101,9 @@ TEST_F(ApiServerTest, AsksAsItIsAskedTo) {
 
 TEST_F(ApiServerTest, ReadsItsTokenForEachCall) {
   Up(Hello);
-  ASSERT_TRUE(api_->Get("/").ok());
+  ASSERT_TRUE(Get("/").ok());
   Put("token", " next \r\n");
-  ASSERT_TRUE(api_->Get("/").ok());
+  ASSERT_TRUE(Get("/").ok());
   EXPECT_TRUE(Has(stand_in_->Await(2).at(1), "\r\nAuthorization: Bearer next\r\n"));
   Put("token", "two\r\nInjected: lines");
   EXPECT_TRUE(Has(Failure(), "/token is no token"));
@@ -110,8 +111,20 @@ TEST_F(ApiServerTest, ReadsItsTokenForEachCall) {
 
 TEST_F(ApiServerTest, TellsNobodyItsTokenWithoutTls) {
   UpPlain(Hello);
-  ASSERT_TRUE(api_->Get("/").ok());
+  ASSERT_TRUE(Get("/").ok());
   EXPECT_FALSE(Has(stand_in_->Await(1).at(0), "secret"));
+  api_.emplace(ApiAccess{"http://127.0.0.1:" + stand_in_->port(), account_.path() + "/token", ""});
+  ASSERT_TRUE(Get("/").ok());
+  EXPECT_FALSE(Has(stand_in_->Await(2).at(1), "secret")) << "whoever asks for it";
+}
+
+TEST_F(ApiServerTest, APathIsOneWordOfTheRequest) {
+  Up(Hello);
+  for (const char* path : {"", "x", "/x y", "/x HTTP/1.1\r\nInjected: yes\r\nY:", "/\x7f"}) {
+    const Result<std::string> got = Get(path);
+    ASSERT_FALSE(got.ok()) << path;
+    EXPECT_TRUE(Has(got.status().message(), "no path")) << got.status().message();
+  }
 }
 
 TEST_F(ApiServerTest, AnswersMayComeInChunksOrUpToTheEnd) {
@@ -119,15 +132,28 @@ TEST_F(ApiServerTest, AnswersMayComeInChunksOrUpToTheEnd) {
     if (Has(request, "/chunks")) return {kChunked + Chunk("hel") + Chunk("lo") + "0\r\n\r\n"};
     return {"HTTP/1.1 200 OK\r\n\r\nhello"};
   });
-  EXPECT_EQ(api_->Get("/chunks").value(), "hello");
-  EXPECT_EQ(api_->Get("/all").value(), "hello");
+  EXPECT_EQ(Get("/chunks").value(), "hello");
+  EXPECT_EQ(Get("/all").value(), "hello");
 }
 
 TEST_F(ApiServerTest, AnAnswerOfManyMiBComesWhole) {
   std::string body(5 << 20, 'x');
   for (size_t i = 0; i < body.size(); i += 1000) body[i] = static_cast<char>('a' + i / 1000 % 26);
   Up([&](const std::string&) -> Answer { return {ApiStandIn::Ok(body)}; });
-  EXPECT_EQ(api_->Get("/").value(), body);
+  EXPECT_EQ(Get("/").value(), body);
+}
+
+TEST_F(ApiServerTest, AnAnswerWithoutEndIsAnError) {
+  const std::string body(ApiServer::kMaxBody + 1, 'x');
+  Up([&](const std::string&) -> Answer { return {ApiStandIn::Ok(body)}; });
+  EXPECT_TRUE(Has(Failure(), "more than 64 MiB"));
+}
+
+TEST_F(ApiServerTest, ARefusalIsKnownBeforeItHasSaidWhy) {
+  Up([](const std::string&) -> Answer {
+    return {"HTTP/1.1 403 Forbidden\r\nContent-Length: 1000\r\n\r\nbecause", Then::kStay};
+  });
+  EXPECT_TRUE(Has(Failure(StatusCode::kPermissionDenied), "403: because"));
 }
 
 TEST_F(ApiServerTest, RefusalsAreToldApart) {
@@ -152,7 +178,7 @@ TEST_F(ApiServerTest, RefusalsAreToldApart) {
 
 TEST_F(ApiServerTest, TheServersNameMayBeANumber) {
   Up(Hello, "DNS:kubernetes,IP:10.96.0.1,IP:127.0.0.1", kV4);
-  EXPECT_TRUE(api_->Get("/").ok()) << Failure();
+  EXPECT_TRUE(Get("/").ok()) << Failure();
 }
 
 TEST_F(ApiServerTest, TheServersNameMayBeALongNumber) {
@@ -162,14 +188,14 @@ TEST_F(ApiServerTest, TheServersNameMayBeALongNumber) {
   } catch (const std::runtime_error&) {
     GTEST_SKIP() << "no loopback address of IPv6 here";
   }
-  EXPECT_TRUE(api_->Get("/").ok()) << Failure();
+  EXPECT_TRUE(Get("/").ok()) << Failure();
   Up(Hello, "IP:::2", kV6);
   EXPECT_TRUE(Has(Failure(), "IP address mismatch"));
 }
 
 TEST_F(ApiServerTest, TheServersNameMayBeAName) {
   Up(Hello, "DNS:localhost", "localhost");
-  EXPECT_TRUE(api_->Get("/").ok()) << Failure();
+  EXPECT_TRUE(Get("/").ok()) << Failure();
 }
 
 TEST_F(ApiServerTest, AServerOfAnotherNameIsRefused) {
@@ -188,7 +214,7 @@ TEST_F(ApiServerTest, AServerOfAnotherCaIsRefused) {
   EXPECT_TRUE(stand_in_->Await(0).empty()) << "nobody else hears the token";
   // It is read for each call, too.
   Put("ca.crt", testing::TestCa().pem() + ca_.pem());
-  EXPECT_TRUE(api_->Get("/").ok());
+  EXPECT_TRUE(Get("/").ok());
 }
 
 TEST_F(ApiServerTest, AClustersCaNeedsNoneAboveIt) {
@@ -197,7 +223,7 @@ TEST_F(ApiServerTest, AClustersCaNeedsNoneAboveIt) {
   stand_in_.emplace(Hello, cluster.Issue("IP:127.0.0.1"));
   Put("ca.crt", cluster.pem());
   Ask(Url(kV4));
-  EXPECT_TRUE(api_->Get("/").ok()) << Failure();
+  EXPECT_TRUE(Get("/").ok()) << Failure();
 }
 
 TEST_F(ApiServerTest, WithoutACaNobodyIsAsked) {
@@ -235,7 +261,7 @@ TEST_F(ApiServerTest, AnAnswerThatIsCutIsAnError) {
 TEST_F(ApiServerTest, WithTlsOnlyItsServerMayEndAnAnswer) {
   std::atomic<Then> then = Then::kEnd;
   Up([&](const std::string&) -> Answer { return {"HTTP/1.1 200 OK\r\n\r\nhello", then}; });
-  EXPECT_TRUE(api_->Get("/").ok());
+  EXPECT_TRUE(Get("/").ok());
   then = Then::kCut;
   EXPECT_TRUE(Has(Failure(), "the connection was cut"));
 }
@@ -324,6 +350,19 @@ TEST_F(ApiServerTest, APostEndsEarlyWhenItIsStopped) {
   EXPECT_TRUE(posted.ok()) << posted.message();
   EXPECT_TRUE(stop);
   stopper.join();
+}
+
+TEST_F(ApiServerTest, AGetIsAnErrorWhenItIsStopped) {
+  Up([](const std::string&) -> Answer { return {"", Then::kStay}; });
+  std::atomic<bool> stop = false;
+  std::thread stopper([&] {
+    stand_in_->Await(1);
+    stop = true;
+  });
+  const Result<std::string> got = api_->Get("/", [&] { return stop.load(); });
+  stopper.join();
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.status().message(), "stopped");
 }
 
 TEST_F(ApiServerTest, AWatchIsLines) {

@@ -32,11 +32,27 @@ TEST(ServerAddress, APortIsTheProtocolsOwnWhereNoneIsSaid) {
 }
 
 TEST(ServerAddress, WhatIsNoneIsNamed) {
-  for (const std::string& url : std::vector<std::string>{
-           "", "10.0.0.1:443", "ftp://a:1", "https://", "https://:443", "https://a:", "https://a:x",
-           "https://a:123456", "https://[::1", "https://[::1]x", "https://::1:443", "https://a b:1",
-           "https://a\r\nX: y:1", "https://u@a:1", "https://a:1/b c", "https://a:1/?q",
-           "https://[]:1"}) {
+  for (const std::string& url : std::vector<std::string>{"",
+                                                         "10.0.0.1:443",
+                                                         "ftp://a:1",
+                                                         "https://",
+                                                         "https://:443",
+                                                         "https://a:",
+                                                         "https://a:x",
+                                                         "https://a:123456",
+                                                         "https://a:65536",
+                                                         "https://a:0",
+                                                         "https://a\x01:1",
+                                                         "https://a/\x7f",
+                                                         "https://[::1",
+                                                         "https://[::1]x",
+                                                         "https://::1:443",
+                                                         "https://a b:1",
+                                                         "https://a\r\nX: y:1",
+                                                         "https://u@a:1",
+                                                         "https://a:1/b c",
+                                                         "https://a:1/?q",
+                                                         "https://[]:1"}) {
     EXPECT_EQ(Read(url), "'" + url + "' is no address of a server: https://HOST:PORT");
   }
 }
