@@ -227,7 +227,9 @@ TEST_F(DevicePlugin, FollowsAKubeletThatComesAgainWithinASecond) {
     const Clock::time_point there = Clock::now();
     ASSERT_TRUE(kubelet.AwaitRegistration().has_value()) << i;
     // The first one waits for the plugin's own start.
-    if (i > 0) EXPECT_LT(Milliseconds(Clock::now() - there), 1000) << i;
+    if (i > 0) {
+      EXPECT_LT(Milliseconds(Clock::now() - there), 1000) << i;
+    }
     const std::vector<std::string> now = Ids(Await(kubelet, AllHealthy));
     if (i == 0) ids = now;
     EXPECT_EQ(now, ids) << i;
