@@ -90,11 +90,14 @@ TestCa::TestCa(const TestCa* above)
 
 TestCa::~TestCa() = default;
 
-ServerIdentity TestCa::Issue(const std::string& names) const {
+ServerIdentity TestCa::Issue(const std::string& names, const std::string& usage,
+                             long valid_s) const {
   const Key key = NewKey();
   // A name that some would take for the host's, were there no other.
   const Certificate certificate = NewCertificate(key, "localhost", certificate_);
+  ::X509_gmtime_adj(::X509_getm_notAfter(certificate.get()), valid_s);
   Extend(certificate, certificate_, NID_subject_alt_name, names);
+  if (!usage.empty()) Extend(certificate, certificate_, NID_ext_key_usage, usage);
   Extend(certificate, certificate_, NID_authority_key_identifier, "keyid:always");
   Sign(certificate, key_);
   return {PemOf(certificate), Pem([&](BIO* bio) {

@@ -16,7 +16,8 @@ struct ServerIdentity {
   std::string key;
 };
 
-/// A CA that nobody else knows, made anew each time, and what it issues: valid for this hour.
+/// A CA that nobody else knows, made anew each time, and what it issues: since an hour, for an
+/// hour.
 /// Throws std::runtime_error where OpenSSL fails.
 class TestCa {
  public:
@@ -25,7 +26,10 @@ class TestCa {
   ~TestCa();
 
   /// For a server with these names, as X.509 has them: "DNS:localhost", "IP:::1", with commas.
-  ServerIdentity Issue(const std::string& names) const;
+  /// `usage`: what it is for, as X.509 has it; empty: anything. `valid_s`: from now; below 0 it has
+  /// ended.
+  ServerIdentity Issue(const std::string& names, const std::string& usage = "",
+                       long valid_s = 3600) const;
   const std::string& pem() const { return pem_; }
 
  private:

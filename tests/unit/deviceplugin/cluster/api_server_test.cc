@@ -217,6 +217,20 @@ TEST_F(ApiServerTest, AServerOfAnotherCaIsRefused) {
   EXPECT_TRUE(Get("/").ok());
 }
 
+TEST_F(ApiServerTest, ACertificateThatIsOverOrForSomethingElseIsRefused) {
+  const std::string name = "IP:127.0.0.1";
+  stand_in_.emplace(Hello, ca_.Issue(name, "", -60));
+  Ask(Url(kV4));
+  EXPECT_TRUE(Has(Failure(), "certificate has expired"));
+  // Clusters' CAs sign those of clients, too.
+  stand_in_.emplace(Hello, ca_.Issue(name, "clientAuth"));
+  Ask(Url(kV4));
+  EXPECT_TRUE(Has(Failure(), "purpose"));
+  stand_in_.emplace(Hello, ca_.Issue(name, "serverAuth"));
+  Ask(Url(kV4));
+  EXPECT_TRUE(Get("/").ok()) << Failure();
+}
+
 TEST_F(ApiServerTest, AClustersCaNeedsNoneAboveIt) {
   const testing::TestCa root;
   const testing::TestCa cluster(&root);
