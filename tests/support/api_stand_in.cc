@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <stdexcept>
 
 namespace sluice::testing {
@@ -167,6 +168,12 @@ std::vector<std::string> ApiStandIn::Await(size_t count) {
 std::string ApiStandIn::Ok(const std::string& body) {
   return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
          std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+std::string ApiStandIn::Chunk(const std::string& bytes) {
+  char size[20];
+  std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+  return size + bytes + "\r\n";
 }
 
 }  // namespace sluice::testing

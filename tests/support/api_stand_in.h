@@ -44,6 +44,8 @@ class ApiStandIn {
 
   /// An answer as the API server gives it.
   static std::string Ok(const std::string& body);
+  /// A piece of a body that is not counted ahead.
+  static std::string Chunk(const std::string& bytes);
 
  private:
   class Client;

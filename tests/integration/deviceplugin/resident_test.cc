@@ -109,10 +109,7 @@ std::string InChunks(const std::string& body) {
   std::string text =
       "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (size_t at = 0; at < body.size(); at += kChunk) {
-    const std::string chunk = body.substr(at, kChunk);
-    char size[20];
-    std::snprintf(size, sizeof size, "%zx\r\n", chunk.size());
-    text += size + chunk + "\r\n";
+    text += testing::ApiStandIn::Chunk(body.substr(at, kChunk));
   }
   return text;
 }

@@ -35,11 +35,7 @@ const std::function<bool()> kNever = [] { return false; };
 bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-std::string Chunk(const std::string& bytes) {
-  char size[20];
-  std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
-  return size + bytes + "\r\n";
-}
+std::string Chunk(const std::string& bytes) { return ApiStandIn::Chunk(bytes); }
 
 /// A service account's folder with the CA that a stand-in's certificate is from.
 class ApiServerTest : public ::testing::Test {
