@@ -21,6 +21,14 @@ constexpr double kTick = 1;  // nanoseconds: no clock tells less, and sums are r
 /// Its memory is expected to change.
 bool UnderWay(const Job& job) { return job.past_gate() && !job.settled && !job.quiet; }
 
+bool LanesAreTaken(const Asked& asked) {
+  uint32_t taken = 0;
+  for (const Job& job : asked.ledger.jobs()) {
+    taken += job.id != asked.request.job && UnderWay(job) ? 1u : 0u;
+  }
+  return taken > 0 && taken >= asked.config.lanes;
+}
+
 /// The rest of an iteration that is under way, looked at from now on.
 class Rest {
  public:
@@ -50,8 +58,7 @@ struct Jobs {
 
   const Course* mine = nullptr;
   bool others = false;
-  uint32_t occupants = 0;   // others that are under way
-  bool predictable = true;  // all of these are
+  bool predictable = true;  // all others that are under way
   std::vector<Rest> under_way;
   Units resident = 0;  // held by others who do not change it
   // of all whose course is known, and what the rest holds
@@ -80,7 +87,6 @@ Jobs::Jobs(const Asked& asked) {
       resident += job.held();
       continue;
     }
-    ++occupants;
     if (course == nullptr || !course->open()) {
       predictable = false;
       continue;
@@ -191,11 +197,12 @@ double ShortOf(const UseOverTime& mine, const Jobs& jobs, Units budget) {
 }  // namespace
 
 double TimeShiftOpensIn(const Asked& asked, double within) {
+  // Mostly so, and seen before anything is predicted.
+  if (LanesAreTaken(asked)) return kNever;
   const Jobs jobs(asked);
   // Where nothing can be predicted, one at a time.
-  if (jobs.occupants > 0 && (!jobs.predictable || jobs.mine == nullptr)) return kNever;
+  if (!jobs.predictable || (jobs.mine == nullptr && !jobs.under_way.empty())) return kNever;
   if (!jobs.others || jobs.mine == nullptr) return 0;
-  if (jobs.occupants >= asked.config.lanes) return kNever;
   const Units budget = Budget(asked, jobs);
   const UseOverTime& mine = jobs.mine->Whole();
   const double least = ShortOf(mine, jobs, budget);
