@@ -58,7 +58,7 @@ std::vector<std::string> PolicyNames() {
 scheduler::GateOptions GatesEvery(double split_gib, uint64_t peak_bytes) {
   const double parts = std::round(static_cast<double>(peak_bytes) / (split_gib * kGibibyte));
   scheduler::GateOptions gates = simulate::WorkloadOptions().gates;
-  gates.max_gates = 128;
+  gates.max_gates = 128;  // as printed: none is joined with its neighbour
   gates.groups_per_peak = static_cast<uint32_t>(std::max(1.0, parts));
   return gates;
 }

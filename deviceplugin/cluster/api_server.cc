@@ -152,7 +152,9 @@ Result<std::string> ApiServer::Get(const std::string& path,
   };
   Call call(access_, take, Patience(limits_.call, &stopped));
   if (Status s = call.Run("GET", path, "", limits_.connect); !s.ok()) return s;
-  if (too_long) return Unavailable("the API server: an answer of more than 64 MiB");
+  if (too_long)
+    return Unavailable("the API server: an answer of more than " + std::to_string(kMaxBody >> 20) +
+                       " MiB");
   if (stopped()) return Unavailable("stopped");
   return body;
 }

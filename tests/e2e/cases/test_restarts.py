@@ -31,9 +31,9 @@ GRANT_FOLDERS = "abefgltru"
 
 def kill(name, *words, is_over=lambda: False):
     """The program on the node, whichever container it is in; nobody where it is over."""
-    until(f"{name} runs", lambda: descendants_named(name, *words) or is_over())
-    for found in descendants_named(name, *words)[:1]:
-        os.kill(found, signal.SIGKILL)
+    found = until(f"{name} runs", lambda: descendants_named(name, *words) or is_over())
+    if found is not True:
+        os.kill(found[0], signal.SIGKILL)
 
 
 def ids_as_kubelet_has_them():

@@ -72,6 +72,22 @@ class ApiServerTest : public ::testing::Test {
     return got.status().message();
   }
 
+  /// What the call returns that a silent server has heard, and that is stopped then.
+  template <typename Call>
+  auto StoppedOnceHeard(const Call& call) {
+    Up([](const std::string&) -> Answer { return {"", ApiStandIn::Then::kStay}; });
+    std::atomic<bool> stop = false;
+    std::thread stopper([&] {
+      stand_in_->Await(1);
+      stop = true;
+    });
+    const std::function<bool()> stopped = [&] { return stop.load(); };
+    auto done = call(stopped);
+    EXPECT_TRUE(stop);
+    stopper.join();
+    return done;
+  }
+
   const testing::TempFolder account_;
   const testing::TestCa ca_;
   std::optional<ApiStandIn> stand_in_;
@@ -350,27 +366,14 @@ TEST_F(ApiServerTest, WhoHangsUpOnAPostEndsNothingElse) {
 }
 
 TEST_F(ApiServerTest, APostEndsEarlyWhenItIsStopped) {
-  Up([](const std::string&) -> Answer { return {"", Then::kStay}; });
-  std::atomic<bool> stop = false;
-  std::thread stopper([&] {
-    stand_in_->Await(1);
-    stop = true;
-  });
-  const Status posted = api_->Post("/", "{}", [&] { return stop.load(); });
+  const auto posted =
+      StoppedOnceHeard([this](const auto& stopped) { return api_->Post("/", "{}", stopped); });
   EXPECT_TRUE(posted.ok()) << posted.message();
-  EXPECT_TRUE(stop);
-  stopper.join();
 }
 
 TEST_F(ApiServerTest, AGetIsAnErrorWhenItIsStopped) {
-  Up([](const std::string&) -> Answer { return {"", Then::kStay}; });
-  std::atomic<bool> stop = false;
-  std::thread stopper([&] {
-    stand_in_->Await(1);
-    stop = true;
-  });
-  const Result<std::string> got = api_->Get("/", [&] { return stop.load(); });
-  stopper.join();
+  const auto got =
+      StoppedOnceHeard([this](const auto& stopped) { return api_->Get("/", stopped); });
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.status().message(), "stopped");
 }
