@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -314,7 +316,7 @@ class Unattended {
     EXPECT_EQ(::bind(listener_.get(), to, size), 0);
     EXPECT_EQ(::listen(listener_.get(), backlog), 0);
     EXPECT_EQ(::getsockname(listener_.get(), to, &size), 0);
-    url_ = "https://127.0.0.1:" + std::to_string(::ntohs(address.sin_port));
+    port_ = std::to_string(::ntohs(address.sin_port));
     // From then on it does not even say that it is there.
     for (UniqueFd& fd : waiting_) {
       if (backlog > 0) break;
@@ -322,12 +324,40 @@ class Unattended {
       (void)::connect(fd.get(), to, size);
     }
   }
-  const std::string& url() const { return url_; }
+  std::string url(const std::string& scheme = "https") const {
+    return scheme + "://127.0.0.1:" + port_;
+  }
+  int fd() const { return listener_.get(); }
 
  private:
   UniqueFd listener_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::array<UniqueFd, 4> waiting_;
-  std::string url_;
+  std::string port_;
+};
+
+/// Says a byte at a time what is the beginning of an answer, to one who comes, until that one goes.
+class Dripping {
+ public:
+  explicit Dripping(std::string answer)
+      : thread_([this, answer = std::move(answer)] { Drip(answer); }) {}
+  ~Dripping() {
+    ::shutdown(server_.fd(), SHUT_RDWR);
+    thread_.join();
+  }
+  std::string url(const std::string& scheme) const { return server_.url(scheme); }
+
+ private:
+  void Drip(const std::string& answer) const {
+    const UniqueFd client(::accept4(server_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    size_t said = 0;
+    while (::send(client.get(), &answer[std::min(said, answer.size() - 1)], 1, MSG_NOSIGNAL) == 1) {
+      ++said;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+  }
+
+  const Unattended server_{1};
+  std::thread thread_;
 };
 
 TEST_F(ApiServerTest, AServerThatIsNotReachedIsGivenUp) {
@@ -344,6 +374,16 @@ TEST_F(ApiServerTest, AServerThatDoesNotAnswerIsGivenUp) {
   Ask(Url(kV4), {milliseconds(60'000), milliseconds(100), milliseconds(60'000)});
   EXPECT_TRUE(Has(Failure(), "no answer within 100 ms"));
   EXPECT_EQ(api_->Post("/", "{}", kNever).code(), StatusCode::kUnavailable);
+}
+
+TEST_F(ApiServerTest, AServerThatAnswersAByteAtATimeIsGivenUp) {
+  const Dripping head("HTTP/1.1 200 OK\r\nX: x");
+  Ask(head.url("http"), {milliseconds(60'000), milliseconds(300), milliseconds(60'000)});
+  EXPECT_TRUE(Has(Failure(), "no answer within 300 ms"));
+  // A record of TLS that would be 16 KiB.
+  const Dripping handshake("\x16\x03\x03\x3f\xff\x02");
+  Ask(handshake.url("https"), {milliseconds(300), milliseconds(60'000), milliseconds(60'000)});
+  EXPECT_TRUE(Has(Failure(), "no answer within 300 ms"));
 }
 
 TEST_F(ApiServerTest, PostsABody) {
@@ -443,6 +483,18 @@ TEST_F(ApiServerTest, AWatchOnWhichNothingEverCameEndsWhenItIsStopped) {
       "/", [](std::string_view) { return true; }, [&] { return silence.Enough(); });
   EXPECT_TRUE(watched.ok()) << watched.message();
   silence.ExpectLeft();
+}
+
+TEST_F(ApiServerTest, WhoIsNotReachedIsLeftWhenItIsStopped) {
+  for (const int backlog : {0, 4}) {
+    const Unattended server(backlog);
+    Ask(server.url(), {milliseconds(60'000), milliseconds(60'000), milliseconds(60'000)});
+    const Silence silence;
+    const Status watched = api_->Watch(
+        "/", [](std::string_view) { return true; }, [&] { return silence.Enough(); });
+    EXPECT_TRUE(watched.ok()) << watched.message();
+    silence.ExpectLeft();
+  }
 }
 
 TEST_F(ApiServerTest, AWatchOnWhichAllIsBusyEndsWhenItIsStopped) {
