@@ -2,7 +2,23 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "intercept/gate/function_ids.h"
 
+#include "intercept/gate/collective.h"
+
 namespace sluice {
+
+namespace {
+
+/// nullptr: the driver does not tell. A launch takes a CUkernel, too, in the place of a CUfunction.
+const char* NameOf(const DriverTable& driver, CUfunction function) {
+  const char* name = nullptr;
+  if (driver.cuFuncGetName == nullptr) return nullptr;
+  if (driver.cuFuncGetName(&name, function) == CUDA_SUCCESS) return name;
+  if (driver.cuKernelGetName == nullptr) return nullptr;
+  const CUresult result = driver.cuKernelGetName(&name, reinterpret_cast<CUkernel>(function));
+  return result == CUDA_SUCCESS ? name : nullptr;
+}
+
+}  // namespace
 
 uint64_t FunctionIds::Enter(const DriverTable& driver, CUfunction function) {
   const auto key = reinterpret_cast<uintptr_t>(function);
@@ -14,9 +30,8 @@ uint64_t FunctionIds::Enter(const DriverTable& driver, CUfunction function) {
     if (seen == 0) break;
   }
   uint64_t id = key;
-  const char* name = nullptr;
-  if (driver.cuFuncGetName != nullptr && driver.cuFuncGetName(&name, function) == CUDA_SUCCESS &&
-      name != nullptr) {
+  if (const char* name = NameOf(driver, function); name != nullptr) {
+    if (IsCollective(name)) saw_collective_.store(true, std::memory_order_relaxed);
     id = 0xcbf29ce484222325u;
     for (; *name != 0; ++name) id = (id ^ static_cast<unsigned char>(*name)) * 0x100000001b3u;
   }

@@ -26,6 +26,8 @@ class FunctionIds {
   }
   /// A module went away: its handles may come back with another meaning.
   void Forget();
+  /// Whether one of them was a kernel that waits for other GPUs' (IsCollective).
+  bool saw_collective() const { return saw_collective_.load(std::memory_order_relaxed); }
 
  private:
   struct Entry {
@@ -41,6 +43,7 @@ class FunctionIds {
   uint64_t Enter(const DriverTable& driver, CUfunction function);
 
   Entry entries_[kEntries] = {};
+  std::atomic<bool> saw_collective_{false};
 };
 
 }  // namespace sluice

@@ -45,6 +45,8 @@ bool Client::BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket) {
   if (session_.client_page().resume_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     static_cast<void>(Present());
   }
+  if (gate_->functions.saw_collective()) [[unlikely]]
+    session_.client_page().collectives.store(1, std::memory_order_relaxed);
   if (unsaid_.load(std::memory_order_relaxed)) [[unlikely]]
     SayUnsaid();
   uint32_t slot = kNoSlot;

@@ -168,6 +168,7 @@ Json JobJson(const flow::Flow& flow, flow::JobId id, const JobFacts& facts,
   entry["launches"] = job != nullptr ? job->launches : 0;
   entry["functions"] = job != nullptr ? job->ring.functions() : 0;
   entry["copies"] = job != nullptr ? job->copies : 0;
+  entry["collectives"] = job != nullptr && job->collectives;
   entry["unseen_functions"] = Counted(job, protocol::Family::kUnseenNames);
   entry["unseen_lookups"] = Counted(job, protocol::Family::kUnseenLookups);
   entry["leases"] = job != nullptr ? job->leases : 0;

@@ -132,6 +132,7 @@ Status TakeField(const std::string& key, const json& value, Record& record) {
   if (key == "drained") return TakeFlag(key, value, record.drained);
   if (key == "sums_only") return TakeFlag(key, value, record.sums_only);
   if (key == "settled") return TakeFlag(key, value, record.settled);
+  if (key == "collective") return TakeFlag(key, value, record.collective);
   if (key == "base") return TakeExtents(key, value, record.base);
   if (key == "last_trough") return TakeExtents(key, value, record.last_trough);
   if (key == "extents") return TakeExtents(key, value, record.extents);
@@ -163,6 +164,7 @@ std::string ToJson(const Record& record) {
   AppendFlag(line, "profiled", record.profiled);
   AppendFlag(line, "drained", record.drained);
   AppendFlag(line, "sums_only", record.sums_only);
+  AppendFlag(line, "collective", record.collective);
   AppendExtents(line, "extents", record.extents);
   AppendExtents(line, "reclaim", record.reclaim);
   AppendFlag(line, "settled", record.settled);

@@ -227,6 +227,10 @@ class Flow {
   static Units MostUsed(const FlowJob& job);
   Units ClaimFor(const FlowJob& job) const;
 
+  // flow_collectives.cc: jobs whose kernels wait for other GPUs'.
+  void NoteCollectives(JobId id, FlowJob* job);
+  static scheduler::GateOptions GatesOf(const FlowJob& job);
+
   // flow_restore.cc
   void RestoreJob(ByteReader* in, const std::map<JobId, JobPages>& pages);
   void SettleProfile(JobId id, FlowJob* job);
@@ -270,6 +274,7 @@ class Flow {
   Units Lendable() const;
   bool BudgetFalls() const;
   bool BeginsLater(const Request& request) const;
+  bool KeepsSomebodyAway(JobId id) const;
   Status BudgetFits(Units units) const;
   void FollowBudget();
   void PromiseBudget();

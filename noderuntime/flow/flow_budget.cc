@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // A budget below the pool, on a running node. Less is asked for at once and in force when what is
-// held leaves room for it: until then nobody begins an iteration, which is what makes room. Every
-// wait ends: a budget that cannot be reached is given up, and says why.
+// held leaves room for it: until then nobody begins an iteration, which is what makes room (but for
+// one whose going on makes room for a job that is in host memory). Every wait ends: a budget that
+// cannot be reached is given up, and says why.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +29,19 @@ bool Flow::BudgetFalls() const { return beyond_ > ledger_.held(kBeyondBudget); }
 
 bool Flow::BeginsLater(const Request& request) const {
   const bool begins = request.kind == RequestKind::kGate0 || request.kind == RequestKind::kNewcomer;
-  return begins && BudgetFalls();
+  return begins && BudgetFalls() && !KeepsSomebodyAway(request.job);
+}
+
+/// At its trough it keeps something where one that is in host memory has to come back to. Only by
+/// going on it may come to keep something else.
+bool Flow::KeepsSomebodyAway(JobId id) const {
+  const auto& jobs = ledger_.jobs();
+  const auto is_away = [](const scheduler::Job& job) { return !job.away.empty(); };
+  if (std::none_of(jobs.begin(), jobs.end(), is_away)) return false;
+  const Extents held = ledger_.map().Held(id);
+  return std::any_of(jobs.begin(), jobs.end(), [&held](const scheduler::Job& job) {
+    return !Intersect(held, job.away).empty();
+  });
 }
 
 Status Flow::SetBudget(Units units, uint64_t now_ns) {

@@ -44,6 +44,7 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
     job->launches += outcome.launches;
     if (job->waited_for_since_ns != 0) job->waiting_launches += outcome.launches;
   }
+  if (job->pages.client->collectives.load(std::memory_order_relaxed) != 0) NoteCollectives(id, job);
   if (outcome.lost) job->profiler.Restart();
   if (recorder != nullptr) {
     if (outcome.lost) recorder->Forget();
@@ -73,7 +74,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   std::optional<scheduler::Profile> profile = job->profiler.Current();
   if (!profile.has_value() || !profile->timed) return;
   Published made;
-  made.plan = scheduler::PlanGates(*profile, options_.unit_bytes);
+  made.plan = scheduler::PlanGates(*profile, options_.unit_bytes, GatesOf(*job));
   made.plan.credit_ns = CreditOf(*profile);
   made.id = job->next_profile;
   made.launches_before = job->launches;
@@ -211,6 +212,7 @@ Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
   request.job = id;
   request.kind = RequestKind::kGate0;
   request.claim = ClaimFor(job);
+  request.collective = job.collectives;
   request.piece = std::max<Units>({1, plan.piece_units + 1, job.largest_run});
   request.returns = job.pressure && options_.credit;  // without it nobody drains
   const Units need = std::min(plan.gates.front().need_units, request.claim);

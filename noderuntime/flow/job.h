@@ -99,6 +99,8 @@ struct FlowJob {
   /// flood.
   uint64_t stray_frames = 0;
 
+  bool collectives = false;  // its kernels wait for other GPUs'
+
   std::map<uint32_t, uint64_t> counted;  // bytes by counted family
 
   Units use = 0;                 // most it held leased in this iteration

@@ -278,6 +278,18 @@ void Replay::BringBack(const Record& record, ReplayJob* job) {
   job->returns = record.profiled && record.returns;
 }
 
+bool Replay::RoomForAll(JobId asks) const {
+  uint64_t most = 0;
+  for (const auto& [id, job] : jobs_) {
+    if (job.where == Where::kDead) {
+      most += job.held;
+    } else if (job.where != Where::kWaiting || id == asks) {
+      most += job.limit;
+    }
+  }
+  return most <= units_.size();
+}
+
 /// I7 binds the decision: a job that loses its profile inside its iteration leaves the others in
 /// theirs, and that is nobody's fault.
 void Replay::Unknown(const Record& record, const ReplayJob& job) {
@@ -289,6 +301,9 @@ void Replay::Unknown(const Record& record, const ReplayJob& job) {
     if (id == record.job || other.where != Where::kUnknownIteration || other.settled) continue;
     // Nothing is measured, and what passes comes back.
     if (other.quiet && record.profiled && record.returns) continue;
+    // Somebody may wait for it on another GPU; it takes nothing that anybody may come to hold.
+    if ((record.collective || (other.quiet && !record.profiled)) && RoomForAll(record.job))
+      continue;
     Complain("I7", "job " + std::to_string(record.job) + " passes its gate while job " +
                        std::to_string(id) + " is measured");
   }

@@ -78,6 +78,7 @@ class Replay {
   void Evict(const Record& record, ReplayJob* job);
   void BringBack(const Record& record, ReplayJob* job);
   void Unknown(const Record& record, const ReplayJob& job);
+  bool RoomForAll(JobId asks) const;
   void Trough(JobId id, ReplayJob* job, bool drained);
   void OfJob(const Record& record, ReplayJob* job);
   void StopLending(JobId id);

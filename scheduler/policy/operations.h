@@ -21,6 +21,13 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
 std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Request>& requests,
                                const Ledger& ledger);
 
+/// It has begun, and asks for more.
+bool AsksPastGate(const Request& request);
+
+/// Whether the job that asks and all others may hold as much as they ever may, at the same time:
+/// whatever it begins takes nothing that anybody waits for.
+bool RoomForAll(const Ledger& ledger, const Request& request);
+
 /// What the job would hold with the request granted and its own spare units used or freed.
 uint64_t HeldAfter(const Job& job, const Request& request);
 

@@ -18,17 +18,6 @@ namespace {
 
 constexpr size_t kMaxPlacements = 16;  // tried per request; each costs a search for an order
 
-bool AsksPastGate(const Request& request) {
-  return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
-}
-
-/// Of so much it has as much left as it asks for, in runs as it said.
-bool HasLeft(const Job& job, const Request& request, Units of) {
-  // Spare units count as held here: it had them and let them go where it cannot use them now.
-  const Units left = of - std::min(of, job.held());
-  return AsksPastGate(request) && request.units <= left && request.contiguous <= job.terms.piece;
-}
-
 /// One round of decisions about a fixed ledger.
 class Round {
  public:
@@ -64,7 +53,7 @@ class Round {
       if (!MayPassGate(request)) continue;
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
-    if (auto decision = OpenByTicket()) return decision;
+    if (auto decision = OpenGates()) return decision;
     if (SomethingMoves(Rest::kForNow)) return std::nullopt;
     // A policy holds nobody back where there is nothing to wait for.
     for (const size_t i : by_ticket_) {
@@ -268,6 +257,16 @@ class Round {
 
   // gates 0 and newcomers
 
+  std::optional<Decision> OpenGates() const {
+    if (auto decision = OpenByTicket()) return decision;
+    // Behind those whose turn it is, which would else wait for ever to begin.
+    for (const size_t i : by_ticket_) {
+      if (!WaitsForNobody(requests_[i])) continue;
+      if (auto decision = TryOpen(i, Measure::kExtents, Pieces::kWhole)) return decision;
+    }
+    return std::nullopt;
+  }
+
   std::optional<Decision> OpenByTicket() const {
     for (const Request& request : requests_) {
       if (AsksPastGate(request) && HoldsGatesShut(request)) return std::nullopt;
@@ -286,8 +285,15 @@ class Round {
     return std::nullopt;
   }
 
+  /// A job that waited here for another one's turn could keep that one waiting on another GPU.
+  bool WaitsForNobody(const Request& request) const {
+    return request.kind == RequestKind::kGate0 && request.collective &&
+           RoomForAll(ledger_, request);
+  }
+
   /// An evicted job stands in the middle of its iteration, of which policies predict nothing.
   bool MayOpen(const Request& request) const {
+    if (WaitsForNobody(request)) return true;
     if (request.kind != RequestKind::kBringBack) {
       const Asked asked = About(request);
       if (!InPhase(asked) && SomethingMoves(Rest::kForNow)) return false;
@@ -313,7 +319,8 @@ class Round {
     // Whoever predicts looks far ahead, behind all that is quickly told.
     const bool late = policy_ != nullptr && policy_->opens_in != nullptr;
     const uint32_t inside = late ? Occupants(ledger_, job.id) : 0;
-    if (policy_ == nullptr || (inside > 0 && inside >= config_.lanes)) return std::nullopt;
+    const bool turns = !WaitsForNobody(request);
+    if (policy_ == nullptr || (turns && inside > 0 && inside >= config_.lanes)) return std::nullopt;
     if (!late && !MayOpen(request)) return std::nullopt;
     if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
@@ -392,10 +399,12 @@ class Round {
 
   /// Nothing is measured while a job computes nothing: whoever comes back from its iteration goes
   /// on beside it. I3 counts all that the quiet job may claim as gone for good, and what it asks
-  /// for comes before any gate.
+  /// for comes before any gate. A newcomer begins beside it where there is room for all: it may be
+  /// the one that is waited for, from another GPU.
   bool MayPass(const Request& request, const Job& unknown) const {
-    return request.kind == RequestKind::kGate0 && request.returns && unknown.quiet &&
-           !Asks(unknown.id);
+    if (WaitsForNobody(request)) return true;
+    if (!unknown.quiet || Asks(unknown.id)) return false;
+    return request.kind == RequestKind::kGate0 ? request.returns : RoomForAll(ledger_, request);
   }
 
   /// The end of the pool with fewer jobs on it; the low one when they are equal.
@@ -560,23 +569,6 @@ class Round {
 };
 
 }  // namespace
-
-bool WaitsForOwnFences(const Ledger& ledger, const Request& request) {
-  const Job* job = ledger.Find(request.job);
-  if (job == nullptr || job->unfenced == 0) return false;
-  const uint64_t wanted = uint64_t{job->leased} + request.units;
-  return wanted <= job->limit && wanted + job->unfenced > job->limit;
-}
-
-bool Promised(const Ledger& ledger, const Request& request) {
-  const Job* job = ledger.Find(request.job);
-  return job != nullptr && HasLeft(*job, request, job->terms.ahead());
-}
-
-bool InsideClaim(const Ledger& ledger, const Request& request) {
-  const Job* job = ledger.Find(request.job);
-  return job != nullptr && HasLeft(*job, request, job->terms.claim);
-}
 
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
                              const Config& config, const Outlook& outlook) {

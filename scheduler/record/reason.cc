@@ -64,6 +64,8 @@ std::string_view ReasonName(DeviationReason reason) {
       return "restart";
     case DeviationReason::kPolicy:
       return "policy";
+    case DeviationReason::kCollectives:
+      return "collectives";
   }
   return "unknown";
 }

@@ -33,13 +33,14 @@ enum class RefusalReason : uint8_t {
 };
 
 enum class DeviationReason : uint8_t {
-  kLaunches,  // its launches are not those of its cycle
-  kThreads,   // its threads launch in another order
-  kStreams,   // it launches on more streams than can be followed
-  kCycle,     // its cycle is another one now
-  kKept,      // it kept more at its trough than it was to give back
-  kRestart,   // it or its profile changed while its daemon was replaced
-  kPolicy,    // a policy that knows no iterations is in force now
+  kLaunches,     // its launches are not those of its cycle
+  kThreads,      // its threads launch in another order
+  kStreams,      // it launches on more streams than can be followed
+  kCycle,        // its cycle is another one now
+  kKept,         // it kept more at its trough than it was to give back
+  kRestart,      // it or its profile changed while its daemon was replaced
+  kPolicy,       // a policy that knows no iterations is in force now
+  kCollectives,  // it takes part in collective operations, and may have fewer gates than it had
 };
 
 /// "turn", "over-limit", "launches", ...

@@ -24,8 +24,8 @@ enum class EventKind : uint8_t {
              // last_trough. outside, release, fenced and death follow where they apply.
   kAdmit,    // request, limit, name
   kLimit,    // limit, request
-  kGate,   // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, extents (of the
-           // first group, may be empty)
+  kGate,     // gate 0 opened: iteration, claim, piece, returns, profiled, sums_only, collective,
+             // extents (of the first group, may be empty)
   kGrant,  // gate k or lease: extents, claim (after it; larger than before: a claim raise), waives
            // (after it), reclaim
   kRelease,    // extents, release
@@ -77,6 +77,7 @@ struct Record {
   bool drained = false;
   bool sums_only = false;
   bool settled = false;
+  bool collective = false;  // kGate: its kernels wait for other GPUs'
   Extents extents;
   Extents base;         // kRestore
   Extents last_trough;  // kRestore

@@ -105,6 +105,35 @@ TEST(SafetyModel, NoDenialNeeded) {
   ExpectSound(config);
 }
 
+/// One takes no turns where there is room for all, and goes on while another is measured.
+TEST(SafetyModel, Collectives) {
+  for (const Units limit : {Units{2}, Units{3}}) {
+    ModelConfig config;
+    config.name = limit == 2 ? "collectives, room for all" : "collectives";
+    config.pool = 6;
+    config.clients = {Resident(0, 2, 2), Resident(1, 2, limit), Resident(2, 2, limit)};
+    config.clients[0].collective = true;
+    config.clients[2].newcomer = true;
+    config.policy.policy = "temporal";
+    config.deaths = 0;
+    config.ask_at_gate = false;
+    ExpectSound(config);
+  }
+}
+
+/// Where there is room for all a newcomer begins beside one that was to be measured alone.
+TEST(SafetyModel, TwoNewcomersOneQuiet) {
+  for (const Units limit : {Units{2}, Units{3}}) {
+    ModelConfig config;
+    config.name = limit == 2 ? "newcomers, room for all" : "newcomers";
+    config.pool = 5;
+    config.clients = {Resident(0, 2, limit), Resident(1, 2, limit)};
+    for (ClientModel& client : config.clients) client.newcomer = client.idles = true;
+    config.deaths = 0;
+    ExpectSound(config);
+  }
+}
+
 /// Bases apart: the free units are no single run, contiguity binds.
 TEST(SafetyModel, ContiguityBinds) {
   ModelConfig config;

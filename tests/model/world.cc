@@ -236,6 +236,7 @@ class Actions {
     request.units = units;
     request.contiguous = contiguous;
     request.piece = config_.clients[i].piece;
+    request.collective = kind == RequestKind::kGate0 && config_.clients[i].collective;
     request.ticket = world->waiting.size();
     const bool past = kind == RequestKind::kLease;
     // Who asks has moved; without a profile that is no sign that it computes.
@@ -383,6 +384,16 @@ class Actions {
     return false;
   }
 
+  /// Whether all who have begun, and this one, may hold their limits side by side.
+  static bool RoomForAll(const World& world, JobId begins) {
+    uint64_t limits = 0;
+    for (const Job& job : world.ledger.jobs()) {
+      if (job.phase == Phase::kWaiting && job.id != begins) continue;
+      limits += job.phase == Phase::kDying ? job.held() : job.limit;
+    }
+    return limits <= world.ledger.pool_units();
+  }
+
   /// I6 and I7 bind the decision that opens a gate: nothing that a job does can break them.
   void JudgeOpening(Step* step, const Decision& decision) {
     const World& world = step->world;
@@ -390,10 +401,12 @@ class Actions {
     const Request& opened = world.waiting[decision.request];
     if (opened.kind == RequestKind::kGate || opened.kind == RequestKind::kLease) return;
     if (opened.kind != RequestKind::kBringBack) step->begins = true;
+    const bool room = RoomForAll(world, opened.job);
+    const bool takes_no_turn = opened.collective && room;
     for (const Job& other : world.ledger.jobs()) {
       // Nothing is measured while it computes nothing.
-      const bool passes =
-          other.quiet && opened.kind == RequestKind::kGate0 && !world.Waits(other.id);
+      const bool goes_on = opened.kind == RequestKind::kGate0 || room;
+      const bool passes = takes_no_turn || (other.quiet && goes_on && !world.Waits(other.id));
       if (other.id != opened.job && other.phase == Phase::kUnprofiled && !other.settled &&
           !passes) {
         step->findings.emplace_back(Finding::kNotAlone,
@@ -401,7 +414,7 @@ class Actions {
       }
     }
     // Where nothing moves, whoever can go on does: otherwise nobody would.
-    if (!Moves(world)) return;
+    if (!Moves(world) || takes_no_turn) return;
     for (const Request& other : world.waiting) {
       if (other.ticket < opened.ticket && other.overtaken >= config_.overtakes) {
         step->findings.emplace_back(Finding::kOvertaken,

@@ -53,8 +53,8 @@ extern "C" __global__ void pattern_check(u64* block, u64 words, u64 old_seed, u6
   if (begin < end) atomicAdd(&counts[2], end - begin);
 }
 
-extern "C" __global__ void pattern_touch(u64* block, u64 words, u64 old_seed, u64 new_seed,
-                                         u64* counts, unsigned rounds) {
+__device__ void Touch(u64* block, u64 words, u64 old_seed, u64 new_seed, u64* counts,
+                      unsigned rounds) {
   u64 begin = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * 64;
   u64 end = begin + 64 < words ? begin + 64 : words;
   u64 wrong = 0;
@@ -69,6 +69,16 @@ extern "C" __global__ void pattern_touch(u64* block, u64 words, u64 old_seed, u6
   if (begin < end) atomicAdd(&counts[1], digest);
   if (begin < end) atomicAdd(&counts[2], end - begin);
 }
+
+extern "C" __global__ void pattern_touch(u64* block, u64 words, u64 old_seed, u64 new_seed,
+                                         u64* counts, unsigned rounds) {
+  Touch(block, words, old_seed, new_seed, counts, rounds);
+}
+
+extern "C" __global__ void ncclDevKernel_Pattern(u64* block, u64 words, u64 old_seed, u64 new_seed,
+                                                 u64* counts, unsigned rounds) {
+  Touch(block, words, old_seed, new_seed, counts, rounds);
+}
 )";
 
 }  // namespace
@@ -79,6 +89,7 @@ PatternKernels::PatternKernels(Driver& driver) : driver_(driver) {
   SLUICE_CU(driver_, cuModuleGetFunction, &fill_, module_, "pattern_fill");
   SLUICE_CU(driver_, cuModuleGetFunction, &check_, module_, "pattern_check");
   SLUICE_CU(driver_, cuModuleGetFunction, &touch_, module_, "pattern_touch");
+  SLUICE_CU(driver_, cuModuleGetFunction, &collective_, module_, "ncclDevKernel_Pattern");
   SLUICE_CU(driver_, cuMemAlloc_v2, &counts_, kCountBytes);
   SLUICE_CU(driver_, cuMemsetD8_v2, counts_, static_cast<unsigned char>(0), kCountBytes);
 }
@@ -104,6 +115,11 @@ void PatternKernels::Check(CUdeviceptr block, uint64_t bytes, uint64_t seed, CUs
 void PatternKernels::Touch(CUdeviceptr block, uint64_t bytes, uint64_t old_seed, uint64_t new_seed,
                            CUstream stream) {
   Launch(touch_, block, bytes, old_seed, new_seed, stream);
+}
+
+void PatternKernels::TouchAsNccl(CUdeviceptr block, uint64_t bytes, uint64_t old_seed,
+                                 uint64_t new_seed, CUstream stream) {
+  Launch(collective_, block, bytes, old_seed, new_seed, stream);
 }
 
 PatternCounts PatternKernels::Read() {

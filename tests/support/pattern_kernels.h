@@ -36,6 +36,9 @@ class PatternKernels {
   /// Compares with the pattern of `old_seed` and writes that of `new_seed`.
   void Touch(CUdeviceptr block, uint64_t bytes, uint64_t old_seed, uint64_t new_seed,
              CUstream stream);
+  /// The same, by a kernel that has a name as NCCL's have.
+  void TouchAsNccl(CUdeviceptr block, uint64_t bytes, uint64_t old_seed, uint64_t new_seed,
+                   CUstream stream);
   /// Waits for the context and reads the counts.
   PatternCounts Read();
 
@@ -51,6 +54,7 @@ class PatternKernels {
   CUfunction fill_ = nullptr;
   CUfunction check_ = nullptr;
   CUfunction touch_ = nullptr;
+  CUfunction collective_ = nullptr;
   CUdeviceptr counts_ = 0;
   uint32_t rounds_ = 0;
 };

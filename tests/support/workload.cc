@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/unique_fd.h"
 #include "tests/support/driver.h"
 #include "tests/support/pattern_kernels.h"
 #include "tests/support/workload_options.h"
@@ -46,6 +48,28 @@ bool InputEnded(int timeout_ms) {
   return false;
 }
 
+/// Another rank of the same program, on another GPU. Each has a named pipe that it is called by.
+class OtherRank {
+ public:
+  /// Both exist. Open for both directions, so that nobody waits for the other to open it.
+  OtherRank(const std::string& mine, const std::string& others)
+      : mine_(::open(mine.c_str(), O_RDWR | O_CLOEXEC)),
+        others_(::open(others.c_str(), O_RDWR | O_CLOEXEC)) {
+    if (!mine_.valid() || !others_.valid()) throw std::runtime_error("--meet: open");
+  }
+  /// Returns when both have called it equally often.
+  void Meet() {
+    char byte = 0;
+    if (::write(others_.get(), &byte, 1) != 1 || ::read(mine_.get(), &byte, 1) != 1) {
+      throw std::runtime_error("--meet: the pipes");
+    }
+  }
+
+ private:
+  UniqueFd mine_;
+  UniqueFd others_;
+};
+
 class Workload {
  public:
   explicit Workload(const WorkloadOptions& options) : options_(options) {
@@ -77,6 +101,7 @@ class Workload {
     if (options_.over_limit_bytes != 0 && !RefusesOverLimit()) return kOverLimitGranted;
     kernels_.emplace_back(driver_).set_rounds(static_cast<uint32_t>(options_.rounds));
     if (options_.read_beside) beside_.emplace();
+    if (!options_.called_by.empty()) other_rank_.emplace(options_.called_by, options_.calls);
     if (options_.one_shot) {
       OneShot();
     } else {
@@ -288,6 +313,7 @@ class Workload {
       reader.reset();
       Free(block);
     }
+    if (other_rank_) Reduce(blocks.back(), Seed(iteration, options_.blocks, 1));
     const uint64_t down =
         options_.launches_down == 0 ? options_.launches_per_block : options_.launches_down;
     for (uint64_t b = options_.blocks; b-- > 0;) {
@@ -296,6 +322,15 @@ class Workload {
       }
       Free(blocks[b]);
     }
+  }
+
+  /// As a collective operation: the work behind it waits for the other rank.
+  void Reduce(Block& block, uint64_t seed) {
+    BeforeLaunch();
+    kernels_.front().TouchAsNccl(block.address, block.bytes, block.seed, seed, block.stream);
+    block.seed = seed;
+    SLUICE_CU(driver_, cuStreamSynchronize, block.stream);
+    other_rank_->Meet();
   }
 
   bool Grows(uint64_t iteration) const {
@@ -356,6 +391,7 @@ class Workload {
   Driver driver_;
   std::vector<PatternKernels> kernels_;
   std::optional<Beside> beside_;
+  std::optional<OtherRank> other_rank_;
   std::vector<CUstream> streams_;
   CUstream capture_stream_ = nullptr;
   uint64_t captured_operations_ = 0;

@@ -132,6 +132,15 @@ Result<WorkloadOptions> ParseWorkloadOptions(const std::vector<std::string>& arg
       if (Status grow = ParseGrow(value, options); !grow.ok()) return grow;
       known = true;
     }
+    if (name == "--meet") {
+      const size_t colon = value.find(':');
+      if (colon == 0 || colon == std::string::npos || colon + 1 == value.size()) {
+        return Bad(name, value, "OWN_PIPE:OTHER_PIPE");
+      }
+      options.called_by = value.substr(0, colon);
+      options.calls = value.substr(colon + 1);
+      known = true;
+    }
     if (name == "--sync") {
       if (value != "none" && value != "iteration") return Bad(name, value, "none, iteration");
       options.sync_iteration = value == "iteration";
@@ -153,6 +162,9 @@ std::string WorkloadUsage() {
   for (const NumberFlag& flag : kNumbers) {
     text += std::string("  ") + flag.name + (flag.bytes ? " BYTES  " : " N  ") + flag.help + "\n";
   }
+  text +=
+      "  --meet OWN_PIPE:OTHER_PIPE  at its peak a kernel with a name as NCCL's, behind which it "
+      "waits\n    for the other rank; named pipes that exist\n";
   for (const SwitchFlag& flag : kSwitches) {
     text += std::string("  ") + flag.name + "  " + flag.help + "\n";
   }

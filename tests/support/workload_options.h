@@ -41,6 +41,9 @@ struct WorkloadOptions {
   bool read_beside = false;
   bool no_memory = false;
   bool exec_holding = false;  // one_shot only
+  // Named pipes of two ranks, each called by its own and calling by the other's; empty: one rank.
+  std::string called_by;
+  std::string calls;
 };
 
 /// An error is one line that names the flag and what is allowed.

@@ -83,6 +83,30 @@ TEST_F(ClientLaunch, LaunchesAreRecordedByKernelName) {
   }
 }
 
+TEST_F(ClientLaunch, TellsTheDaemonOfKernelsThatWaitForOtherGpus) {
+  AllocAsync(1);
+  Iteration();
+  daemon->WaitReady();
+  EXPECT_EQ(daemon->client->collectives.load(), 0u);
+  Launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  EXPECT_EQ(daemon->client->collectives.load(), 1u);
+  Iteration();
+  EXPECT_EQ(daemon->client->collectives.load(), 1u) << "from then on";
+}
+
+/// A launch takes a CUkernel, too, of which cuFuncGetName may know nothing.
+TEST_F(ClientLaunch, AsksForTheNameOfAKernelThatIsNoFunction) {
+  driver.table().cuFuncGetName = [](const char**, CUfunction) { return CUDA_ERROR_INVALID_HANDLE; };
+  driver.table().cuKernelGetName = [](const char** name, CUkernel kernel) {
+    *name = reinterpret_cast<const char*>(kernel);
+    return CUDA_SUCCESS;
+  };
+  AllocAsync(1);
+  Launch("conv");
+  daemon->WaitReady();
+  EXPECT_EQ(Records().back().value, NameHash("conv"));
+}
+
 TEST_F(ClientLaunch, AFailedLaunchIsNoLaunch) {
   AllocAsync(1);
   EXPECT_EQ(client->Launch(FakeDriver::Function("conv"), FakeDriver::Stream(1),

@@ -237,14 +237,19 @@ TEST(PolicyBesideTheStalled, ItIsForgottenAtItsTrough) {
   EXPECT_FALSE(desk.ledger.Find(1)->quiet);
 }
 
-TEST(PolicyBesideTheIdle, NobodyBeginsBesideItWithoutAProfile) {
-  Desk desk(100);
-  desk.Admit(1, "a", 0, 50);
-  desk.Admit(2, "b", 0, 50);
-  desk.Newcomer(1);
-  desk.Newcomer(2);
-  Quiet(desk, 1, true);
-  EXPECT_TRUE(desk.Waits(2));
+/// Where both may hold all they ever may: it may be the one that job 1 waits for, from another GPU.
+TEST(PolicyBesideTheIdle, ANewcomerBeginsOnlyWhereThereIsRoomForAll) {
+  for (const Units limit : {Units{50}, Units{51}}) {
+    Desk desk(100);
+    desk.Admit(1, "a", 0, 50);
+    desk.Admit(2, "b", 0, limit);
+    desk.Newcomer(1);
+    desk.Newcomer(2);
+    EXPECT_TRUE(desk.Waits(2));
+    Quiet(desk, 1, true);
+    EXPECT_EQ(desk.Waits(2), limit == 51) << limit;
+    ExpectSoundLog(desk);
+  }
 }
 
 TEST(PolicyBesideTheIdle, OnceItComputesTheOthersStandStill) {
@@ -267,6 +272,74 @@ TEST(PolicyBesideTheIdle, TheAuditHoldsThatAgainstTheLog) {
   const AuditReport report = Audit(told);
   ASSERT_EQ(report.violations.size(), 1u);
   EXPECT_EQ(report.violations[0].rule, "I7");
+}
+
+/// Pool 100: limits of 45 and 45 fit together, the turns of `temporal` or a measurement do not
+/// count then.
+TEST(PolicyOfCollectives, WithRoomForAllAJobWithCollectivesTakesNoTurns) {
+  for (const Units limit : {Units{45}, Units{60}}) {
+    Config config;
+    config.policy = "temporal";
+    Desk desk(100, config);
+    desk.Parked(1, "a", 10, 45, {0, 10});
+    desk.Parked(2, "b", 10, limit, {10, 10});
+    desk.Gate0(2, 40);
+    ASSERT_TRUE(desk.PastGate(2));
+    Request request;
+    request.kind = RequestKind::kGate0;
+    request.claim = 40;
+    request.collective = true;
+    desk.Ask(1, request);
+    EXPECT_EQ(desk.PastGate(1), limit == 45) << limit;
+    EXPECT_TRUE(desk.denied.empty());
+    ExpectSoundLog(desk);
+  }
+}
+
+TEST(PolicyOfCollectives, TheAuditHoldsThatAgainstTheLog) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 45, {0, 10});
+  desk.Admit(2, "b", 10, 45);
+  desk.Newcomer(2);
+  Request request;
+  request.kind = RequestKind::kGate0;
+  request.claim = 40;
+  request.collective = true;
+  desk.Ask(1, request);
+  ASSERT_TRUE(desk.PastGate(1)) << "while job 2 is measured";
+  ExpectSoundLog(desk);
+  std::vector<Record> told = desk.records;
+  for (Record& record : told) record.collective = false;
+  AuditReport report = Audit(told);
+  ASSERT_EQ(report.violations.size(), 1u);
+  EXPECT_EQ(report.violations[0].rule, "I7");
+  told = desk.records;
+  for (Record& record : told) {
+    if (record.event == EventKind::kAdmit && record.job == 2) record.limit = 60;
+    if (record.event == EventKind::kGate && record.job == 2) record.claim = 60;
+  }
+  report = Audit(told);
+  ASSERT_EQ(report.violations.size(), 1u);
+  EXPECT_EQ(report.violations[0].rule, "I7");
+}
+
+TEST(PolicyOfCollectives, ItDoesNotKeepANewcomerFromBeginning) {
+  Config config;
+  config.policy = "temporal";
+  Desk desk(100, config);
+  desk.Parked(1, "a", 10, 45, {0, 10});
+  Request request;
+  request.kind = RequestKind::kGate0;
+  request.claim = 40;
+  request.collective = true;
+  desk.Ask(1, request);
+  desk.Admit(2, "b", 10, 45);
+  desk.Newcomer(2);
+  EXPECT_TRUE(desk.Waits(2)) << "one at a time";
+  desk.Trough(1);
+  desk.Ask(1, request);
+  EXPECT_FALSE(desk.Waits(2)) << "it came first";
+  EXPECT_TRUE(desk.PastGate(1));
 }
 
 }  // namespace

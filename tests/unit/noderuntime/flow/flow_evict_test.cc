@@ -135,6 +135,56 @@ TEST_F(FlowEvictTest, GoesAndComesBack) {
   ExpectSoundLog();
 }
 
+/// Nobody begins while the budget falls; whoever is away is in the middle of its iteration, and the
+/// budget is in force when it has come to its end.
+TEST_F(FlowEvictTest, ComesBackWhileTheBudgetFalls) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_EQ(Known(1).phase, Phase::kEvicted);
+  ASSERT_TRUE(flow_->SetBudget(36, now_).ok());
+  EXPECT_EQ(flow_->budget(), 40u);
+  ToGateZero(2);
+  Pass(20 * kMs);
+  ASSERT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_TRUE(Answered(1));
+  ToGateZero(1);
+  Pass(20 * kMs);
+  EXPECT_EQ(flow_->budget(), 36u) << flow_->budget_refusal();
+  ExpectSoundLog();
+}
+
+/// A job at its trough keeps something in the place of whoever is away. It goes on, until it does
+/// not; held back, the two would wait for each other until the budget is given up.
+TEST_F(FlowEvictTest, WhoIsInItsPlaceGoesOnWhileTheBudgetFalls) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  flow_->OnMoved(1, Status(), now_);
+  const Extents meanwhile = scheduler::Intersect(Leased(2), Known(1).away);
+  ASSERT_FALSE(meanwhile.empty());
+  ASSERT_TRUE(flow_->SetBudget(36, now_).ok());
+  const Extents base = base_[2];
+  base_[2] = {{base.front().offset, 1}, {meanwhile.front().offset, 1}};
+  const size_t answers = sink_.grants[2].size();
+  ToGateZero(2);
+  EXPECT_TRUE(sink_.moved_back.empty());
+  ASSERT_EQ(sink_.grants[2].size(), answers + 1) << "its gate";
+  base_[2] = base;
+  ASSERT_TRUE(Lease(2, 1).ok());
+  base_[2] = {{base.front().offset, 1}};
+  ToGateZero(2);
+  EXPECT_EQ(sink_.grants[2].size(), answers + 2) << "its next gate stays shut";
+  ASSERT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
+  flow_->OnMoved(1, Status(), now_);
+  ToGateZero(1);
+  Pass(20 * kMs);
+  EXPECT_EQ(flow_->budget(), 36u) << flow_->budget_refusal();
+  ExpectSoundLog();
+}
+
 TEST_F(FlowEvictTest, WhoCannotBeMadeQuietIsTold) {
   ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
   Deviate();

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Jobs that take part in collective operations: a kernel of theirs waits on this GPU for one on
+// another GPU, whose daemon knows nothing of this one (docs/adr/0030). Two of them, each in its
+// iteration on one GPU and before the other's gate on the other, would wait in a circle that no
+// ledger of one GPU shows. So such a job waits nowhere but at its trough, and there only where the
+// limits of all do not fit into the pool together.
+#include "noderuntime/flow/flow.h"
+
+namespace sluice::flow {
+
+scheduler::GateOptions Flow::GatesOf(const FlowJob& job) {
+  scheduler::GateOptions gates;
+  if (job.collectives) gates.max_gates = 1;
+  return gates;
+}
+
+void Flow::NoteCollectives(JobId id, FlowJob* job) {
+  if (job->collectives) return;
+  job->collectives = true;
+  sink_->Notice(id, 0,
+                {"takes part in collective operations: it shares between its iterations, not "
+                 "within them"});
+  if (!job->published.has_value() || job->published->plan.gates.size() <= 1) return;
+  Withdraw(id, job,
+           {scheduler::DeviationReason::kCollectives,
+            "it takes part in collective operations, and waits at its trough alone from now on"});
+}
+
+}  // namespace sluice::flow
