@@ -49,16 +49,15 @@ LiveNode::LiveNode(const LiveShape& shape)
 Answers LiveNode::Play(uint32_t iterations) {
   Answers answers;
   const auto outlook = [&] { return scheduler::Outlook{now_ns_, &courses_}; };
+  scheduler::AskAgain again;
   Run(
       iterations,
       [&] {
+        again = {kPauseNs};
         return answers.next.emplace_back(
-            scheduler::Next(pool_.ledger, pool_.waiting, config_, outlook()));
+            scheduler::Next(pool_.ledger, pool_.waiting, config_, outlook(), &again));
       },
-      [&] {
-        return answers.again_in.emplace_back(
-            scheduler::AskAgainIn(pool_.ledger, pool_.waiting, config_, outlook(), kPauseNs));
-      });
+      [&] { return answers.again_in.emplace_back(again.in); });
   return answers;
 }
 

@@ -254,7 +254,8 @@ class Flow {
   void NoticeFences(JobId id);
   void EndCourse(JobId id);
   scheduler::Outlook OutlookNow() const;
-  void RememberToAsk();
+  static constexpr double kLeastPauseNs = 500'000;  // between two looks at what was put off
+  void RememberToAsk(double in_ns);
 
   // flow_policy.cc
   static constexpr uint32_t kEveryLane = 64;

@@ -18,7 +18,6 @@ using scheduler::Record;
 
 namespace {
 
-constexpr uint64_t kLeastPause = 500'000;  // ns between two looks at what was put off
 constexpr size_t kRecordsPerNote = 4096;
 
 Units BaseUnits(const scheduler::Profile& profile, uint64_t unit_bytes) {
@@ -170,12 +169,11 @@ void Flow::EndCourse(JobId id) {
 
 scheduler::Outlook Flow::OutlookNow() const { return {static_cast<double>(now_ns_), &courses_}; }
 
-void Flow::RememberToAsk() {
-  const double in = scheduler::AskAgainIn(ledger_, requests_, options_.policy, OutlookNow(),
-                                          static_cast<double>(kLeastPause));
+void Flow::RememberToAsk(double in_ns) {
   // Beside a job that is late the time that is left does not shrink: no closer looks than this.
-  again_at_ns_ =
-      std::isfinite(in) ? now_ns_ + std::max(static_cast<uint64_t>(in), kLeastPause) + 1 : 0;
+  again_at_ns_ = std::isfinite(in_ns)
+                     ? now_ns_ + static_cast<uint64_t>(std::max(in_ns, kLeastPauseNs)) + 1
+                     : 0;
 }
 
 }  // namespace sluice::flow

@@ -146,13 +146,16 @@ void Flow::Decide() {
   HoldBack();
   UpdateTerms();
   // Each decision answers a request or frees units, so the loop is bounded by both.
-  while (const auto decision = scheduler::Next(ledger_, requests_, options_.policy, OutlookNow())) {
+  scheduler::AskAgain again{kLeastPauseNs};
+  while (const auto decision =
+             scheduler::Next(ledger_, requests_, options_.policy, OutlookNow(), &again)) {
+    again = {kLeastPauseNs};
     ++decisions_;
     ++changes_;
     if (!ApplyDecision(*decision)) break;
     UpdateTerms();
   }
-  RememberToAsk();
+  RememberToAsk(again.in);
   LogWaits();
 }
 

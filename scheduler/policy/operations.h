@@ -22,7 +22,9 @@ std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Reque
                                const Ledger& ledger);
 
 /// It has begun, and asks for more.
-bool AsksPastGate(const Request& request);
+inline bool AsksPastGate(const Request& request) {
+  return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
+}
 
 /// Whether the job that asks and all others may hold as much as they ever may, at the same time:
 /// whatever it begins takes nothing that anybody waits for.

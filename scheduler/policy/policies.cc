@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "scheduler/policy/policies.h"
 
+#include "scheduler/policy/operations.h"
+
 namespace sluice::scheduler {
 
 const std::vector<PolicyEntry>& Policies() {
@@ -42,6 +44,20 @@ uint32_t Occupants(const Ledger& ledger, JobId job) {
     if (other.id != job && other.past_gate() && !other.settled && !other.quiet) ++count;
   }
   return count;
+}
+
+double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
+                  const Outlook& outlook, double within) {
+  double least = std::numeric_limits<double>::infinity();
+  const PolicyEntry* policy = FindPolicy(config.policy);
+  if (policy == nullptr || policy->opens_in == nullptr) return least;
+  for (const Request& request : requests) {
+    if (AsksPastGate(request)) continue;
+    const double in =
+        policy->opens_in({ledger, requests, request, config, outlook}, std::min(least, within));
+    if (in > 0) least = std::min(least, in);
+  }
+  return least;
 }
 
 }  // namespace sluice::scheduler

@@ -22,11 +22,12 @@ constexpr size_t kMaxPlacements = 16;  // tried per request; each costs a search
 class Round {
  public:
   Round(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
-        const Outlook& outlook)
+        const Outlook& outlook, AskAgain* again)
       : ledger_(ledger),
         requests_(requests),
         config_(config),
         outlook_(outlook),
+        again_(again),
         policy_(FindPolicy(config.policy)),
         sums_(ledger),
         safe_in_sums_(sums_.safe()) {
@@ -298,10 +299,19 @@ class Round {
       const Asked asked = About(request);
       if (!InPhase(asked) && SomethingMoves(Rest::kForNow)) return false;
       const bool counted = request.kind == RequestKind::kGate0;
-      return policy_->may_open(asked) && (!counted || FitsSoftBudget(asked));
+      return PolicyOpens(asked) && (!counted || FitsSoftBudget(asked));
     }
     const bool one = policy_->may_open == &TemporalMayOpen;
     return Occupants(ledger_, request.job) < (one ? 1 : config_.lanes);
+  }
+
+  bool PolicyOpens(const Asked& asked) const {
+    // With nobody else under way there is nothing to wait for, whatever was predicted.
+    if (policy_->opens_in == nullptr || Occupants(ledger_, asked.request.job) == 0)
+      return policy_->may_open(asked);
+    const double in = policy_->opens_in(asked, again_ == nullptr ? 0 : again_->within);
+    if (in > 0 && again_ != nullptr) again_->in = std::min(again_->in, in);
+    return in <= 0;
   }
 
   /// A job past its gate waits, and a further gate would only take away what it waits for.
@@ -562,6 +572,7 @@ class Round {
   const std::vector<Request>& requests_;
   const Config& config_;
   const Outlook& outlook_;
+  AskAgain* again_;  // nullptr: nobody wants to know
   const PolicyEntry* policy_;
   std::vector<size_t> by_ticket_;  // see Before
   Sums sums_;
@@ -571,22 +582,8 @@ class Round {
 }  // namespace
 
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
-                             const Config& config, const Outlook& outlook) {
-  return Round(ledger, requests, config, outlook).Decide();
-}
-
-double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
-                  const Outlook& outlook, double within) {
-  double least = std::numeric_limits<double>::infinity();
-  const PolicyEntry* policy = FindPolicy(config.policy);
-  if (policy == nullptr || policy->opens_in == nullptr) return least;
-  for (const Request& request : requests) {
-    if (AsksPastGate(request)) continue;
-    const double in =
-        policy->opens_in({ledger, requests, request, config, outlook}, std::min(least, within));
-    if (in > 0) least = std::min(least, in);
-  }
-  return least;
+                             const Config& config, const Outlook& outlook, AskAgain* again) {
+  return Round(ledger, requests, config, outlook, again).Decide();
 }
 
 }  // namespace sluice::scheduler

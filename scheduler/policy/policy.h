@@ -102,19 +102,27 @@ struct Decision {
   std::string reason;  // one line for a person, names the holders
 };
 
+/// When a policy that put a request off may say something else although nothing has happened.
+struct AskAgain {
+  double within = 0;  // exact up to here, in ns: whoever looks again before then need not know
+  double in = std::numeric_limits<double>::infinity();  // ns from now; infinity: never
+};
+
 /// The next single decision, or nothing. The caller applies it (Apply), removes an answered request
 /// and asks again. `requests` holds at most one request per job, in any order. Deterministic: ties
 /// go to the lower ticket. Decision::request is an index into this very list: removing a request
 /// makes it stale.
 /// `outlook`: what is predicted of the jobs; policies that predict take turns with whom nothing is
-/// known of.
+/// known of. `again`, where it is not null: `in` falls to what was learned on the way. It holds
+/// where nothing was decided.
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
-                             const Config& config, const Outlook& outlook = {});
+                             const Config& config, const Outlook& outlook = {},
+                             AskAgain* again = nullptr);
 
-/// Nanoseconds after which Next may decide something although nothing has happened; infinity: it
-/// will not. 0 is never the answer where Next had none. Exact up to `within`; where it is more the
-/// answer may be less, and is no less than `within`: whoever looks again before then anyway need
-/// not know, and to know is what costs.
+/// For whoever asks later, about the state that it was: nanoseconds after which Next may decide
+/// something although nothing has happened; infinity: it will not. 0 is never the answer where Next
+/// had none. Exact up to `within`; where it is more the answer may be less, and is no less than
+/// `within`: whoever looks again before then anyway need not know, and to know is what costs.
 double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
                   const Outlook& outlook, double within = std::numeric_limits<double>::infinity());
 

@@ -19,10 +19,6 @@ bool HasLeft(const Job& job, const Request& request, Units of) {
 
 }  // namespace
 
-bool AsksPastGate(const Request& request) {
-  return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
-}
-
 bool WaitsForOwnFences(const Ledger& ledger, const Request& request) {
   const Job* job = ledger.Find(request.job);
   if (job == nullptr || job->unfenced == 0) return false;

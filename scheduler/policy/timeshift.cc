@@ -34,8 +34,13 @@ class Rest {
  public:
   Rest(const Course& course, double now_ns)
       : steps_(&course.Whole().steps), along_ns_(course.Along(now_ns)) {
-    GoTo(0);
+    const auto next = std::partition_point(
+        steps_->begin() + 1, steps_->end(),
+        [this](const UseOverTime::Step& step) { return step.from_ns - along_ns_ <= 0; });
+    at_ = now_at_ = static_cast<size_t>(next - steps_->begin()) - 1;
   }
+
+  void GoToNow() { at_ = now_at_; }
 
   /// To what lasts in so long from now, and no way back.
   void GoTo(double in_ns) {
@@ -50,6 +55,7 @@ class Rest {
   const std::vector<UseOverTime::Step>* steps_;
   double along_ns_;  // where in it now is
   size_t at_ = 0;
+  size_t now_at_ = 0;
 };
 
 /// What is to be known of the jobs, the one that asks among them.
@@ -99,7 +105,8 @@ Jobs::Jobs(const Asked& asked) {
 /// collision early in the iteration makes the rest of it unimportant.
 class Sum {
  public:
-  explicit Sum(const Jobs& jobs) : resident_(jobs.resident), rests_(jobs.under_way) {
+  explicit Sum(Jobs* jobs) : resident_(jobs->resident), rests_(jobs->under_way) {
+    for (Rest& rest : rests_) rest.GoToNow();
     constexpr size_t kFewSteps = 32;
     steps_.reserve(kFewSteps);
   }
@@ -128,7 +135,7 @@ class Sum {
   }
 
   Units resident_;
-  std::vector<Rest> rests_;
+  std::vector<Rest>& rests_;
   std::vector<UseOverTime::Step> steps_;
   double next_ns_ = 0;  // where the step begins that is added up next
 };
@@ -169,9 +176,9 @@ Units Budget(const Asked& asked, const Jobs& jobs) {
 
 /// A delay below which `mine` would not fit beside the others, found by looking at a few times
 /// only. 0: none was found, and nothing is said.
-double ShortOf(const UseOverTime& mine, const Jobs& jobs, Units budget) {
+double ShortOf(const UseOverTime& mine, Jobs* jobs, Units budget) {
   constexpr size_t kLooks = 16;
-  std::vector<Rest> rests = jobs.under_way;
+  std::vector<Rest>& rests = jobs->under_way;
   const std::vector<UseOverTime::Step>& steps = mine.steps;
   const size_t apart = 1 + steps.size() / kLooks;
   for (size_t i = apart / 2; i + 1 < steps.size(); i += apart) {
@@ -180,7 +187,7 @@ double ShortOf(const UseOverTime& mine, const Jobs& jobs, Units budget) {
     // Roundings, and what LeastDelay lets pass.
     if (end - begin < 8 * kTick) continue;
     const double in = end - 4 * kTick;
-    uint64_t units = steps[i].units + jobs.resident;
+    uint64_t units = steps[i].units + jobs->resident;
     double until = kNever;
     for (Rest& rest : rests) {
       rest.GoTo(in);
@@ -199,15 +206,15 @@ double ShortOf(const UseOverTime& mine, const Jobs& jobs, Units budget) {
 double TimeShiftOpensIn(const Asked& asked, double within) {
   // Mostly so, and seen before anything is predicted.
   if (LanesAreTaken(asked)) return kNever;
-  const Jobs jobs(asked);
+  Jobs jobs(asked);
   // Where nothing can be predicted, one at a time.
   if (!jobs.predictable || (jobs.mine == nullptr && !jobs.under_way.empty())) return kNever;
   if (!jobs.others || jobs.mine == nullptr) return 0;
   const Units budget = Budget(asked, jobs);
   const UseOverTime& mine = jobs.mine->Whole();
-  const double least = ShortOf(mine, jobs, budget);
+  const double least = ShortOf(mine, &jobs, budget);
   if (least > 0 && least >= within) return least;
-  Sum sum(jobs);
+  Sum sum(&jobs);
   const double delay = LeastDelay(mine, &sum, budget, within);
   return delay < kTick ? 0 : delay;
 }

@@ -183,6 +183,14 @@ TEST(TimeShift, IsAskedAgainWhenTheTimeHasCome) {
   jobs.Begin(1, 0);
   Request request{.job = 2, .kind = RequestKind::kGate0, .units = 1, .claim = 8};
   EXPECT_EQ(AskAgainIn(jobs.ledger, {request}, jobs.config, jobs.Now()), 200);
+  // Whoever was told that there is nothing to decide knows it already.
+  for (const double within : {0.0, 150.0, 1000.0}) {
+    AskAgain again{within};
+    EXPECT_FALSE(Next(jobs.ledger, {request}, jobs.config, jobs.Now(), &again));
+    EXPECT_GE(again.in, std::min(within, 200.0));
+    EXPECT_LE(again.in, 200);
+    EXPECT_GT(again.in, 0);
+  }
   request.kind = RequestKind::kLease;
   EXPECT_TRUE(std::isinf(AskAgainIn(jobs.ledger, {request}, jobs.config, jobs.Now())));
   jobs.config.policy = "flow";
