@@ -12,9 +12,9 @@ namespace {
 const char* NameOf(const DriverTable& driver, CUfunction function) {
   const char* name = nullptr;
   if (driver.cuFuncGetName == nullptr) return nullptr;
-  if (driver.cuFuncGetName(&name, function) == CUDA_SUCCESS) return name;
-  if (driver.cuKernelGetName == nullptr) return nullptr;
-  const CUresult result = driver.cuKernelGetName(&name, reinterpret_cast<CUkernel>(function));
+  CUresult result = driver.cuFuncGetName(&name, function);
+  if (result == CUDA_ERROR_INVALID_HANDLE && driver.cuKernelGetName != nullptr)
+    result = driver.cuKernelGetName(&name, reinterpret_cast<CUkernel>(function));
   return result == CUDA_SUCCESS ? name : nullptr;
 }
 

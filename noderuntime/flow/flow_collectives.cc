@@ -3,8 +3,9 @@
 // Jobs that take part in collective operations: a kernel of theirs waits on this GPU for one on
 // another GPU, whose daemon knows nothing of this one (docs/adr/0030). Two of them, each in its
 // iteration on one GPU and before the other's gate on the other, would wait in a circle that no
-// ledger of one GPU shows. So such a job waits nowhere but at its trough, and there only where the
-// limits of all do not fit into the pool together.
+// ledger of one GPU shows. So such a job waits nowhere but at its trough, and there it takes no
+// turns where the limits of all fit into the pool together. It still waits for a run that is long
+// enough, and while a budget falls.
 #include "noderuntime/flow/flow.h"
 
 namespace sluice::flow {
@@ -18,6 +19,8 @@ scheduler::GateOptions Flow::GatesOf(const FlowJob& job) {
 void Flow::NoteCollectives(JobId id, FlowJob* job) {
   if (job->collectives) return;
   job->collectives = true;
+  if (ledger_.Find(id) != nullptr) Must(ledger_.SetCollective(id));
+  if (options_.spatial) return;
   sink_->Notice(id, 0,
                 {"takes part in collective operations: it shares between its iterations, not "
                  "within them"});

@@ -212,7 +212,6 @@ Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
   request.job = id;
   request.kind = RequestKind::kGate0;
   request.claim = ClaimFor(job);
-  request.collective = job.collectives;
   request.piece = std::max<Units>({1, plan.piece_units + 1, job.largest_run});
   request.returns = job.pressure && options_.credit;  // without it nobody drains
   const Units need = std::min(plan.gates.front().need_units, request.claim);

@@ -179,7 +179,9 @@ void Flow::SetQuiet(JobId id, bool quiet) {
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr || !known->past_gate() || known->quiet == quiet) return;
   Must(ledger_.SetQuiet(id, quiet));
-  Log(RecordFor(quiet ? EventKind::kQuiet : EventKind::kBusy, id));
+  Record record = RecordFor(quiet ? EventKind::kQuiet : EventKind::kBusy, id);
+  record.collective = quiet && known->collective;
+  Log(std::move(record));
 }
 
 void Flow::Settle(JobId id, FlowJob* job, const std::string& why) {

@@ -59,6 +59,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
     case EventKind::kBusy:
       Expect(job->past_gate(), record, "past its gate");
       job->quiet = record.event == EventKind::kQuiet;
+      job->collective = record.collective;
       break;
     case EventKind::kGate:
       if (record.gate == 0) Open(record, job);
@@ -302,7 +303,8 @@ void Replay::Unknown(const Record& record, const ReplayJob& job) {
     // Nothing is measured, and what passes comes back.
     if (other.quiet && record.profiled && record.returns) continue;
     // Somebody may wait for it on another GPU; it takes nothing that anybody may come to hold.
-    if ((record.collective || (other.quiet && !record.profiled)) && RoomForAll(record.job))
+    if ((record.collective || (other.quiet && other.collective && !record.profiled)) &&
+        RoomForAll(record.job))
       continue;
     Complain("I7", "job " + std::to_string(record.job) + " passes its gate while job " +
                        std::to_string(id) + " is measured");

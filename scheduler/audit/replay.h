@@ -17,8 +17,9 @@ struct ReplayJob {
   Where where = Where::kWaiting;
   bool returns = false;
   bool drained = false;
-  bool settled = false;  // without a profile, and nobody waits for one
-  bool quiet = false;    // without a profile, and it computes nothing
+  bool settled = false;     // without a profile, and nobody waits for one
+  bool quiet = false;       // without a profile, and it computes nothing
+  bool collective = false;  // quiet: maybe because it waits for another GPU
   Units request = 0;
   Units limit = 0;
   Units claim = 0;

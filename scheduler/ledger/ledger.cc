@@ -232,6 +232,15 @@ Status Ledger::Settle(JobId job, Units limit) {
   return Status();
 }
 
+Status Ledger::SetCollective(JobId job) {
+  auto known = Expect(
+      job, {Phase::kWaiting, Phase::kUnprofiled, Phase::kParked, Phase::kRunning, Phase::kEvicted},
+      "collective");
+  if (!known.ok()) return known.status();
+  (*known)->collective = true;
+  return Status();
+}
+
 Status Ledger::SetQuiet(JobId job, bool quiet) {
   auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "quiet");
   if (!known.ok()) return known.status();

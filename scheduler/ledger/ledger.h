@@ -35,6 +35,7 @@ struct Job {
   JobId id = kNoJob;
   std::string name;
   Phase phase = Phase::kWaiting;
+  bool collective = false;  // its kernels wait for other GPUs'
   Units request = 0;
   Units limit = 0;
   GateTerms terms;       // meaningful past the gate
@@ -113,6 +114,9 @@ class Ledger {
   Status Settle(JobId job, Units limit);
   /// Past its gate: whether it computes nothing at the moment. Its claim stays what it is.
   Status SetQuiet(JobId job, bool quiet);
+  /// Its kernels wait for other GPUs', whose daemons may keep waiting whom it waits for: where
+  /// there is room for all it takes no turns (MayHold).
+  Status SetCollective(JobId job);
   Status OpenGate(JobId job, const GateTerms& terms);  // parked -> running
   Status RaiseClaim(JobId job, Units claim);  // past its gate, up to its limit; waives none
   /// Running, up to its claim. Less than before is a new promise: I3 is asked first.

@@ -9,8 +9,8 @@ namespace sluice::scheduler {
 namespace {
 
 // A new member of these has to be written and read here. `quiet` and `linger` are not: they are
-// questions of time, and whoever takes over counts it anew; `loose` and `missing`
-// follow from the rest.
+// questions of time, and whoever takes over counts it anew; `collective` stands in the job's pages;
+// `loose` and `missing` follow from the rest.
 #if defined(__x86_64__) && defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG)
 static_assert(sizeof(Job) == 224 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
 #endif

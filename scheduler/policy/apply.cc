@@ -162,7 +162,7 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
       record.piece = decision.terms.piece;
       record.returns = decision.terms.returns;
       record.profiled = request.kind == RequestKind::kGate0;
-      record.collective = request.collective;
+      record.collective = record.profiled && ledger.Find(decision.job)->collective;
       record.sums_only = decision.sums_only;
     } else if (const Job* job = ledger.Find(decision.job)) {
       record.profiled = job->phase == Phase::kRunning;

@@ -26,9 +26,9 @@ inline bool AsksPastGate(const Request& request) {
   return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
 }
 
-/// Whether the job that asks and all others may hold as much as they ever may, at the same time:
-/// whatever it begins takes nothing that anybody waits for.
-bool RoomForAll(const Ledger& ledger, const Request& request);
+/// As much as all who have begun may come to hold at the same time, `begins` among them. Where that
+/// fits into the pool nobody waits for what another one holds.
+uint64_t MayHold(const Ledger& ledger, JobId begins = kNoJob);
 
 /// What the job would hold with the request granted and its own spare units used or freed.
 uint64_t HeldAfter(const Job& job, const Request& request);

@@ -40,24 +40,13 @@ std::vector<std::string> NodePolicyNames() {
 
 uint32_t Occupants(const Ledger& ledger, JobId job) {
   uint32_t count = 0;
+  uint32_t collective = 0;
   for (const Job& other : ledger.jobs()) {
-    if (other.id != job && other.past_gate() && !other.settled && !other.quiet) ++count;
+    if (other.id == job || !other.past_gate() || other.settled || other.quiet) continue;
+    ++(other.collective ? collective : count);
   }
-  return count;
-}
-
-double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
-                  const Outlook& outlook, double within) {
-  double least = std::numeric_limits<double>::infinity();
-  const PolicyEntry* policy = FindPolicy(config.policy);
-  if (policy == nullptr || policy->opens_in == nullptr) return least;
-  for (const Request& request : requests) {
-    if (AsksPastGate(request)) continue;
-    const double in =
-        policy->opens_in({ledger, requests, request, config, outlook}, std::min(least, within));
-    if (in > 0) least = std::min(least, in);
-  }
-  return least;
+  const bool room = collective == 0 || MayHold(ledger, job) <= ledger.pool_units();
+  return room ? count : count + collective;
 }
 
 }  // namespace sluice::scheduler

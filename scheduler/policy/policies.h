@@ -50,6 +50,7 @@ std::vector<std::string> NodePolicyNames();
 
 /// Jobs other than `job` that occupy a lane. A settled job without a profile never comes back to a
 /// trough, and a quiet one may not for long: if they counted, `temporal` would open no other gate.
+/// One with collective operations does not where there is room for all: it takes no turns.
 uint32_t Occupants(const Ledger& ledger, JobId job);
 
 /// Whether the one that began last is as far as Config::phase wants it. phase.cc

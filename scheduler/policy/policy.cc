@@ -3,7 +3,6 @@
 #include "scheduler/policy/policy.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "scheduler/place/place.h"
@@ -260,6 +259,7 @@ class Round {
 
   std::optional<Decision> OpenGates() const {
     if (auto decision = OpenByTicket()) return decision;
+    if (Overdue()) return std::nullopt;
     // Behind those whose turn it is, which would else wait for ever to begin.
     for (const size_t i : by_ticket_) {
       if (!WaitsForNobody(requests_[i])) continue;
@@ -287,9 +287,16 @@ class Round {
   }
 
   /// A job that waited here for another one's turn could keep that one waiting on another GPU.
+  /// Where all may hold all they ever may it waits for nobody, and takes up no lane (Occupants). A
+  /// newcomer that was overtaken often enough counts, though it has not begun.
   bool WaitsForNobody(const Request& request) const {
-    return request.kind == RequestKind::kGate0 && request.collective &&
-           RoomForAll(ledger_, request);
+    if (request.kind != RequestKind::kGate0 || !ledger_.Find(request.job)->collective) return false;
+    uint64_t most = MayHold(ledger_);
+    for (const Request& other : requests_) {
+      if (other.kind == RequestKind::kNewcomer && other.overtaken >= config_.max_overtakes)
+        most += ledger_.Find(other.job)->limit;
+    }
+    return most <= ledger_.pool_units();
   }
 
   /// An evicted job stands in the middle of its iteration, of which policies predict nothing.
@@ -306,7 +313,6 @@ class Round {
   }
 
   bool PolicyOpens(const Asked& asked) const {
-    // With nobody else under way there is nothing to wait for, whatever was predicted.
     if (policy_->opens_in == nullptr || Occupants(ledger_, asked.request.job) == 0)
       return policy_->may_open(asked);
     const double in = policy_->opens_in(asked, again_ == nullptr ? 0 : again_->within);
@@ -409,12 +415,14 @@ class Round {
 
   /// Nothing is measured while a job computes nothing: whoever comes back from its iteration goes
   /// on beside it. I3 counts all that the quiet job may claim as gone for good, and what it asks
-  /// for comes before any gate. A newcomer begins beside it where there is room for all: it may be
-  /// the one that is waited for, from another GPU.
+  /// for comes before any gate. A newcomer begins beside one that waits for another GPU, where
+  /// there is room for all: it may be what keeps that one waiting.
   bool MayPass(const Request& request, const Job& unknown) const {
     if (WaitsForNobody(request)) return true;
     if (!unknown.quiet || Asks(unknown.id)) return false;
-    return request.kind == RequestKind::kGate0 ? request.returns : RoomForAll(ledger_, request);
+    if (request.kind == RequestKind::kGate0) return request.returns;
+    return request.kind == RequestKind::kNewcomer && unknown.collective &&
+           MayHold(ledger_, request.job) <= ledger_.pool_units();
   }
 
   /// The end of the pool with fewer jobs on it; the low one when they are equal.

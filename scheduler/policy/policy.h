@@ -46,9 +46,7 @@ struct Request {
   Units waives = 0;           // kGate: the part of its claim that it will not need again (I5)
   Units piece = kWholeClaim;  // kGate0: the longest run it will ask for
   bool returns = true;        // kGate0: see GateTerms::returns
-  bool collective = false;  // kGate0: its kernels wait for other GPUs', whose daemons may wait for
-                            // it: where there is room for all it takes no turns
-  uint64_t ticket = 0;      // by arrival; a request keeps it while it waits
+  uint64_t ticket = 0;        // by arrival; a request keeps it while it waits
   Insurance insurance = Insurance::kNone;
   int32_t priority = 0;  // the job's; higher goes first
   double served_ns = 0;  // kGate0: GPU time that the job has had, over its weight

@@ -36,16 +36,16 @@ bool InsideClaim(const Ledger& ledger, const Request& request) {
   return job != nullptr && HasLeft(*job, request, job->terms.claim);
 }
 
-bool RoomForAll(const Ledger& ledger, const Request& request) {
+uint64_t MayHold(const Ledger& ledger, JobId begins) {
   uint64_t most = 0;
   for (const Job& job : ledger.jobs()) {
     if (job.phase == Phase::kDying) {
       most += job.held();
-    } else if (job.phase != Phase::kWaiting || job.id == request.job) {
+    } else if (job.phase != Phase::kWaiting || job.id == begins) {
       most += job.limit;
     }
   }
-  return most <= ledger.pool_units();
+  return most;
 }
 
 }  // namespace sluice::scheduler

@@ -22,10 +22,7 @@ constexpr double kTick = 1;  // nanoseconds: no clock tells less, and sums are r
 bool UnderWay(const Job& job) { return job.past_gate() && !job.settled && !job.quiet; }
 
 bool LanesAreTaken(const Asked& asked) {
-  uint32_t taken = 0;
-  for (const Job& job : asked.ledger.jobs()) {
-    taken += job.id != asked.request.job && UnderWay(job) ? 1u : 0u;
-  }
+  const uint32_t taken = Occupants(asked.ledger, asked.request.job);
   return taken > 0 && taken >= asked.config.lanes;
 }
 

@@ -36,7 +36,8 @@ enum class EventKind : uint8_t {
   kBase,       // units: the base as measured (for people; replay derives it)
   kMismatch,   // the job lost its profile: gives nothing back. reason; text: how
   kSettle,     // unprofiled, and not waited for any more
-  kQuiet,      // past its gate, and computes nothing: jobs with a profile go on beside it
+  kQuiet,      // past its gate, and computes nothing: jobs with a profile go on beside it.
+               // collective
   kBusy,       // a quiet job computes again
   kEvict,      // extents: leased units of a job that stands still, in host memory now and free;
                // reason: of its wait; text: why
@@ -77,7 +78,7 @@ struct Record {
   bool drained = false;
   bool sums_only = false;
   bool settled = false;
-  bool collective = false;  // kGate: its kernels wait for other GPUs'
+  bool collective = false;  // kGate, kQuiet: its kernels wait for other GPUs'
   Extents extents;
   Extents base;         // kRestore
   Extents last_trough;  // kRestore

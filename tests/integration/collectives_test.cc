@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "tests/support/test_bed.h"
 
@@ -49,6 +50,22 @@ class Collectives : public ::testing::Test {
         std::count_if(records.begin(), records.end(), [&](const Record& record) {
           return record.event == EventKind::kGate && record.collective;
         }));
+  }
+
+  /// Those while another job was in its iteration.
+  static size_t OpenedBesideOthers(TestBed& bed) {
+    std::set<uint64_t> inside;
+    size_t beside = 0;
+    for (const Record& record : bed.log().Read()) {
+      if (record.event == EventKind::kTrough || record.event == EventKind::kDeath ||
+          record.event == EventKind::kLeave) {
+        inside.erase(record.job);
+      }
+      if (record.event != EventKind::kGate) continue;
+      if (record.collective && !inside.empty()) ++beside;
+      inside.insert(record.job);
+    }
+    return beside;
   }
 
   TestBed first_{Bed("temporal")};
@@ -95,11 +112,15 @@ TEST_F(Collectives, TwoProgramsWaitForNobodyWhereThereIsRoomForBoth) {
   jobs.Add(second_.Start(b[1]));
   Finish(jobs, 200'000);
   for (const cli::JobProcess& job : jobs.jobs()) EXPECT_TRUE(job.status().ok()) << Describe(job);
-  EXPECT_GT(Opened(first_) + Opened(second_), 0u);
   for (TestBed* bed : {&first_, &second_}) {
+    EXPECT_GT(Opened(*bed), 0u);
+    EXPECT_GT(OpenedBesideOthers(*bed), 0u) << "under temporal";
+    size_t standstills = 0;
     for (const Record& record : bed->log().Read()) {
       EXPECT_NE(record.event, EventKind::kSettle) << record.text;
+      standstills += record.event == EventKind::kQuiet ? 1u : 0u;
     }
+    EXPECT_LE(standstills, 2u) << "while both begin";
     ExpectAllGivenBack(*bed);
   }
 }

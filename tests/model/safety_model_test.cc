@@ -121,6 +121,25 @@ TEST(SafetyModel, Collectives) {
   }
 }
 
+/// Two that take no turns, and a third that does.
+TEST(SafetyModel, TwoCollectivesAndAnother) {
+  for (const Units limit : {Units{2}, Units{3}}) {
+    for (const bool newcomer : {false, true}) {
+      ModelConfig config;
+      config.name = std::string("two collectives") + (newcomer ? ", newcomer" : "") +
+                    (limit == 2 ? ", room for all" : "");
+      config.pool = 6;
+      config.clients = {Resident(0, 2, 2), Resident(1, 2, 2), Resident(2, 2, limit)};
+      config.clients[0].collective = config.clients[1].collective = true;
+      config.clients[2].newcomer = newcomer;
+      config.policy.policy = "temporal";
+      config.deaths = 0;
+      config.ask_at_gate = false;
+      ExpectSound(config);
+    }
+  }
+}
+
 /// Where there is room for all a newcomer begins beside one that was to be measured alone.
 TEST(SafetyModel, TwoNewcomersOneQuiet) {
   for (const Units limit : {Units{2}, Units{3}}) {
@@ -128,7 +147,9 @@ TEST(SafetyModel, TwoNewcomersOneQuiet) {
     config.name = limit == 2 ? "newcomers, room for all" : "newcomers";
     config.pool = 5;
     config.clients = {Resident(0, 2, limit), Resident(1, 2, limit)};
-    for (ClientModel& client : config.clients) client.newcomer = client.idles = true;
+    for (ClientModel& client : config.clients) {
+      client.newcomer = client.idles = client.collective = true;
+    }
     config.deaths = 0;
     ExpectSound(config);
   }

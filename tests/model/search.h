@@ -31,7 +31,7 @@ struct ClientModel {
   bool insured = false;     // then: may be evicted instead of denied
   bool mismatches = false;  // deviates: may lose its profile once in the middle of an iteration
   bool idles = false;       // may compute nothing for a while where it has no profile
-  bool collective = false;  // its kernels wait for other GPUs' (Request::collective)
+  bool collective = false;  // its kernels wait for other GPUs' (Ledger::SetCollective)
   bool drifts = false;  // deviates: may keep a transient unit instead of a base unit at its trough
 };
 

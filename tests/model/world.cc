@@ -79,6 +79,7 @@ class Actions {
       step.world.clients[i].stage = Stage::kGone;  // refused, and told so
     } else {
       step.world.clients[i].stage = Stage::kLiving;
+      if (model.collective) Must(step, step.world.ledger.SetCollective(IdOf(i)));
       Ask(&step.world, i, RequestKind::kNewcomer, 0, 0);
     }
     End(std::move(step));
@@ -236,7 +237,6 @@ class Actions {
     request.units = units;
     request.contiguous = contiguous;
     request.piece = config_.clients[i].piece;
-    request.collective = kind == RequestKind::kGate0 && config_.clients[i].collective;
     request.ticket = world->waiting.size();
     const bool past = kind == RequestKind::kLease;
     // Who asks has moved; without a profile that is no sign that it computes.
@@ -384,11 +384,16 @@ class Actions {
     return false;
   }
 
-  /// Whether all who have begun, and this one, may hold their limits side by side.
-  static bool RoomForAll(const World& world, JobId begins) {
+  /// Whether all who have begun, this one, and the newcomers that were overtaken often enough may
+  /// hold their limits side by side.
+  bool RoomForAll(const World& world, JobId begins) const {
     uint64_t limits = 0;
     for (const Job& job : world.ledger.jobs()) {
-      if (job.phase == Phase::kWaiting && job.id != begins) continue;
+      const bool overdue =
+          std::any_of(world.waiting.begin(), world.waiting.end(), [&](const Request& request) {
+            return request.job == job.id && request.overtaken >= config_.overtakes;
+          });
+      if (job.phase == Phase::kWaiting && job.id != begins && !overdue) continue;
       limits += job.phase == Phase::kDying ? job.held() : job.limit;
     }
     return limits <= world.ledger.pool_units();
@@ -402,10 +407,12 @@ class Actions {
     if (opened.kind == RequestKind::kGate || opened.kind == RequestKind::kLease) return;
     if (opened.kind != RequestKind::kBringBack) step->begins = true;
     const bool room = RoomForAll(world, opened.job);
-    const bool takes_no_turn = opened.collective && room;
+    const bool takes_no_turn =
+        opened.kind == RequestKind::kGate0 && room && world.ledger.Find(opened.job)->collective;
     for (const Job& other : world.ledger.jobs()) {
       // Nothing is measured while it computes nothing.
-      const bool goes_on = opened.kind == RequestKind::kGate0 || room;
+      const bool goes_on = opened.kind == RequestKind::kGate0 ||
+                           (opened.kind == RequestKind::kNewcomer && room && other.collective);
       const bool passes = takes_no_turn || (other.quiet && goes_on && !world.Waits(other.id));
       if (other.id != opened.job && other.phase == Phase::kUnprofiled && !other.settled &&
           !passes) {
@@ -414,8 +421,11 @@ class Actions {
       }
     }
     // Where nothing moves, whoever can go on does: otherwise nobody would.
-    if (!Moves(world) || takes_no_turn) return;
+    if (!Moves(world)) return;
     for (const Request& other : world.waiting) {
+      // Who wants to begin, too, finds room beside it.
+      const bool inside = other.kind == RequestKind::kGate || other.kind == RequestKind::kLease;
+      if (takes_no_turn && !inside) continue;
       if (other.ticket < opened.ticket && other.overtaken >= config_.overtakes) {
         step->findings.emplace_back(Finding::kOvertaken,
                                     "job " + std::to_string(other.job) + " is passed once more");
@@ -467,6 +477,7 @@ World::World(const ModelConfig& config) : ledger(config.pool, 1, config.rules) {
     if (model.newcomer) continue;
     Status status = ledger.Admit(IdOf(i), std::string(1, static_cast<char>('a' + i)), model.request,
                                  model.limit);
+    if (status.ok() && model.collective) status = ledger.SetCollective(IdOf(i));
     if (status.ok()) status = ledger.StartUnprofiled(IdOf(i));
     if (status.ok() && !model.base.empty()) status = ledger.Grant(IdOf(i), model.base);
     if (status.ok()) status = ledger.ReachTrough(IdOf(i), true);

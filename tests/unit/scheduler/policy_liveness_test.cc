@@ -23,7 +23,9 @@ void Linger(Desk& desk, JobId job, Linger linger) {
 
 void Quiet(Desk& desk, JobId job, bool quiet) {
   ASSERT_TRUE(desk.ledger.SetQuiet(job, quiet).ok());
-  desk.Write(quiet ? EventKind::kQuiet : EventKind::kBusy, job, [](Record&) {});
+  desk.Write(quiet ? EventKind::kQuiet : EventKind::kBusy, job, [&](Record& record) {
+    record.collective = quiet && desk.ledger.Find(job)->collective;
+  });
   desk.Decide();
 }
 
@@ -237,18 +239,21 @@ TEST(PolicyBesideTheStalled, ItIsForgottenAtItsTrough) {
   EXPECT_FALSE(desk.ledger.Find(1)->quiet);
 }
 
-/// Where both may hold all they ever may: it may be the one that job 1 waits for, from another GPU.
-TEST(PolicyBesideTheIdle, ANewcomerBeginsOnlyWhereThereIsRoomForAll) {
-  for (const Units limit : {Units{50}, Units{51}}) {
-    Desk desk(100);
-    desk.Admit(1, "a", 0, 50);
-    desk.Admit(2, "b", 0, limit);
-    desk.Newcomer(1);
-    desk.Newcomer(2);
-    EXPECT_TRUE(desk.Waits(2));
-    Quiet(desk, 1, true);
-    EXPECT_EQ(desk.Waits(2), limit == 51) << limit;
-    ExpectSoundLog(desk);
+/// It may be the newcomer that job 1 waits for, from another GPU.
+TEST(PolicyBesideTheIdle, ANewcomerBeginsBesideCollectivesWhereThereIsRoomForAll) {
+  for (const bool collective : {true, false}) {
+    for (const Units limit : {Units{50}, Units{51}}) {
+      Desk desk(100);
+      desk.Admit(1, "a", 0, 50);
+      desk.Admit(2, "b", 0, limit);
+      desk.Newcomer(1);
+      if (collective) desk.Ok(desk.ledger.SetCollective(1));
+      desk.Newcomer(2);
+      EXPECT_TRUE(desk.Waits(2));
+      Quiet(desk, 1, true);
+      EXPECT_EQ(desk.Waits(2), limit == 51 || !collective) << limit;
+      ExpectSoundLog(desk);
+    }
   }
 }
 
@@ -274,22 +279,24 @@ TEST(PolicyBesideTheIdle, TheAuditHoldsThatAgainstTheLog) {
   EXPECT_EQ(report.violations[0].rule, "I7");
 }
 
-/// Pool 100: limits of 45 and 45 fit together, the turns of `temporal` or a measurement do not
-/// count then.
-TEST(PolicyOfCollectives, WithRoomForAllAJobWithCollectivesTakesNoTurns) {
+/// Job 1 with collective operations, at its trough.
+Desk WithCollectives(const std::string& policy) {
+  Config config;
+  config.policy = policy;
+  Desk desk(100, config);
+  desk.Parked(1, "a", 10, 45, {0, 10});
+  desk.Ok(desk.ledger.SetCollective(1));
+  return desk;
+}
+
+/// Pool 100: limits of 45 and 45 fit together, the turns of `temporal` do not count then.
+TEST(PolicyOfCollectives, TakeNoTurnsWhereThereIsRoomForAll) {
   for (const Units limit : {Units{45}, Units{60}}) {
-    Config config;
-    config.policy = "temporal";
-    Desk desk(100, config);
-    desk.Parked(1, "a", 10, 45, {0, 10});
+    Desk desk = WithCollectives("temporal");
     desk.Parked(2, "b", 10, limit, {10, 10});
     desk.Gate0(2, 40);
     ASSERT_TRUE(desk.PastGate(2));
-    Request request;
-    request.kind = RequestKind::kGate0;
-    request.claim = 40;
-    request.collective = true;
-    desk.Ask(1, request);
+    desk.Gate0(1, 40);
     EXPECT_EQ(desk.PastGate(1), limit == 45) << limit;
     EXPECT_TRUE(desk.denied.empty());
     ExpectSoundLog(desk);
@@ -297,15 +304,10 @@ TEST(PolicyOfCollectives, WithRoomForAllAJobWithCollectivesTakesNoTurns) {
 }
 
 TEST(PolicyOfCollectives, TheAuditHoldsThatAgainstTheLog) {
-  Desk desk(100);
-  desk.Parked(1, "a", 10, 45, {0, 10});
+  Desk desk = WithCollectives("flow");
   desk.Admit(2, "b", 10, 45);
   desk.Newcomer(2);
-  Request request;
-  request.kind = RequestKind::kGate0;
-  request.claim = 40;
-  request.collective = true;
-  desk.Ask(1, request);
+  desk.Gate0(1, 40);
   ASSERT_TRUE(desk.PastGate(1)) << "while job 2 is measured";
   ExpectSoundLog(desk);
   std::vector<Record> told = desk.records;
@@ -323,23 +325,63 @@ TEST(PolicyOfCollectives, TheAuditHoldsThatAgainstTheLog) {
   EXPECT_EQ(report.violations[0].rule, "I7");
 }
 
-TEST(PolicyOfCollectives, ItDoesNotKeepANewcomerFromBeginning) {
-  Config config;
-  config.policy = "temporal";
-  Desk desk(100, config);
-  desk.Parked(1, "a", 10, 45, {0, 10});
-  Request request;
-  request.kind = RequestKind::kGate0;
-  request.claim = 40;
-  request.collective = true;
-  desk.Ask(1, request);
-  desk.Admit(2, "b", 10, 45);
-  desk.Newcomer(2);
-  EXPECT_TRUE(desk.Waits(2)) << "one at a time";
-  desk.Trough(1);
-  desk.Ask(1, request);
-  EXPECT_FALSE(desk.Waits(2)) << "it came first";
-  EXPECT_TRUE(desk.PastGate(1));
+/// Two that take no turns, one of them always inside.
+class TwoOfThem {
+ public:
+  explicit TwoOfThem(const std::string& policy) : desk(WithCollectives(policy)) {
+    desk.Parked(2, "b", 10, 25, {10, 10});
+    desk.Ok(desk.ledger.SetCollective(2));
+    desk.Gate0(1, 40);
+  }
+  void Rounds(int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      for (const JobId job : {JobId{2}, JobId{1}}) {
+        if (desk.PastGate(job)) desk.Trough(job);
+        if (!desk.Waits(job)) desk.Gate0(job, job == 1 ? 40 : 20);
+      }
+    }
+  }
+  Desk desk;
+};
+
+TEST(PolicyOfCollectives, KeepNobodyFromHisTurn) {
+  for (const char* policy : {"temporal", "flow", "nodegroup"}) {
+    for (const Units limit : {Units{30}, Units{60}}) {
+      TwoOfThem two(policy);
+      two.desk.config.lanes = 1;
+      two.desk.Admit(3, "c", 5, limit);
+      two.desk.Newcomer(3);
+      two.Rounds(8);
+      EXPECT_TRUE(two.desk.PastGate(3)) << policy << ", " << limit;
+      ExpectSoundLog(two.desk);
+    }
+    TwoOfThem two(policy);
+    two.desk.config.lanes = 1;
+    two.desk.Parked(3, "c", 5, 30, {20, 5});
+    two.desk.Gate0(3, 30);
+    two.Rounds(1);
+    EXPECT_TRUE(two.desk.PastGate(3)) << policy << ", at its gate";
+    ExpectSoundLog(two.desk);
+  }
+}
+
+/// A job in its iteration waits for a run that is only there when several are at their troughs.
+TEST(PolicyOfCollectives, DoNotPassAWaitingJobForEver) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 20, {0, 10});
+  desk.Parked(2, "b", 10, 70, {40, 10});
+  desk.Parked(3, "c", 5, 10, {95, 5});
+  desk.Ok(desk.ledger.SetCollective(1));
+  desk.Gate0(2, 20);
+  desk.Gate0(3, 10);
+  desk.Lease(2, 46, 46);
+  ASSERT_TRUE(desk.Waits(2)) << "75 are free, 45 and 30";
+  Request gate{.job = 1, .kind = RequestKind::kGate0, .claim = 20, .ticket = 9};
+  for (const uint32_t overtaken : {0u, desk.config.max_overtakes}) {
+    Request waits = desk.waiting.front();
+    waits.overtaken = overtaken;
+    EXPECT_EQ(Next(desk.ledger, {waits, gate}, desk.config).has_value(), overtaken == 0);
+  }
 }
 
 }  // namespace

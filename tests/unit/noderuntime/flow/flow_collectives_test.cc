@@ -118,6 +118,7 @@ TEST_F(FlowCollectivesTest, WaitsForItWhereThereIsNot) {
 /// In its first iteration it may wait for its other rank, which is a newcomer elsewhere.
 TEST_F(FlowCollectivesTest, ANewcomerBeginsBesideAQuietOneWhereThereIsRoomForAll) {
   ASSERT_NO_FATAL_FAILURE(Begin(1, 20));
+  LaunchCollectives(1);
   ASSERT_NO_FATAL_FAILURE(Begin(2, 18, 4));
   EXPECT_EQ(Known(2).phase, Phase::kWaiting);
   Pass(options_.patience.quiet_ns / 2);
@@ -128,11 +129,23 @@ TEST_F(FlowCollectivesTest, ANewcomerBeginsBesideAQuietOneWhereThereIsRoomForAll
   ExpectSoundLog();
 }
 
-TEST_F(FlowCollectivesTest, AndNotWhereThereIsNot) {
-  ASSERT_NO_FATAL_FAILURE(Begin(1, 30, 4));
-  ASSERT_NO_FATAL_FAILURE(Begin(2, 30, 4));
-  Pass(options_.patience.quiet_ns * 2);
-  EXPECT_EQ(Known(2).phase, Phase::kWaiting);
+TEST_F(FlowCollectivesTest, AndNotWhereThereIsNoneOrNothingIsKnownOfCollectives) {
+  for (const bool collectives : {true, false}) {
+    Restart();
+    clients_.clear();
+    ASSERT_NO_FATAL_FAILURE(Begin(1, collectives ? 30 : 20, 4));
+    if (collectives) LaunchCollectives(1);
+    ASSERT_NO_FATAL_FAILURE(Begin(2, collectives ? 30 : 18, 4));
+    Pass(options_.patience.quiet_ns * 2);
+    EXPECT_EQ(Known(2).phase, Phase::kWaiting) << collectives;
+  }
+}
+
+/// Known before the daemon has admitted it, and after it was replaced.
+TEST_F(FlowCollectivesTest, TheLedgerKnowsItAsSoonAsTheJob) {
+  clients_[1].client->collectives.store(1);
+  ASSERT_NO_FATAL_FAILURE(Begin(1, 20));
+  EXPECT_TRUE(Known(1).collective);
 }
 
 TEST_F(FlowCollectivesTest, JobsOfOneGpuKeepTheirGatesBesideThem) {
