@@ -60,8 +60,17 @@ size_t Losses(cli::JobGroup& group) {
   return most;
 }
 
-/// Two trainers, and a daemon that is killed `kills` times while they compute and lend.
-void RunAndKill(const std::vector<TrainerRun>& runs, const std::vector<TrainerResult>& solo,
+/// What a daemon has in host memory goes with it (docs/operations/failures.md), and the job is told
+/// so.
+bool LostItsHostMemory(const cli::JobProcess& job) {
+  return std::any_of(job.err().begin(), job.err().end(), [](const std::string& line) {
+    return line.find("on its way to host memory: it is lost") != std::string::npos;
+  });
+}
+
+/// Two trainers, and a daemon that is killed `kills` times while they compute and lend. False: one
+/// of the kills met a job that was in host memory, and the run says nothing.
+bool RunAndKill(const std::vector<TrainerRun>& runs, const std::vector<TrainerResult>& solo,
                 unsigned kills, std::mt19937_64& random) {
   uint64_t sum = 0;
   for (const TrainerResult& result : solo) sum += result.peak_bytes;
@@ -85,6 +94,7 @@ void RunAndKill(const std::vector<TrainerRun>& runs, const std::vector<TrainerRe
         [until](const std::vector<Record>& records) { return records.size() >= until; }, kWaitMs));
     bed.RestartDaemon();
   });
+  if (std::any_of(group.jobs().begin(), group.jobs().end(), LostItsHostMemory)) return false;
   EXPECT_EQ(restarts, kills);
   for (size_t i = 0; i < runs.size(); ++i) ExpectSameLosses(solo[i], group.jobs()[i]);
 
@@ -116,6 +126,7 @@ void RunAndKill(const std::vector<TrainerRun>& runs, const std::vector<TrainerRe
   }
   EXPECT_GT(lent, 0u);
   EXPECT_GT(gates, kills) << "nobody went on behind gates after a restart";
+  return true;
 }
 
 // The trainers' peaks do not fit together. Each daemon's log, which begins with what it took over,
@@ -126,10 +137,14 @@ TEST(Restart, AKilledDaemonCostsNobodyAnything) {
   for (const TrainerRun& run : runs) solo.push_back(RunAlone(run));
   std::mt19937_64 random(kSeed);
   unsigned left = Restarts();
+  int again = 5;
   while (left > 0 && !::testing::Test::HasFailure()) {
     const unsigned kills = std::min(left, kKillsInARun);
-    RunAndKill(runs, solo, kills, random);
-    left -= kills;
+    if (RunAndKill(runs, solo, kills, random)) {
+      left -= kills;
+    } else {
+      ASSERT_GT(again--, 0) << "they are in host memory most of the time";
+    }
   }
 }
 
