@@ -218,7 +218,9 @@ void Player::WritePageWords() {
   std::atomic<uint64_t>* words[] = {&page.head, &page.lost, &page.live_bytes, &page.held_bytes};
   std::atomic<uint64_t>& word = *words[source_.Below(4)];
   word.store(source_.Below(2) == 0 ? word.load() + source_.Byte() : source_.Take<uint64_t>());
-  page.resume_wanted.store(source_.Byte());
+  const uint8_t flags = source_.Byte();
+  page.resume_wanted.store(flags);
+  page.collectives.store(flags >> 7);
   protocol::OpRecord& record = page.ring[source_.Take<uint16_t>()];
   record = {source_.Byte(), source_.Byte(), 0, source_.Byte(), source_.Take<uint64_t>()};
 }
