@@ -56,8 +56,7 @@ struct ClientPage {
   // The one word here that the daemon writes: 1, a daemon that was started anew waits for this
   // client's Resume. A client that asks for nothing would not notice otherwise. 0 once it has.
   std::atomic<uint32_t> resume_wanted;
-  // 1: it has launched kernels that wait for other GPUs'. A client that does not know this leaves
-  // 0.
+  // 1: it has launched kernels that wait for other GPUs'. Older clients leave 0.
   std::atomic<uint32_t> collectives;
   alignas(64) std::atomic<uint64_t> live_bytes;  // statistics for people, not for decisions
   std::atomic<uint64_t> held_bytes;

@@ -19,7 +19,8 @@ scheduler::GateOptions Flow::GatesOf(const FlowJob& job) {
 void Flow::NoteCollectives(JobId id, FlowJob* job) {
   if (job->collectives) return;
   job->collectives = true;
-  if (ledger_.Find(id) != nullptr) Must(ledger_.SetCollective(id));
+  // Else when it is admitted; until then the ledger may know its last session, which has died.
+  if (job->admitted) Must(ledger_.SetCollective(id));
   if (options_.spatial) return;
   sink_->Notice(id, 0,
                 {"takes part in collective operations: it shares between its iterations, not "

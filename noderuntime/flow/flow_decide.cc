@@ -74,7 +74,7 @@ void Flow::TryAdmit(JobId id) {
   if (limit == 0 || !next.Admit(id, job->spec.name, request, limit).ok()) return;
   ReplaceLedger(std::move(next));
   job->admitted = true;
-  if (job->collectives) Must(ledger_.SetCollective(id));
+  if (job->collectives) Must(ledger_.SetCollective(id));  // said before (NoteCollectives)
   Record record = RecordFor(EventKind::kAdmit, id);
   record.name = job->spec.name;
   record.request = request;

@@ -148,6 +148,20 @@ TEST_F(FlowCollectivesTest, TheLedgerKnowsItAsSoonAsTheJob) {
   EXPECT_TRUE(Known(1).collective);
 }
 
+/// Its last session has died, and somebody still holds that one's memory.
+TEST_F(FlowCollectivesTest, ASessionBehindADeadOneIsNotTheOneInTheLedger) {
+  ASSERT_NO_FATAL_FAILURE(Begin(1, 20));
+  ASSERT_TRUE(flow_->Die(1, now_));
+  ASSERT_EQ(Known(1).phase, Phase::kDying);
+  clients_.erase(1);
+  Start(1, 20);
+  LaunchCollectives(1);
+  EXPECT_FALSE(Known(1).collective);
+  flow_->HolderGone(1, now_);
+  Pass(5 * kMs);
+  EXPECT_TRUE(Known(1).collective) << "admitted now";
+}
+
 TEST_F(FlowCollectivesTest, JobsOfOneGpuKeepTheirGatesBesideThem) {
   ASSERT_NO_FATAL_FAILURE(Begin(1, 18, 2));
   ASSERT_NE(Measure(1, 10), 0u);
