@@ -149,6 +149,20 @@ def run(folder, environment, chosen=(), workers=1, deadline=None, each=lambda ou
     return outcomes
 
 
+def ask_again_alone(folder, environment, outcomes, simulated, deadline):
+    """`outcomes` of tests that ran side by side; those that failed or differ are put again, one at a time."""
+    doubtful = {(found["program"], found["test"]) for found in differences(simulated, outcomes)}
+    answered = []
+    for outcome in outcomes:
+        left = min(TEST_LIMIT_S, deadline - time.monotonic())
+        if left > 0 and (outcome["status"] in ("failed", "timeout", "crashed") or
+                         (outcome["program"], outcome["test"]) in doubtful):
+            program = folder / "tests" / f"contract.{outcome['program']}_test"
+            outcome = run_test(program, outcome["test"], environment, left)
+        answered.append(outcome)
+    return answered
+
+
 def differences(simulated, real):
     """Where two drivers do not agree: a test that ends otherwise, or another answer to the same question.
 

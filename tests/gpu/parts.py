@@ -37,6 +37,7 @@ class Context:
         self.small = small
         self.deadline = deadline      # of time.monotonic()
         self.simulated_answers = None  # of the contract tests, from the pack
+        self.workers = 1              # contract tests at once on a real GPU
         self.cuda_include = None      # where cuda.h lies, if not in one of the usual places
         self.torch_environment = environment
 
@@ -109,12 +110,16 @@ def run_contract(context, result, save, chosen=()):
         section["tests"].append(outcome)
         save()
 
-    # On a real GPU one at a time: many look at its free memory.
-    contract.run(context.folder, contract_environment(context), chosen,
-                 2 if context.simulator else 1, context.deadline, each)
     theirs = context.simulated_answers
     if theirs is not None and chosen:
         theirs = [outcome for outcome in theirs if outcome["program"] in chosen]
+    environment = contract_environment(context)
+    workers = 2 if context.simulator else context.workers
+    contract.run(context.folder, environment, chosen, workers, context.deadline, each)
+    if workers > 1 and not context.simulator:
+        # Many look at the free memory of the GPU, which is everybody's.
+        section["tests"] = contract.ask_again_alone(context.folder, environment, section["tests"], theirs or [],
+                                                    context.deadline)
     if theirs is not None:
         section["differences"] = contract.differences(theirs, section["tests"])
     save()
