@@ -7,14 +7,18 @@ namespace sluice {
 // Descriptors, lists and the tiling of leased units. Searching is in arena_search.cc, giving units
 // back in arena_units.cc.
 
-bool Arena::Init(uint32_t units, uint32_t unit_granules) {
-  units_ = units;
+bool Arena::Init(uint32_t units, uint32_t unit_granules, uint32_t windows) {
+  pool_units_ = units;
+  units_ = units += windows;
   unit_shift_ = static_cast<uint32_t>(__builtin_ctz(unit_granules));
   const uint32_t words = (units + 63) / 64;
   if (!first_in_unit_.Reserve(units) || !live_in_unit_.Reserve(units) ||
-      !last_free_.Reserve(units) || !free_bits_.Reserve(words)) {
+      !last_free_.Reserve(units) || !free_bits_.Reserve(words) ||
+      !window_of_.Reserve(pool_units_) || !shown_.Reserve(windows) ||
+      !windows_.Reserve(windows > 0 ? kMaxWindows : 0)) {
     return false;
   }
+  for (uint32_t unit = 0; unit < pool_units_; ++unit) window_of_[unit] = 0;
   for (uint32_t word = 0; word < words; ++word) free_bits_[word] = 0;
   for (uint32_t unit = 0; unit < units; ++unit) {
     first_in_unit_[unit] = kNoBlock;
@@ -32,9 +36,12 @@ void Arena::FreeMemory() {
   live_in_unit_.Free();
   last_free_.Free();
   free_bits_.Free();
+  shown_.Free();
+  window_of_.Free();
+  windows_.Free();
   entered_.FreeMemory();
   index_.FreeMemory();
-  units_ = held_units_ = free_units_ = 0;
+  units_ = pool_units_ = held_units_ = free_units_ = moving_units_ = windows_used_ = 0;
   blocks_used_ = vacant_head_ = vacant_count_ = entered_count_ = reserved_ = 0;
   recent_ = {};
   for (FreeTree& tree : tree_) tree = {};
@@ -129,7 +136,7 @@ void Arena::CountLive(const Block& block, bool alive) {
 
 bool Arena::Grant(const protocol::Extent& extent) {
   for (uint32_t unit = extent.offset; unit < extent.offset + extent.length; ++unit) {
-    if (Leased(unit)) return false;
+    if (Holds(unit)) return false;
   }
   if (!Reserve()) return false;
   AddUnits(extent);

@@ -29,8 +29,9 @@ class Arena {
  public:
   constexpr Arena() = default;
 
-  /// `units` of `unit_granules` (a power of two) each; nothing is leased yet.
-  bool Init(uint32_t units, uint32_t unit_granules);
+  /// The pool has `units` of `unit_granules` (a power of two) each; nothing is leased yet. Behind
+  /// them is room for `windows` more, in which units can be shown side by side.
+  bool Init(uint32_t units, uint32_t unit_granules, uint32_t windows = 0);
   void FreeMemory();
 
   /// The extent is leased from now on. False: host out of memory, or already (partly) leased.
@@ -49,6 +50,30 @@ class Arena {
   /// One unit by itself, from its bound, for any stream at once: the wholly free one nearest the
   /// job's end. A live block, or kNoBlock.
   uint32_t AllocateUnit(const protocol::MarkPage& marks);
+
+  // arena_windows.cc: one block of units that lie apart (docs/adr/0031)
+
+  /// Wholly free units that this stream may use as they are.
+  uint32_t UsableUnits(uint32_t slot, const protocol::MarkPage& marks);
+  struct Window {
+    uint32_t start;  // a unit behind the pool's
+    uint32_t units;
+    bool mapped;  // it shows the very units that it showed before
+  };
+  /// Takes `units` of the usable ones out of the arena, to be shown in a window; they stay held.
+  /// One window at a time: FinishWindow or CancelWindow comes before the next. False: there is no
+  /// room for a window (TakeVacant), or the host has no memory.
+  bool BeginWindow(uint32_t units, uint32_t slot, Window* window);
+  /// The unit of the pool that is shown there.
+  uint32_t Shown(uint32_t window_unit) const { return shown_[window_unit - pool_units_]; }
+  /// It is mapped now: all of it is a live block for the stream.
+  uint32_t FinishWindow(const Window& window, uint32_t slot);
+  /// Nothing came of it: the units are where they were, freed on the stream with `mark`. `window`
+  /// says whether it is mapped all the same.
+  void CancelWindow(const Window& window, uint32_t slot, uint64_t mark);
+  /// Forgets a window in which nothing is held, for its place; the caller unmaps it. Its addresses
+  /// may still be in use by the GPU unless everything was waited for. False: there is none.
+  bool TakeVacant(Window* window);
 
   /// The live block that starts here, or kNoBlock.
   uint32_t FindLive(uint32_t start) const {
@@ -109,12 +134,12 @@ class Arena {
   /// The mark that covers the slot's latest free; only with HasUnsynced.
   uint64_t LatestMark(uint32_t slot) const { return blocks_[list_[slot].newest].mark; }
 
-  /// Whether the unit is leased.
-  bool Holds(uint32_t unit) const { return Leased(unit); }
+  /// Whether the unit of the pool is leased, wherever it is shown.
+  bool Holds(uint32_t unit) const { return Leased(unit) || window_of_[unit] != 0; }
 
-  uint32_t units() const { return units_; }
+  uint32_t units() const { return pool_units_; }
   uint32_t unit_granules() const { return 1u << unit_shift_; }
-  uint32_t held_units() const { return held_units_; }
+  uint32_t held_units() const { return held_units_ + moving_units_; }
   uint32_t free_units() {  // held, without a live block
     MergeRecent();
     return free_units_;
@@ -142,6 +167,8 @@ class Arena {
   /// Up to this part of a unit a block is small: many of one size may be set aside, and it does not
   /// matter in which unit it lies.
   static constexpr uint32_t kSmallPart = 16;
+
+  static constexpr uint32_t kMaxWindows = 1024;
 
   struct FreeList {
     uint32_t oldest;
@@ -220,16 +247,29 @@ class Arena {
   uint32_t Combine(uint32_t granules, uint32_t slot);
   bool UnitIsSynced(uint32_t unit) const;
   void AddUnits(const protocol::Extent& extent);
+  uint32_t TakeAt(uint32_t start, uint32_t granules);
+
+  bool MayUse(uint32_t unit, uint32_t slot) const;
+  bool IsVacant(const Window& window) const;
+  bool FindWindow(uint32_t units, uint32_t slot, Window* window);
+  bool AddWindow(uint32_t units, Window* window);
+  void DropWindow(uint32_t start);
+  void NoteMapped(uint32_t start);
+  uint32_t PoolUnit(uint32_t unit) const {
+    return unit < pool_units_ ? unit : shown_[unit - pool_units_];
+  }
 
   bool FenceUnit(uint32_t unit, uint32_t max_terms, const uint64_t* queued,
                  const protocol::MarkPage& marks, UnitRelease* out) const;
   void RemoveUnit(uint32_t unit);
 
-  uint32_t units_ = 0;
+  uint32_t units_ = 0;  // windows included
+  uint32_t pool_units_ = 0;
   uint32_t unit_shift_ = 0;
   bool high_end_ = false;
   uint32_t held_units_ = 0;
   uint32_t free_units_ = 0;
+  uint32_t moving_units_ = 0;  // between BeginWindow and what follows: held, and nowhere
   uint64_t live_granules_ = 0;
   uint64_t free_seq_ = 0;
 
@@ -244,6 +284,10 @@ class Arena {
   PagedArray<uint32_t> live_in_unit_;   // live and recent blocks that touch the unit, or kNotLeased
   PagedArray<UnitFree> last_free_;      // of each leased unit
   PagedArray<uint64_t> free_bits_;      // of each unit: it is leased, and no live block touches it
+  PagedArray<uint32_t> shown_;          // by window unit: the unit of the pool
+  PagedArray<uint32_t> window_of_;      // by unit of the pool: the window unit that shows it, or 0
+  PagedArray<Window> windows_;          // by start
+  uint32_t windows_used_ = 0;
   AddressMap entered_;                  // live blocks and recent ones
   RecentBlocks recent_;
   FreeIndex index_;

@@ -52,18 +52,23 @@ uint32_t Arena::AllocateUnit(const protocol::MarkPage& marks) {
     if (!Reserve() || !Reserve() || !Reserve() || !Reserve()) return kNoBlock;
     RemoveUnit(unit);
     AddUnits({unit, 1});
-    const uint32_t start = unit << unit_shift_;
-    uint32_t id = FindContaining(start);
-    if (blocks_[id].start < start) {
-      SplitFree(id, start);
-      id = blocks_[id].next;
-    }
-    FreePath path;
-    FreeTree& tree = TreeOf(blocks_[id]);
-    index_.Find(tree, start, &path);
-    return TakeLow(tree, path, unit_granules());
+    return TakeAt(unit << unit_shift_, unit_granules());
   }
   return kNoBlock;
+}
+
+// A live block at this very place, which lies in one free block. Room for two operations is
+// reserved.
+uint32_t Arena::TakeAt(uint32_t start, uint32_t granules) {
+  uint32_t id = FindContaining(start);
+  if (blocks_[id].start < start) {
+    SplitFree(id, start);
+    id = blocks_[id].next;
+  }
+  FreePath path;
+  FreeTree& tree = TreeOf(blocks_[id]);
+  index_.Find(tree, start, &path);
+  return TakeLow(tree, path, granules);
 }
 
 // Adds what the unit's free blocks still wait for to the fence. False, with the fence as it was,
@@ -111,16 +116,18 @@ uint32_t Arena::TakeFreeUnits(uint32_t max_units, uint32_t max_terms, const uint
        unit != kNoBlock && out->units < max_units; unit = NextFreeUnit(unit, high_end_)) {
     if (unit - spared.offset < spared.length) continue;  // wraps below it
     const protocol::Extent* last = out->extents > 0 ? &out->extent[out->extents - 1] : nullptr;
-    const bool adjacent = last != nullptr && (high_end_ ? last->offset + last->length == unit
-                                                        : last->offset == unit + 1);
+    const uint32_t pooled = PoolUnit(unit);
+    const bool adjacent = last != nullptr && (high_end_ ? last->offset + last->length == pooled
+                                                        : last->offset == pooled + 1);
     if (!adjacent && out->extents == protocol::kMaxExtentsPerFrame) break;
     if (!Reserve() || !FenceUnit(unit, max_terms, queued, marks, out)) continue;
     RemoveUnit(unit);
+    window_of_[pooled] = 0;
     if (adjacent) {
       if (!high_end_) --out->extent[out->extents - 1].offset;
       ++out->extent[out->extents - 1].length;
     } else {
-      out->extent[out->extents++] = {unit, 1};
+      out->extent[out->extents++] = {pooled, 1};
     }
     ++out->units;
   }

@@ -21,11 +21,12 @@
 /// when the other one's minor knows it. 1: Charge, Charged, Uncharge, Count,
 /// Resume, Resumed. 2: Ask, Told. 3: an account that outlives its session (Bye), Uncharge without
 /// one, counts of what passes unseen. 4: Quiesce, Quiet. 5: Told::flags, and a Notice before Told.
+/// 6: kIfThere, kNoRun; where a unit is a handle the client takes any units for what it asks for.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
-inline constexpr uint16_t kMinor = 5;  // larger on one side: that side leaves the newer parts alone
+inline constexpr uint16_t kMinor = 6;  // larger on one side: that side leaves the newer parts alone
 /// The first minor version that resumes a session with a daemon that was started anew.
 inline constexpr uint16_t kResumeMinor = 1;
 /// The first one in which what a session leaves on its account stays there for the next.
@@ -34,6 +35,8 @@ inline constexpr uint16_t kRestMinor = 3;
 inline constexpr uint16_t kQuietMinor = 4;
 /// The first one that understands kLeaveAlone.
 inline constexpr uint16_t kLeaveAloneMinor = 5;
+/// The first one in which scattered units are put side by side (docs/adr/0031).
+inline constexpr uint16_t kStitchMinor = 6;
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
 inline constexpr size_t kMaxFenceTerms = 8;
@@ -95,6 +98,9 @@ enum FrameFlags : uint16_t {
   /// On a Status: without what happened to each job lately, which is half of the text. A daemon
   /// that does not know it tells all.
   kWithoutEvents = 4,
+  /// On a Lease: what has no run of that length now is denied at once (kNoRun), and nobody comes to
+  /// wait for it. The client then asks for what it lacks in pieces.
+  kIfThere = 8,
 };
 
 struct Header {
@@ -360,6 +366,7 @@ enum class DenyCode : uint32_t {
   kExhausted = 2,  // waited as long as is allowed: out of memory
   kRefused = 3,    // never admitted (no room for its request, a second process of the same job)
   kShutdown = 4,
+  kNoRun = 5,  // to kIfThere; the text is empty
 };
 
 struct Deny {

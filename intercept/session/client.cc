@@ -142,7 +142,7 @@ CUresult Client::OpenSession(CUdevice device) {
   }
   if (ok) {
     const auto granules = static_cast<uint32_t>(session_.unit_bytes() >> kGranuleShift);
-    ok = gate_ != nullptr && arena_.Init(session_.units(), granules) &&
+    ok = gate_ != nullptr && arena_.Init(session_.units(), granules, session_.windows()) &&
          open_releases_.Init(session_.units());
     if (!ok) {
       why.Text("the host is out of memory");
@@ -321,7 +321,7 @@ bool Client::ApplyPending() {
   return applied;
 }
 
-Answer::Kind Client::Request(protocol::Header* header, Answer* answer) {
+Answer::Kind Client::Request(protocol::Header* header, Answer* answer, bool keeps) {
   while (true) {
     header->seq = session_.NextSeq();
     if (session_.Send(header) != nullptr)
@@ -329,7 +329,7 @@ Answer::Kind Client::Request(protocol::Header* header, Answer* answer) {
     send_lock_.Release();
     // It waits for others, who may wait for what is free here.
     const bool lease = header->type == static_cast<uint16_t>(FrameType::kLease);
-    if (lease && Pressure() && !session_.Hears(kSoonMs)) ReleaseExcess(true);
+    if (lease && !keeps && Pressure() && !session_.Hears(kSoonMs)) ReleaseExcess(true);
     session_.Await(header->seq, answer);
     while (answer->kind == Answer::kQuiesce) {
       StandStill(header->seq);

@@ -301,7 +301,8 @@ class Client {
   bool ApplyPending();
   void PublishHeld();
   /// Sends a request that was prepared under `send_lock_`, waits, applies. request_lock_ is held.
-  Answer::Kind Request(protocol::Header* header, Answer* answer);
+  /// `keeps`: what is free here is for it.
+  Answer::Kind Request(protocol::Header* header, Answer* answer, bool keeps = false);
   void SendMismatch(uint32_t profile);
   uint32_t ReleaseUnits(uint32_t max_units, uint32_t max_terms = protocol::kMaxFenceTerms,
                         uint32_t spared_granules = 0);
@@ -322,14 +323,19 @@ class Client {
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
   CUresult AllocateWithoutDaemon(const Want& want, CUdeviceptr* out);
   bool TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due);
+  void Enter(const Want& want, uint32_t id, uint32_t slot, CUdeviceptr* out, bool* mark_due);
   void FreeFound(uint32_t id, bool done);
   bool MayFitAfterDrain(uint32_t units) const;
   CUdeviceptr AddressOf(const Block& block) const;
   uint32_t FindLiveAt(CUdeviceptr address) const;
   bool OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
   bool Poison(const Block& block, CUstream stream);
-
   void HideHandleTypes(void* value, CUpointer_attribute attribute, CUdeviceptr address);
+  // client_stitch.cc
+  uint32_t Missing(const Want& want, uint32_t units);
+  bool Stitch(const Want& want, uint32_t units, CUdeviceptr* out, bool* mark_due);
+  bool MapWindow(const Arena::Window& window);
+  void UnmapVacantWindows();
 
   // client_driver_memory.cc
   uint64_t PoolsReserved();

@@ -86,6 +86,13 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(session_.marks())
                                       : arena_.Allocate(want.granules, slot, session_.marks());
   if (id == kNoBlock) return false;
+  Enter(want, id, slot, out, mark_due);
+  return true;
+}
+
+// A block is the program's from here on. state_lock_ is held.
+void Client::Enter(const Want& want, uint32_t id, uint32_t slot, CUdeviceptr* out,
+                   bool* mark_due) {
   streams_.Uses(slot);
   if (want.sync) arena_.SetSync(id, owners_.NumberOf(want.context));
   const Block& block = arena_.block(id);
@@ -99,7 +106,6 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
     streams_[slot].bytes += bytes;
     *mark_due = streams_.Due(slot, 0, Pressure());
   }
-  return true;
 }
 
 bool Client::MoreThanPool(size_t bytes) const {
@@ -134,9 +140,12 @@ bool Client::MayFitAfterDrain(uint32_t units) const {
   return (live_units + units) * session_.unit_bytes() <= session_.LimitBytes();
 }
 
-// `units`: to ask for. In one run, unless it is whole units that are wanted.
+// `units`: to ask for. In one run, unless it is whole units that are wanted. Where runs are stitched,
+// one is asked for that is there; else for what is missing beside the job's own units.
 CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
   const LockGuard guard(request_lock_);
+  const bool stitches = session_.windows() > 0 && units > 1 && !want.whole_unit;
+  bool in_pieces = false;
   bool drained = false;
   bool mark_due = false;
   // What is granted here may be taken by another thread before we look; a few rounds settle that.
@@ -151,11 +160,30 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
     lease.header = MakeHeader(protocol::FrameType::kLease, sizeof lease, 0);
     lease.units = units;
     lease.contiguous = want.whole_unit ? 1 : units;
+    if (stitches && !in_pieces) lease.header.flags |= protocol::kIfThere;
+    if (in_pieces) {
+      lease.units = Missing(want, units);
+      lease.contiguous = 1;
+      if (lease.units == 0) {
+        if (Stitch(want, units, out, &mark_due)) {
+          if (mark_due) static_cast<void>(Mark(want.slot, false));
+          return CUDA_SUCCESS;
+        }
+        if (Missing(want, units) > 0) continue;  // another thread was faster
+        Line().Text("out of memory: the driver does not map what lies apart side by side").PrintOnce();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+      }
+    }
     Answer answer;
     send_lock_.Acquire();
-    const Answer::Kind kind = Request(&lease.header, &answer);
+    const Answer::Kind kind = Request(&lease.header, &answer, in_pieces);
     if (kind == Answer::kGranted) continue;
     if (kind == Answer::kLost) continue;
+    if (stitches && !in_pieces && answer.code != protocol::DenyCode::kRefused) {
+      in_pieces = true;
+      --round;
+      continue;
+    }
     bool may_fit = false;
     {
       const LockGuard inner(state_lock_);
@@ -167,6 +195,7 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
       drained = true;
       static_cast<void>(Drain());
       if (TryAllocate(want, out, &mark_due)) return CUDA_SUCCESS;
+      if (in_pieces) continue;  // more of its own may do now
       if (answer.code == protocol::DenyCode::kOverLimit) {
         while (ReleaseUnits(~0u) > 0) {
         }

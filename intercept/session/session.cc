@@ -178,8 +178,22 @@ const char* Session::TakeWelcome(const Frame& frame, FrameFds& fds) {
   return mapped ? nullptr : "the daemon's shared pages cannot be mapped";
 }
 
+// A driver maps a handle from its start and as a whole, so a unit has to be one.
+uint32_t Session::Windows(const DriverTable& driver) const {
+  if (unit_bytes_ != handle_bytes_ || daemon_minor_ < protocol::kStitchMinor ||
+      driver.cuMemRetainAllocationHandle == nullptr) {
+    return 0;
+  }
+  const uint64_t most = (uint64_t{FreeIndex::kLimit} << kGranuleShift) / handle_bytes_;
+  const uint64_t left = most - 1 - handle_count_;
+  constexpr uint64_t kPools = 2;  // so much address space
+  return static_cast<uint32_t>(left < kPools * handle_count_ ? left : kPools * handle_count_);
+}
+
 const char* Session::MapPool(const DriverTable& driver) {
-  if (const char* error = arena_.Reserve(driver, handle_bytes_, handle_count_)) return error;
+  if (const char* error = arena_.Reserve(driver, handle_bytes_, handle_count_, Windows(driver))) {
+    return error;
+  }
   uint32_t first = 0;
   while (!arena_.complete()) {
     Frame frame;

@@ -115,10 +115,13 @@ class Session {
   CUdeviceptr MarkAddress(uint32_t slot) const { return mark_address_ + 8u * slot; }
 
   const ArenaMap& arena() const { return arena_; }
+  ArenaMap& arena() { return arena_; }
   CUdevice device() const { return device_; }
   uint64_t unit_bytes() const { return unit_bytes_; }
   uint32_t units() const { return units_; }
-  uint64_t pool_bytes() const { return arena_.bytes(); }
+  uint64_t pool_bytes() const { return arena_.pool_bytes(); }
+  /// Units that windows have room for. 0: nothing is stitched.
+  uint32_t windows() const { return arena_.windows(); }
   /// What can be mapped a second time by itself: a driver maps handles from their start only.
   uint64_t handle_bytes() const { return handle_bytes_; }
   /// What the daemon knows of the protocol (wire.h).
@@ -134,6 +137,7 @@ class Session {
   const char* SayHello(const DriverTable& driver);
   const char* ReceiveInOrder(protocol::FrameType type, Frame* frame, FrameFds* fds);
   const char* TakeWelcome(const Frame& frame, FrameFds& fds);
+  uint32_t Windows(const DriverTable& driver) const;
   const char* MapPool(const DriverTable& driver);
   const char* RegisterMarks(const DriverTable& driver, bool same);
   bool AddGrant(const protocol::Grant& grant, uint64_t epoch);

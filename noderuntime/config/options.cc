@@ -101,6 +101,15 @@ Status Validate(const Options& options) {
   return faults.Result();
 }
 
+void SizeUnits(uint64_t device_bytes, Options* options) {
+  // Importing and mapping one takes some 115 us (docs/results/2026-11-26-gpu.md).
+  constexpr uint64_t kMostHandles = 6144;
+  if (!options->unit_by_pool) return;
+  const uint64_t pool = std::min(options->pool_bytes.value_or(device_bytes), device_bytes);
+  while (pool / options->unit_bytes > kMostHandles) options->unit_bytes *= 2;
+  options->handle_bytes = options->unit_bytes;
+}
+
 Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_t granularity) {
   Faults faults;
   faults.Check(granularity == 0 || options.handle_bytes % granularity == 0, "handle",

@@ -22,7 +22,8 @@ struct Options {
   /// Host memory for jobs that are evicted; 0: none. Default: see PlanHostMemory.
   std::optional<uint64_t> host_memory_bytes;
   uint64_t unit_bytes = 8 * kMiB;
-  uint64_t handle_bytes = 32 * kMiB;
+  uint64_t handle_bytes = 8 * kMiB;
+  bool unit_by_pool = false;  // both follow from the pool (SizeUnits)
   std::string policy = "flow";
   uint32_t lanes = 2;
   std::string claims = "steps";  // what others may count on of jobs that can be evicted
@@ -46,6 +47,10 @@ struct Options {
 /// Everything that can be said without knowing the device, all faults in one message, each naming
 /// its field, its value and what is allowed.
 Status Validate(const Options& options);
+
+/// Where nobody said how large units and handles are: a unit is a handle, so that what lies apart
+/// can be mapped side by side, and a pool has some thousand of them, as each client maps them all.
+void SizeUnits(uint64_t device_bytes, Options* options);
 
 struct PoolPlan {
   uint64_t bytes = 0;

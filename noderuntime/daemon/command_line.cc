@@ -107,6 +107,9 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
   if (status.ok() && given("--lease-unit")) {
     status = Take(ParseBytes(raw.unit, "--lease-unit"), &options->unit_bytes);
   }
+  options->unit_by_pool = !given("--lease-unit") && !given("--handle");
+  // What a driver makes is no smaller.
+  options->handle_bytes = std::max(options->unit_bytes, 2 * kMiB);
   if (status.ok() && given("--handle")) {
     status = Take(ParseBytes(raw.handle, "--handle"), &options->handle_bytes);
   }
@@ -166,8 +169,8 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
   app.add_option("--host-memory", raw.host_memory,
                  "host memory for jobs that are evicted, 0: none (as much as the pool, at most a "
                  "quarter of the machine's)");
-  app.add_option("--lease-unit", raw.unit, "unit of lending (8MiB)");
-  app.add_option("--handle", raw.handle, "unit of creating and mapping (32MiB)");
+  app.add_option("--lease-unit", raw.unit, "unit of lending (8MiB, more for pools above 48 GiB)");
+  app.add_option("--handle", raw.handle, "unit of creating and mapping (the lease unit)");
   app.add_option(
       "--policy", options.policy,
       "flow, nodegroup, temporal, timeshift, spatial (nobody waits, limits are reserved) or auto "

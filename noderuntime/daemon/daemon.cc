@@ -83,6 +83,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
   Result<RuntimeDir> dir = RuntimeDir::Open(options.runtime_dir);
   if (!dir.ok()) return dir.status();
   config::Options actual = options;
+  config::SizeUnits(device->info().total_bytes, &actual);
   Result<std::optional<Predecessor>> predecessor = FindPredecessor(&actual, device->info());
   if (!predecessor.ok()) return predecessor.status();
   std::optional<keeper::KeeperClient> keeper;
@@ -92,7 +93,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Create(const config::Options& options, g
     found.emplace(std::move((*predecessor)->found));
   }
   const Result<config::PoolPlan> plan =
-      config::PlanPool(options, device->info().total_bytes, device->info().granularity);
+      config::PlanPool(actual, device->info().total_bytes, device->info().granularity);
   if (!plan.ok() && !found.has_value()) return plan.status();
   Result<gpu::Pool> pool =
       found.has_value() ? gpu::Pool::Adopt(device, std::move(found->pool), actual.handle_bytes)

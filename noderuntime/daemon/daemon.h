@@ -208,6 +208,7 @@ class Daemon : private flow::FlowSink {
   bool HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns);
   bool TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t now_ns);
   void Open(uint32_t id, Client* client);
+  bool Stitches(uint16_t minor) const;
   void AcceptSession(uint32_t id, Client* client);
   void CloseClient(uint32_t id, const std::string& reason);
   void DropClient(uint32_t id, const std::string& reason, spdlog::level::level_enum level);

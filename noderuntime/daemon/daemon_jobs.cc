@@ -262,12 +262,18 @@ void Daemon::Open(uint32_t id, Client* client) {
   client->waits_since_ns = NowNs();
 }
 
+/// Only what is a handle of its own can be mapped a second time, by itself.
+bool Daemon::Stitches(uint16_t minor) const {
+  return minor >= protocol::kStitchMinor && options_.unit_bytes == options_.handle_bytes;
+}
+
 void Daemon::AcceptSession(uint32_t id, Client* client) {
   JobEntry& job = jobs_.at(client->job);
   client->waits_for_predecessor = false;
   job.pid = client->session->pid();
   job.session_number = client->session->number();
   job.minor = client->session->client_minor();
+  job.spec.stitches = Stitches(job.minor);
   job.started = false;
   job.orphan_until_ns = 0;
   if (Status s = client->session->Prepare(); !s.ok()) {

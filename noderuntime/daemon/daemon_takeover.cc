@@ -70,6 +70,7 @@ Status Daemon::TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns) {
   job.pid = kept.pid;
   job.session_number = kept.session;
   job.minor = kept.minor;
+  job.spec.stitches = Stitches(job.minor);
   job.grant = kept.grant;
   job.pod = kept.pod;
   job.listener = std::move(fds->listener);

@@ -32,7 +32,7 @@ struct KeptJob {
 /// What a daemon has to know to take over from one that died, beside the descriptors and what the
 /// clients say: a plain value. Bytes of another version are an error, never half a state.
 struct KeptState {
-  static constexpr uint32_t kVersion = 7;
+  static constexpr uint32_t kVersion = 8;
 
   uint64_t unit_bytes = 0;
   uint64_t handle_bytes = 0;

@@ -167,13 +167,19 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
     // It waits to begin; what it wants is granted with that.
     if (Request* request = RequestOf(id)) {
       request->units = lease.units;
-      request->contiguous = lease.contiguous;
+      WantRun(request, lease.contiguous, job->spec);
     }
     Decide();
     return {};
   }
   const uint64_t wanted = uint64_t{known->leased} + lease.units;
   const bool outgrows = wanted > known->terms.claim;
+  const bool if_there = (lease.header.flags & protocol::kIfThere) != 0;
+  // In pieces it may get by with less, and others may need the rest.
+  if (if_there && outgrows && ledger_.jobs().size() > 1) {
+    AnswerDeny(id, protocol::DenyCode::kNoRun, "");
+    return {};
+  }
   // Another limit is another ledger, and `known` is of the one before.
   if (wanted > known->limit) GrowLimit(id, lease.units);
   if (outgrows) Outgrow(id);
@@ -182,6 +188,7 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
   request.kind = RequestKind::kLease;
   request.units = lease.units;
   request.contiguous = lease.contiguous;
+  if (if_there) return LeaseIfThere(id, request);
   Enqueue(id, request);
   Decide();
   return {};
@@ -233,7 +240,7 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
   request.kind = RequestKind::kGate;
   request.gate = gate.gate;
   request.units = need - known->leased;
-  request.contiguous = std::min(place.contiguous, request.units);
+  WantRun(&request, std::min(place.contiguous, request.units), job->spec);
   request.waives = WaivesAt(id, *job, gate.gate);
   Enqueue(id, request);
   Decide();

@@ -223,12 +223,16 @@ class Flow {
   void ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained);
   Request GateZero(JobId id, const FlowJob& job) const;
   static bool Careful(const FlowJob& job);
-  static Units WithMargin(Units units, const scheduler::CyclePlan& plan);
+  static Units WithMargin(Units units, const FlowJob& job);
   static Units MostUsed(const FlowJob& job);
   Units ClaimFor(const FlowJob& job) const;
 
   // flow_collectives.cc: jobs whose kernels wait for other GPUs'.
   void NoteCollectives(JobId id, FlowJob* job);
+
+  // flow_stitches.cc
+  static void WantRun(Request* request, Units run, const JobSpec& spec);
+  Status LeaseIfThere(JobId id, const Request& request);
   static scheduler::GateOptions GatesOf(const FlowJob& job);
 
   // flow_restore.cc

@@ -106,7 +106,7 @@ Units Flow::WaivesAt(JobId id, const FlowJob& job, uint32_t gate) const {
   const Units by_profile = plan.peak_units - job.published->ahead[gate];
   if (by_profile == 0 || !job.pressure || !job.held.known() || !Insured(id)) return 0;
   const Units claim = ledger_.Find(id)->terms.claim;
-  return std::min(by_profile, claim - std::min(claim, WithMargin(job.held.From(gate), plan)));
+  return std::min(by_profile, claim - std::min(claim, WithMargin(job.held.From(gate), job)));
 }
 
 void Flow::Waive(JobId id, const FlowJob& job) {

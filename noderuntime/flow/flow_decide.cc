@@ -74,6 +74,7 @@ void Flow::TryAdmit(JobId id) {
   if (limit == 0 || !next.Admit(id, job->spec.name, request, limit).ok()) return;
   ReplaceLedger(std::move(next));
   job->admitted = true;
+  Must(ledger_.SetStitches(id, job->spec.stitches));
   if (job->collectives) Must(ledger_.SetCollective(id));  // said before (NoteCollectives)
   Record record = RecordFor(EventKind::kAdmit, id);
   record.name = job->spec.name;

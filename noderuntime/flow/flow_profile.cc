@@ -113,7 +113,7 @@ void Flow::Withdraw(JobId id, FlowJob* job, const Deviation& deviation) {
   if (request == nullptr || request->kind != RequestKind::kGate0) return;
   // It stands at its gate: whatever it does next is unknown, so it claims all it may ever hold.
   request->claim = known->limit;
-  request->piece = scheduler::kWholeClaim;
+  request->piece = known->unknown_piece();
   request->returns = false;
 }
 
@@ -122,6 +122,7 @@ void Flow::Withdraw(JobId id, FlowJob* job, const Deviation& deviation) {
 void Flow::LoseProfile(JobId id, const Deviation& deviation) {
   if (!ledger_.LoseProfile(id).ok()) return;
   Record record = RecordFor(EventKind::kMismatch, id);
+  record.piece = ledger_.Find(id)->terms.piece;
   record.reason = ReasonName(deviation.reason);
   record.text = std::string("left its iteration: ") + deviation.how +
                 "; nobody counts on what it gives back until its cycle is known again";
@@ -180,9 +181,10 @@ bool Flow::Careful(const FlowJob& job) {
   return job.past_use.size() < kCarefulIterations;
 }
 
-/// The client asks in pieces of its largest block, so a tighter margin would be none.
-Units Flow::WithMargin(Units units, const scheduler::CyclePlan& plan) {
-  return units + std::max((units + 49) / 50, plan.piece_units);
+/// A client that asks in pieces of its largest block has no use for less. Of a job with a profile.
+Units Flow::WithMargin(Units units, const FlowJob& job) {
+  const Units piece = job.spec.stitches ? 1 : job.published->plan.piece_units;
+  return units + std::max((units + 49) / 50, piece);
 }
 
 /// Of a job with a profile, in an iteration.
@@ -195,10 +197,9 @@ Units Flow::MostUsed(const FlowJob& job) {
 
 Units Flow::ClaimFor(const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(job.spec.id);
-  const scheduler::CyclePlan& plan = job.published->plan;
   const bool careful = Careful(job);
   const Units most = MostUsed(job);
-  const Units with_margin = WithMargin(most, plan);
+  const Units with_margin = WithMargin(most, job);
   const Units wanted = careful ? std::max(scheduler::WithTenth(most), with_margin) : with_margin;
   return std::max(
       std::min({wanted, known.limit - known.outside, LargestClaim(ledger_, job.spec.id)}),
@@ -212,11 +213,12 @@ Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
   request.job = id;
   request.kind = RequestKind::kGate0;
   request.claim = ClaimFor(job);
-  request.piece = std::max<Units>({1, plan.piece_units + 1, job.largest_run});
+  request.piece =
+      job.spec.stitches ? 1 : std::max<Units>({1, plan.piece_units + 1, job.largest_run});
   request.returns = job.pressure && options_.credit;  // without it nobody drains
   const Units need = std::min(plan.gates.front().need_units, request.claim);
   request.units = need > known.leased ? need - known.leased : 0;
-  request.contiguous = std::min(plan.gates.front().contiguous, request.units);
+  WantRun(&request, std::min(plan.gates.front().contiguous, request.units), job.spec);
   return request;
 }
 

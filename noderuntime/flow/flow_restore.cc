@@ -103,6 +103,7 @@ void Flow::Save(ByteWriter* out) const {
     out->PutText(job.spec.name);
     out->Put(job.spec.limit);
     out->Put(job.spec.request);
+    out->Put(job.spec.stitches);
     out->Put(job.admitted);
     out->PutText(job.refusal);
     out->Put(job.next_release);
@@ -181,6 +182,7 @@ void Flow::RestoreJob(ByteReader* in, const std::map<JobId, JobPages>& pages) {
   spec.name = in->GetText();
   spec.limit = in->Get<Units>();
   spec.request = in->Get<Units>();
+  spec.stitches = in->Get<uint8_t>() != 0;
   const auto found = pages.find(spec.id);
   FlowJob job(spec, found == pages.end() ? JobPages() : found->second, ClientHash());
   const auto flag = [in] { return in->Get<uint8_t>() != 0; };

@@ -68,6 +68,8 @@ struct JobSpec {
   Units request = 0;
   bool observed = false;  // an iteration of it is recorded
   int32_t priority = 0;   // higher goes first
+  /// Its library puts scattered units side by side (docs/adr/0031).
+  bool stitches = false;
 };
 
 /// The shared pages of a job's session, as the daemon maps them.

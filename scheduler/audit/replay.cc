@@ -124,7 +124,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       Expect(job->where == Where::kIteration, record, "inside an iteration");
       job->where = Where::kUnknownIteration;
       job->returns = job->drained = job->settled = job->quiet = false;
-      job->piece = kWholeClaim;
+      job->piece = record.piece;
       job->waives = 0;
       StopLending(id);
       break;

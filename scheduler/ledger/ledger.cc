@@ -210,7 +210,7 @@ Status Ledger::StartUnprofiled(JobId job) {
   j->settled = false;
   j->quiet = false;
   j->drained = false;
-  j->terms = GateTerms{j->limit, kWholeClaim, false, End::kLow};
+  j->terms = GateTerms{j->limit, j->unknown_piece(), false, End::kLow};
   return Status();
 }
 
@@ -238,6 +238,13 @@ Status Ledger::SetCollective(JobId job) {
       "collective");
   if (!known.ok()) return known.status();
   (*known)->collective = true;
+  return Status();
+}
+
+Status Ledger::SetStitches(JobId job, bool stitches) {
+  auto known = Expect(job, {Phase::kWaiting}, "stitches");
+  if (!known.ok()) return known.status();
+  (*known)->stitches = stitches;
   return Status();
 }
 
@@ -300,7 +307,7 @@ Status Ledger::LoseProfile(JobId job) {
   j->phase = Phase::kUnprofiled;
   j->terms.waived = 0;
   j->terms.returns = false;
-  j->terms.piece = kWholeClaim;
+  j->terms.piece = j->unknown_piece();
   j->settled = false;
   j->quiet = false;
   j->drained = false;

@@ -36,6 +36,9 @@ struct Job {
   std::string name;
   Phase phase = Phase::kWaiting;
   bool collective = false;  // its kernels wait for other GPUs'
+  /// Its library puts scattered units side by side where there is no run (docs/adr/0031): any units
+  /// do for what it asks for.
+  bool stitches = false;
   Units request = 0;
   Units limit = 0;
   GateTerms terms;       // meaningful past the gate
@@ -68,6 +71,8 @@ struct Job {
   bool away_unprofiled = false;  // it had no profile when it was evicted
 
   Units held() const { return leased + unfenced + spare + quarantined; }
+  /// Where nothing is known of what it will ask for.
+  Units unknown_piece() const { return stitches ? 1 : kWholeClaim; }
   bool past_gate() const { return phase == Phase::kRunning || phase == Phase::kUnprofiled; }
   /// With what it cannot do without: what comes back to it.
   uint64_t needs() const { return uint64_t{held()} + TotalUnits(away); }
@@ -117,6 +122,7 @@ class Ledger {
   /// Its kernels wait for other GPUs', whose daemons may keep waiting whom it waits for: where
   /// there is room for all it takes no turns (MayHold).
   Status SetCollective(JobId job);
+  Status SetStitches(JobId job, bool stitches);        // waiting: of the session that begins
   Status OpenGate(JobId job, const GateTerms& terms);  // parked -> running
   Status RaiseClaim(JobId job, Units claim);  // past its gate, up to its limit; waives none
   /// Running, up to its claim. Less than before is a new promise: I3 is asked first.

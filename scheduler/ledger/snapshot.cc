@@ -19,6 +19,7 @@ void WriteJob(const Job& job, ByteWriter* out) {
   out->Put(job.id);
   out->PutText(job.name);
   out->Put(job.phase);
+  out->Put(job.stitches);
   out->Put(job.request);
   out->Put(job.limit);
   out->Put(job.terms.claim);
@@ -47,6 +48,7 @@ Job ReadJob(ByteReader* in) {
   job.id = in->Get<JobId>();
   job.name = in->GetText();
   job.phase = in->Get<Phase>();
+  job.stitches = GetFlag(in);
   job.request = in->Get<Units>();
   job.limit = in->Get<Units>();
   job.terms.claim = in->Get<Units>();

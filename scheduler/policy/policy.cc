@@ -186,13 +186,32 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
-    for (const Extents& runs : Spared(UsableBy(spare), job, job.terms.claim + job.spare)) {
-      const Extents near = Near(runs, job, UnitState::kLeased);
-      // The first place is nearly always the right one.
-      for (const size_t most : {size_t{1}, kMaxPlacements}) {
-        for (const Extents& extents : PlaceCandidates(runs, job.terms.end, request.units,
-                                                      request.contiguous, near, most, pieces)) {
-          if (auto decision = TryGrantAt(i, job, extents, spare)) return decision;
+    return FirstPlace(Spared(UsableBy(spare), job, job.terms.claim + job.spare), job, request,
+                      {request.units, job.terms.end, UnitState::kLeased, pieces},
+                      [&](const Extents& at) { return TryGrantAt(i, job, at, spare); });
+  }
+
+  struct Wanted {
+    Units units;
+    End end;
+    std::optional<UnitState> beside;  // of the job's own: near these
+    Pieces pieces;
+  };
+
+  /// What `decide` makes of the first place that it can make something of.
+  template <class Decide>
+  std::optional<Decision> FirstPlace(const std::vector<Extents>& sources, const Job& job,
+                                     const Request& request, const Wanted& wanted,
+                                     const Decide& decide) const {
+    for (const Units run : RunsOf(request, wanted.units)) {
+      for (const Extents& runs : sources) {
+        const Extents near = Near(runs, job, wanted.beside);
+        // The first place is nearly always the right one.
+        for (const size_t most : {size_t{1}, kMaxPlacements}) {
+          for (const Extents& extents :
+               PlaceCandidates(runs, wanted.end, wanted.units, run, near, most, wanted.pieces)) {
+            if (auto decision = decide(extents)) return decision;
+          }
         }
       }
     }
@@ -360,19 +379,12 @@ class Round {
       return std::nullopt;
     }
     if (late && !MayOpen(request)) return std::nullopt;
-    for (const Extents& runs : Spared(ledger_.map().FreeRuns(), job, decision.terms.claim)) {
-      const Extents near = Near(runs, job, std::nullopt);
-      // The first place is nearly always the right one.
-      for (const size_t most : {size_t{1}, kMaxPlacements}) {
-        for (Extents& extents :
-             PlaceCandidates(runs, decision.terms.end, units, std::min(request.contiguous, units),
-                             near, most, pieces)) {
-          decision.extents = std::move(extents);
-          if (OpensSafely(decision, measure)) return decision;
-        }
-      }
-    }
-    return std::nullopt;
+    const auto open = [&](const Extents& at) {
+      decision.extents = at;
+      return OpensSafely(decision, measure) ? std::optional(decision) : std::nullopt;
+    };
+    return FirstPlace(Spared(ledger_.map().FreeRuns(), job, decision.terms.claim), job, request,
+                      {units, decision.terms.end, std::nullopt, pieces}, open);
   }
 
   bool OpensSafely(const Decision& decision, Measure measure) const {
@@ -392,7 +404,7 @@ class Round {
 
   GateTerms TermsFor(const Request& request, const Job& job) const {
     if (request.kind == RequestKind::kNewcomer) {
-      return {job.limit, kWholeClaim, false, End::kLow};
+      return {job.limit, job.unknown_piece(), false, End::kLow};
     }
     // In the middle of its iteration it may still need all that it was promised.
     const bool back = request.kind == RequestKind::kBringBack;
@@ -403,7 +415,7 @@ class Round {
     const Units piece = back ? std::max(job.terms.piece, request.contiguous) : request.piece;
     terms.piece = std::max<Units>(1, piece);
     terms.returns = request.returns;
-    terms.end = back ? job.terms.end : FreeLane(job.id);
+    terms.end = back ? job.terms.end : FreeLane(ledger_, job.id);
     return terms;
   }
 
@@ -423,17 +435,6 @@ class Round {
     if (request.kind == RequestKind::kGate0) return request.returns;
     return request.kind == RequestKind::kNewcomer && unknown.collective &&
            MayHold(ledger_, request.job) <= ledger_.pool_units();
-  }
-
-  /// The end of the pool with fewer jobs on it; the low one when they are equal.
-  End FreeLane(JobId job) const {
-    int low = 0;
-    int high = 0;
-    for (const Job& other : ledger_.jobs()) {
-      if (other.id == job || !other.past_gate()) continue;
-      ++(other.terms.end == End::kLow ? low : high);
-    }
-    return high < low ? End::kHigh : End::kLow;
   }
 
   // nothing moves

@@ -42,6 +42,7 @@ struct Request {
   Units units =
       0;  // wanted in addition to what the job holds (its spare units not counted as held)
   Units contiguous = 0;       // at least one run of this many
+  Units prefers = 0;          // a run of this many is looked for first; 0: of `contiguous`
   Units claim = 0;            // kGate0: the claim for the coming iteration
   Units waives = 0;           // kGate: the part of its claim that it will not need again (I5)
   Units piece = kWholeClaim;  // kGate0: the longest run it will ask for

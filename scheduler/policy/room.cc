@@ -36,6 +36,22 @@ bool InsideClaim(const Ledger& ledger, const Request& request) {
   return job != nullptr && HasLeft(*job, request, job->terms.claim);
 }
 
+End FreeLane(const Ledger& ledger, JobId job) {
+  int low = 0;
+  int high = 0;
+  for (const Job& other : ledger.jobs()) {
+    if (other.id == job || !other.past_gate()) continue;
+    ++(other.terms.end == End::kLow ? low : high);
+  }
+  return high < low ? End::kHigh : End::kLow;
+}
+
+std::vector<Units> RunsOf(const Request& request, Units units) {
+  const Units least = std::min(request.contiguous, units);
+  const Units best = std::min(request.prefers, units);
+  return best > least ? std::vector<Units>{best, least} : std::vector<Units>{least};
+}
+
 uint64_t MayHold(const Ledger& ledger, JobId begins) {
   uint64_t most = 0;
   for (const Job& job : ledger.jobs()) {

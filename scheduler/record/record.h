@@ -34,7 +34,7 @@ enum class EventKind : uint8_t {
   kTrough,     // drained, iteration
   kClaim,      // claim: raised or lowered outside of a grant
   kBase,       // units: the base as measured (for people; replay derives it)
-  kMismatch,   // the job lost its profile: gives nothing back. reason; text: how
+  kMismatch,   // the job lost its profile: gives nothing back. reason, piece; text: how
   kSettle,     // unprofiled, and not waited for any more
   kQuiet,      // past its gate, and computes nothing: jobs with a profile go on beside it.
                // collective

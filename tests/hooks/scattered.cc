@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "tests/hooks/hook_fixture.h"
+
+// A program whose own blocks lie so that nothing longer than a unit is free, and that asks for long
+// blocks all the same. stitched_test runs it as a job, two at a time.
+
+namespace sluice::hooks {
+namespace {
+
+struct Filled {
+  CUdeviceptr at;
+  size_t units;
+  uint32_t value;
+};
+
+class Scattered : public Hook {
+ protected:
+  /// Filled with a value of its own; 0 units: out of memory.
+  Filled Allocate(size_t units, bool stream_ordered) {
+    Filled block{0, units, ++values_};
+    const CUresult result = stream_ordered ? cuMemAllocAsync(&block.at, units * kUnit, nullptr)
+                                           : cuMemAlloc_v2(&block.at, units * kUnit);
+    if (result != CUDA_SUCCESS) return {0, 0, 0};
+    EXPECT_CU(cuMemsetD32Async(block.at, block.value, units * kUnit / 4, nullptr));
+    return block;
+  }
+
+  void Free(const Filled& block, bool stream_ordered) {
+    std::vector<uint32_t> words(block.units * kUnit / 4);
+    EXPECT_CU(cuMemcpyDtoH_v2(words.data(), block.at, block.units * kUnit));
+    const auto wrong = std::count_if(words.begin(), words.end(),
+                                     [&](uint32_t word) { return word != block.value; });
+    EXPECT_EQ(wrong, 0) << "somebody else wrote here";
+    EXPECT_CU(stream_ordered ? cuMemFreeAsync(block.at, nullptr) : cuMemFree_v2(block.at));
+  }
+
+  uint32_t values_ = 0;
+};
+
+TEST_F(Scattered, UnitsThatLieApartAreOneBlock) {
+  Begin();
+  constexpr size_t kAll = kLimit / kUnit;
+  for (const bool stream_ordered : {true, false}) {
+    std::vector<Filled> singles;
+    // What Begin allocated takes one.
+    for (size_t i = 0; i + 1 < kAll; ++i) {
+      singles.push_back(Allocate(1, stream_ordered));
+      ASSERT_NE(singles.back().units, 0u) << i;
+    }
+    std::vector<Filled> kept;
+    for (size_t i = 0; i < singles.size(); ++i) {
+      if (i % 2 == 0) {
+        kept.push_back(singles[i]);
+      } else {
+        Free(singles[i], stream_ordered);
+      }
+    }
+    const size_t apart = singles.size() / 2;
+    const Filled block = Allocate(apart, stream_ordered);
+    ASSERT_EQ(block.units, apart) << "what lies apart was not put side by side";
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    EXPECT_CU(cuMemGetAddressRange_v2(&base, &bytes, block.at + kUnit + 1));
+    EXPECT_EQ(base, block.at);
+    EXPECT_EQ(bytes, apart * kUnit);
+    EXPECT_EQ(Allocate(2, stream_ordered).units, 0u) << "more than the limit";
+    for (const Filled& one : kept) Free(one, stream_ordered);
+    Free(block, stream_ordered);
+  }
+}
+
+TEST_F(Scattered, ComeAndGo) {
+  Begin();
+  const char* seed = getenv("SLUICE_TEST_SEED");
+  std::mt19937 random(seed == nullptr ? 1 : static_cast<unsigned>(atoi(seed)));
+  std::vector<Filled> blocks;
+  size_t held = 1;  // by Begin
+  uint64_t long_ones = 0;
+  const auto free_one = [&] {
+    const size_t which = random() % blocks.size();
+    Free(blocks[which], blocks[which].value % 2 == 0);
+    held -= blocks[which].units;
+    blocks.erase(blocks.begin() + static_cast<ptrdiff_t>(which));
+  };
+  for (int step = 0; step < 400; ++step) {
+    const size_t room = kLimit / kUnit - held;
+    const size_t units = 1 + random() % 5;
+    if (units > room) {
+      free_one();
+      continue;
+    }
+    const Filled block = Allocate(units, (values_ + 1) % 2 == 0);
+    ASSERT_EQ(block.units, units) << "step " << step << ": " << held << " units in use of "
+                                  << kLimit / kUnit;
+    held += units;
+    long_ones += units > 1 ? 1 : 0;
+    blocks.push_back(block);
+  }
+  while (!blocks.empty()) free_one();
+  std::printf("long=%llu\n", static_cast<unsigned long long>(long_ones));
+}
+
+}  // namespace
+}  // namespace sluice::hooks

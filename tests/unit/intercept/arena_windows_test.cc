@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "intercept/blocks/arena.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kUnit = 64;  // granules
+constexpr uint32_t kPool = 16;
+constexpr uint32_t kWindows = 32;
+
+class ArenaWindows : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(arena_.Init(kPool, kUnit, kWindows));
+    ASSERT_TRUE(arena_.Grant({0, 8}));
+    for (uint32_t unit = 0; unit < 8; ++unit) ids_.push_back(arena_.Allocate(kUnit, 1, marks_));
+  }
+  void TearDown() override { arena_.FreeMemory(); }
+
+  /// Units 1, 3, 5 and 7 are free on the stream.
+  void FreeOdd() {
+    for (uint32_t unit = 1; unit < 8; unit += 2) arena_.FreeOnStream(ids_[unit], 1, ++mark_);
+  }
+  uint32_t Stitch(uint32_t units, uint32_t slot, Arena::Window* window) {
+    if (!arena_.BeginWindow(units, slot, window)) return kNoBlock;
+    return arena_.FinishWindow(*window, slot);
+  }
+  std::vector<uint32_t> Shown(const Arena::Window& window) {
+    std::vector<uint32_t> units;
+    for (uint32_t i = 0; i < window.units; ++i) units.push_back(arena_.Shown(window.start + i));
+    std::sort(units.begin(), units.end());
+    return units;
+  }
+  UnitRelease Release(uint32_t most) {
+    UnitRelease release;
+    arena_.TakeFreeUnits(most, protocol::kMaxFenceTerms, queued_, marks_, &release);
+    return release;
+  }
+
+  Arena arena_;
+  protocol::MarkPage marks_{};
+  uint64_t queued_[protocol::kStreamSlots] = {};
+  std::vector<uint32_t> ids_;
+  uint64_t mark_ = 0;
+};
+
+TEST_F(ArenaWindows, UnitsThatLieApartBecomeOneBlock) {
+  FreeOdd();
+  EXPECT_EQ(arena_.Allocate(2 * kUnit, 1, marks_), kNoBlock);
+  EXPECT_EQ(arena_.UsableUnits(1, marks_), 4u);
+  Arena::Window window{};
+  const uint32_t id = Stitch(4, 1, &window);
+  ASSERT_NE(id, kNoBlock);
+  EXPECT_FALSE(window.mapped);
+  EXPECT_EQ(Shown(window), (std::vector<uint32_t>{1, 3, 5, 7}));
+  EXPECT_EQ(arena_.block(id).start, window.start * kUnit);
+  EXPECT_EQ(arena_.block(id).size, 4 * kUnit);
+  EXPECT_GE(window.start, kPool);
+  EXPECT_EQ(arena_.held_units(), 8u);
+  EXPECT_EQ(arena_.free_units(), 0u);
+  for (uint32_t unit = 0; unit < 8; ++unit) EXPECT_TRUE(arena_.Holds(unit)) << unit;
+  EXPECT_FALSE(arena_.Grant({3, 1})) << "it is held, if elsewhere";
+}
+
+TEST_F(ArenaWindows, WhatAnotherStreamFreedIsNotUsedBeforeItsMark) {
+  FreeOdd();
+  EXPECT_EQ(arena_.UsableUnits(2, marks_), 0u);
+  EXPECT_EQ(arena_.UsableUnits(kNoSlot, marks_), 0u);
+  Arena::Window window{};
+  EXPECT_FALSE(arena_.BeginWindow(2, 2, &window));
+  EXPECT_EQ(arena_.held_units(), 8u);
+  marks_.mark[1] = 2;
+  EXPECT_EQ(arena_.UsableUnits(2, marks_), 2u);
+  EXPECT_NE(Stitch(2, 2, &window), kNoBlock);
+  EXPECT_EQ(Shown(window), (std::vector<uint32_t>{1, 3}));
+}
+
+TEST_F(ArenaWindows, AreGivenBackUnderTheNumbersOfThePool) {
+  FreeOdd();
+  Arena::Window window{};
+  const uint32_t id = Stitch(3, 1, &window);
+  const std::vector<uint32_t> shown = Shown(window);
+  EXPECT_EQ(Release(8).units, 0u) << "the one that is free was freed with a mark to come";
+  arena_.FreeSynced(id);
+  std::vector<uint32_t> given;
+  const UnitRelease release = Release(8);
+  for (uint32_t i = 0; i < release.extents; ++i) {
+    for (uint32_t j = 0; j < release.extent[i].length; ++j)
+      given.push_back(release.extent[i].offset + j);
+  }
+  std::sort(given.begin(), given.end());
+  EXPECT_EQ(given, shown);
+  for (const uint32_t unit : shown) EXPECT_FALSE(arena_.Holds(unit));
+  // They come back to their own places.
+  for (const uint32_t unit : shown) EXPECT_TRUE(arena_.Grant({unit, 1}));
+}
+
+TEST_F(ArenaWindows, OneThatShowsTheSameIsUsedAgain) {
+  FreeOdd();
+  Arena::Window first{};
+  arena_.FreeSynced(Stitch(4, 1, &first));
+  ASSERT_EQ(Release(8).units, 4u);
+  for (uint32_t unit = 1; unit < 8; unit += 2) ASSERT_TRUE(arena_.Grant({unit, 1}));
+  Arena::Window again{};
+  ASSERT_NE(Stitch(4, 1, &again), kNoBlock);
+  EXPECT_TRUE(again.mapped);
+  EXPECT_EQ(again.start, first.start);
+}
+
+TEST_F(ArenaWindows, WhatDidNotComeAboutLeavesAllAsItWas) {
+  FreeOdd();
+  Arena::Window window{};
+  ASSERT_TRUE(arena_.BeginWindow(4, 1, &window));
+  EXPECT_EQ(arena_.held_units(), 8u) << "held, and in no place";
+  EXPECT_EQ(arena_.free_units(), 0u);
+  EXPECT_TRUE(arena_.Holds(3));
+  arena_.CancelWindow(window, 1, mark_ + 1);
+  EXPECT_EQ(arena_.free_units(), 4u);
+  EXPECT_EQ(arena_.UsableUnits(1, marks_), 4u);
+  EXPECT_EQ(arena_.UsableUnits(2, marks_), 0u) << "they wait for the mark that was said";
+  EXPECT_FALSE(arena_.TakeVacant(&window)) << "it was forgotten";
+}
+
+TEST_F(ArenaWindows, RoomIsMadeByForgettingThoseThatShowNothing) {
+  FreeOdd();
+  Arena::Window window{};
+  // Each is given back and comes again in another order, so that none shows the same.
+  uint32_t made = 0;
+  for (; made < 100; ++made) {
+    const uint32_t units = 2 + made % 3;
+    if (!arena_.BeginWindow(units, 1, &window)) break;
+    arena_.FreeSynced(arena_.FinishWindow(window, 1));
+    const UnitRelease release = Release(made % 2 == 0 ? 1 : 4);
+    for (uint32_t i = 0; i < release.extents; ++i)
+      ASSERT_TRUE(arena_.Grant(release.extent[i]));
+  }
+  if (made == 100) GTEST_SKIP() << "windows were used again each time";
+  uint32_t vacant = 0;
+  while (arena_.TakeVacant(&window)) ++vacant;
+  EXPECT_GT(vacant, 0u);
+  EXPECT_NE(Stitch(4, 1, &window), kNoBlock);
+}
+
+}  // namespace
+}  // namespace sluice
