@@ -2,6 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "tests/support/test_bed.h"
 
@@ -57,6 +60,30 @@ TEST_F(WorkloadTest, EndsAtTheOperationAskedFor) {
   const cli::JobProcess job = Run({"--kill-self-at-op", "100"});
   EXPECT_EQ(job.status().signal, SIGKILL);
   EXPECT_EQ(Value(job.out(), "digest"), "");
+}
+
+TEST_F(WorkloadTest, GrowsWhenItIsTold) {
+  InputPipe input = MakeInputPipe();
+  const auto tell = [&] { ASSERT_EQ(::write(input.write_end.get(), "\n", 1), 1); };
+  cli::JobGroup group;
+  group.Add(
+      bed_.Start({.label = "workload",
+                  .command = {Program("WORKLOAD"), "--blocks", "4", "--block-bytes", "64KiB",
+                              "--base-bytes", "32KiB", "--until-eof", "--grow-when-told", "128KiB"},
+                  .under_sluice = false,
+                  .input = input.read_end.get()}));
+  tell();
+  Finish(group, 60'000, [&](cli::JobGroup& running) {
+    const std::vector<std::string>& said = running.jobs().front().out();
+    const bool stopped = std::find(said.begin(), said.end(), "grows when told") != said.end();
+    if (!stopped || !input.write_end.valid()) return;
+    tell();
+    input.write_end.reset();
+  });
+  const cli::JobProcess& job = group.jobs().front();
+  ASSERT_TRUE(job.status().ok()) << Describe(job);
+  EXPECT_EQ(Number(job.out(), "peak_bytes"), 4u * 65536 + 32768 + 131072);
+  EXPECT_EQ(Number(job.out(), "mismatches"), 0u);
 }
 
 TEST_F(WorkloadTest, SaysOutOfMemory) {

@@ -39,14 +39,37 @@ void Say(const std::string& line) {
   [[maybe_unused]] const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
 }
 
-bool InputEnded(int timeout_ms) {
-  char bytes[64];
-  pollfd input = {STDIN_FILENO, POLLIN, 0};
-  while (::poll(&input, 1, timeout_ms) > 0) {
-    if (::read(STDIN_FILENO, bytes, sizeof bytes) <= 0) return true;
+/// Standard input: when it ends, and the lines on it that were not taken yet.
+class Input {
+ public:
+  bool Ended(int timeout_ms) {
+    while (!ended_ && Read(timeout_ms)) {
+    }
+    return ended_;
   }
-  return false;
-}
+  /// False: none came in that time, or none will.
+  bool TakeLine(int timeout_ms) {
+    while (lines_ == 0 && !ended_ && Read(timeout_ms)) {
+    }
+    if (lines_ == 0) return false;
+    --lines_;
+    return true;
+  }
+
+ private:
+  bool Read(int timeout_ms) {
+    char bytes[64];
+    pollfd input = {STDIN_FILENO, POLLIN, 0};
+    if (::poll(&input, 1, timeout_ms) <= 0) return false;
+    const ssize_t size = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    if (size > 0) lines_ += std::count(bytes, bytes + size, '\n');
+    ended_ = size <= 0;
+    return true;
+  }
+
+  int64_t lines_ = 0;
+  bool ended_ = false;
+};
 
 /// Another rank of the same program, on another GPU. Each has a named pipe that it is called by.
 class OtherRank {
@@ -72,7 +95,8 @@ class OtherRank {
 
 class Workload {
  public:
-  explicit Workload(const WorkloadOptions& options) : options_(options) {
+  explicit Workload(const WorkloadOptions& options)
+      : options_(options), next_growth_(options.grow_iteration) {
     driver_.KillAt(options.kill_self_at_op);
     CUdevice device = 0;
     CUcontext context = nullptr;
@@ -225,7 +249,7 @@ class Workload {
                              streams_.front());
       }
       if (::write(answer[1], &result, sizeof result) < 0) ::_exit(1);
-      InputEnded(-1);
+      input_.Ended(-1);
       ::_exit(0);
     }
     ::close(answer[1]);
@@ -257,7 +281,7 @@ class Workload {
   void HoldIfAsked() {
     if (!options_.hold) return;
     Say("holding");
-    InputEnded(-1);
+    input_.Ended(-1);
   }
 
   void Cycle() {
@@ -266,12 +290,13 @@ class Workload {
     if (options_.compile) {
       Touch(base, Seed(0, kBase, 1));
       Say("compiling");
-      InputEnded(-1);
+      input_.Ended(-1);
     }
     uint64_t iteration = 0;
     // Timed over the second half, when whoever watches has learned the cycle.
     const uint64_t first_timed = options_.iterations / 2;
-    for (; iteration < options_.iterations || (options_.until_eof && !InputEnded(0)); ++iteration) {
+    for (; iteration < options_.iterations || (options_.until_eof && !input_.Ended(0));
+         ++iteration) {
       if (options_.progress) Say("iteration " + std::to_string(iteration));
       if (iteration == first_timed) Mark(0);
       launches_per_iteration_ = launches_;
@@ -301,17 +326,12 @@ class Workload {
         Touch(blocks.back(), Seed(iteration, b, step));
       }
     }
-    if (Grows(iteration)) {
-      std::optional<Reader> reader;
-      if (options_.read_beside) {
-        SLUICE_CU(driver_, cuStreamSynchronize, blocks.front().stream);
-        reader.emplace(*beside_, blocks.front());
-      }
-      const uint64_t extra = options_.blocks;
-      const Block block =
-          Allocate(options_.grow_bytes, Seed(iteration, extra, 0), streams_.front());
-      reader.reset();
-      Free(block);
+    if (Grows(iteration)) Grow(iteration, blocks.front(), options_.grow_bytes);
+    if (options_.grow_when_told_bytes != 0 && input_.TakeLine(0)) {
+      SLUICE_CU(driver_, cuStreamSynchronize, blocks.front().stream);
+      Say("grows when told");
+      input_.TakeLine(-1);
+      Grow(iteration, blocks.front(), options_.grow_when_told_bytes);
     }
     if (other_rank_) Reduce(blocks.back(), Seed(iteration, options_.blocks, 1));
     const uint64_t down =
@@ -324,6 +344,18 @@ class Workload {
     }
   }
 
+  /// Beside the others, one more for a moment.
+  void Grow(uint64_t iteration, const Block& first, uint64_t bytes) {
+    std::optional<Reader> reader;
+    if (options_.read_beside) {
+      SLUICE_CU(driver_, cuStreamSynchronize, first.stream);
+      reader.emplace(*beside_, first);
+    }
+    const Block block = Allocate(bytes, Seed(iteration, options_.blocks, 0), streams_.front());
+    reader.reset();
+    Free(block);
+  }
+
   /// As a collective operation: the work behind it waits for the other rank.
   void Reduce(Block& block, uint64_t seed) {
     BeforeLaunch();
@@ -333,10 +365,15 @@ class Workload {
     other_rank_->Meet();
   }
 
-  bool Grows(uint64_t iteration) const {
-    if (options_.grow_bytes == 0 || iteration < options_.grow_iteration) return false;
-    const uint64_t since = iteration - options_.grow_iteration;
-    return since == 0 || (options_.grow_every != 0 && since % options_.grow_every == 0);
+  /// No two distances in a row are the same, and all of them together are more launches than the
+  /// longest cycle that anybody looks for: what comes regularly is no deviation but a part of a
+  /// longer cycle, once that is known.
+  bool Grows(uint64_t iteration) {
+    if (options_.grow_bytes == 0 || iteration != next_growth_) return false;
+    if (options_.grow_every != 0) {
+      next_growth_ += options_.grow_every + growths_++ % options_.grow_every;
+    }
+    return true;
   }
 
   void TriangleBesideACapture(uint64_t iteration, Block* base, uint64_t seed) {
@@ -388,6 +425,7 @@ class Workload {
   }
 
   const WorkloadOptions options_;
+  Input input_;
   Driver driver_;
   std::vector<PatternKernels> kernels_;
   std::optional<Beside> beside_;
@@ -396,6 +434,8 @@ class Workload {
   CUstream capture_stream_ = nullptr;
   uint64_t captured_operations_ = 0;
   CUevent marks_[2] = {};
+  uint64_t next_growth_;  // iteration
+  uint64_t growths_ = 0;
   uint64_t launches_ = 0;
   uint64_t launches_per_iteration_ = 0;
   uint64_t timed_iterations_ = 0;

@@ -38,7 +38,11 @@ constexpr NumberFlag kNumbers[] = {
     {"--seed", &O::seed, false, 0, kMany, "of the pattern"},
     {"--rounds", &O::rounds, false, 0, 1 << 20, "extra work for each word"},
     {"--grow-every", &O::grow_every, false, 1, kMany,
-     "what --grow-at says, also every so many iterations after that"},
+     "what --grow-at says, also so many iterations after that, and then again and again: one "
+     "iteration later each time, up to twice as many, and so on from the beginning"},
+    {"--grow-when-told", &O::grow_when_told_bytes, true, 512, kMany * 64,
+     "after a line on standard input stop at the next peak and say so; after another one allocate "
+     "one more block of this size"},
     {"--over-limit", &O::over_limit_bytes, true, 512, kMany * 64,
      "first ask for this much, which must be refused"},
     {"--fork-at-launch", &O::fork_at_launch, false, 1, kMany,

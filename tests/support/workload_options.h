@@ -25,7 +25,8 @@ struct WorkloadOptions {
   bool sync_alloc = false;  // cuMemAlloc and cuMemFree instead of the stream-ordered calls
   uint64_t grow_iteration = 0;
   uint64_t grow_bytes = 0;  // 0: no deviation
-  uint64_t grow_every = 0;  // the same block again at the peak of every so many-th one after that
+  uint64_t grow_every = 0;  // the same block again, so many to twice as many iterations after that
+  uint64_t grow_when_told_bytes = 0;  // 0: never
   uint64_t over_limit_bytes = 0;
   uint64_t fork_at_launch = 0;
   uint64_t use_in_child = 0;

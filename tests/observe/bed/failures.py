@@ -66,6 +66,8 @@ def child_outlives_its_job(node, see):
     job = node.workload("forks", 2, "--fork-at-launch", "20", "--iterations", "1000000", "--blocks", "8", "--block-bytes", "64KiB")
     until("it has forked", lambda: "forked" in job.log(), 60)
     os.kill(node.process_of("workload", 2), signal.SIGKILL)
+    # The daemon counts from when it knows.
+    until("it is dead", lambda: any(job["phase"] == "dying" for job in node.status(2)["jobs"]), 60)
     time.sleep(6)
     job.end_input()
     see("SluiceReclaimSlow", gpu="2")
@@ -82,26 +84,50 @@ def library_is_old(node, see):
 
 
 def claims_are_left(node, see):
-    """A job leaves its claim again and again, and host memory is just enough for it."""
+    """A job leaves its claim again and again. Then one does it once, and host memory, which is just enough for it, stays full."""
     node.daemon(3, "--host-memory", "3MiB")
     common = ("--blocks", "22", "--block-bytes", "128KiB", "--base-bytes", "128KiB", "--iterations", "60", "--until-eof")
     flags = ("--limit", "3840KiB", "--request", "256KiB")
-    pair = [node.workload("deviates", 3, *common, "--grow-at", "40:512KiB", "--grow-every", "40", "--read-beside", flags=flags),
-            node.workload("conforms", 3, *common, flags=flags)]
+    deviates = node.workload("deviates", 3, *common, "--grow-at", "40:512KiB", "--grow-every", "40", "--read-beside", flags=flags)
+    conforms = node.workload("conforms", 3, *common, flags=flags)
     see("SluiceEvictionsRepeat", gpu="3", seconds=180)
     see("SluiceDeviations", gpu="3", seconds=180)
-    # Who is in host memory stays there as long as the other one, in its iteration, does not go on.
-    conforms = next(job["pid"] for job in node.status(3)["jobs"] if "--grow-at" not in job["name"])
-    deadline = time.monotonic() + 120
-    while not see.now("SluiceHostTierFull", gpu="3"):
-        assert time.monotonic() < deadline, node.status(3)["host_tier"]
-        os.kill(conforms, signal.SIGSTOP)
-        stays = time.monotonic() + 2
-        while time.monotonic() < stays and not see.now("SluiceHostTierFull", gpu="3"):
-            time.sleep(0.2)
-        os.kill(conforms, signal.SIGCONT)
-    for process in pair:
+    deviates.end_input()
+    assert deviates.wait() == 0, deviates.log()
+
+    # Who is in host memory stays there as long as the other one, in its iteration, does not go on. So this one grows only when the
+    # other one waits for what it has and is stopped: it does not go on either when it is given that.
+    grows = node.workload("grows", 3, *common, "--grow-when-told", "512KiB", flags=flags)
+
+    def jobs():
+        """The one that grows, and the other."""
+        alive = [job for job in node.status(3)["jobs"] if job["phase"] != "dying"]
+        return [next((job for job in alive if ("--grow-when-told" in job["name"]) == it_grows), None) for it_grows in (True, False)]
+
+    def is_measured(job):
+        return job is not None and job["profile"] and job["phase"] in ("parked", "running")
+
+    def is_stopped_while_it_waits():
+        """In its iteration, and nothing is on its way that it could be given."""
+        conforming = jobs()[1]["pid"]
+        os.kill(conforming, signal.SIGSTOP)
+        pair = jobs()
+        if pair[1]["waiting"] and all(job["phase"] == "running" and job["unfenced_bytes"] == 0 for job in pair):
+            return conforming
+        os.kill(conforming, signal.SIGCONT)
+        return None
+
+    until("both are measured", lambda: all(map(is_measured, jobs())))
+    grows.tell()
+    until("it is at its peak", lambda: "grows when told" in grows.log())
+    conforming = until("the other one waits for it", is_stopped_while_it_waits)
+    grows.tell()
+    see("SluiceHostTierFull", gpu="3")
+    os.kill(conforming, signal.SIGCONT)
+    for process in (grows, conforms):
         process.end_input()
+    for process in (grows, conforms):
+        assert process.wait() == 0, process.log()
 
 
 def job_starves(node, see):
@@ -113,8 +139,8 @@ def job_starves(node, see):
     see.until('count(sluice_job_waiting_seconds{gpu="4"}) == 2')
     clock.write_text("+400\n")
     see("SluiceJobStarves", gpu="4", reason="measurement")
-    clock.write_text("+850\n")
-    see.until('min(sluice_job_waiting_seconds{gpu="4"}) > 800')
+    clock.write_text("+800\n")
+    see.until('min(sluice_job_waiting_seconds{gpu="4"}) > 750')
     first.end_input()
     see("SluiceSharingCosts", gpu="4")
     for job in (first, *waiting):
@@ -124,8 +150,10 @@ def job_starves(node, see):
 def decisions_are_slow(node, see):
     """A daemon for whose clock everything takes a thousand times as long."""
     clock = node.daemon_with_clock(5)
-    clock.write_text("+0 x1000\n")
     job = node.workload("slow", 5, "--iterations", "200", "--until-eof", "--blocks", "8", "--block-bytes", "64KiB", flags=("--limit", "2MiB"))
+    # Not before it has begun: for that it would have some milliseconds.
+    until("it has a profile", lambda: any(each["profile"] for each in node.status(5)["jobs"]))
+    clock.write_text("+0 x1000\n")
     see("SluiceDecisionsSlow", gpu="5")
     job.end_input()
 

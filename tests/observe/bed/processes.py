@@ -18,7 +18,7 @@ class Process:
         self._process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", *map(str, argv)], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if talks else log.open("ab"), stderr=log.open("ab"), start_new_session=True,
-            env=environment, text=talks)
+            env=environment, text=True)
 
     @property
     def pid(self):
@@ -35,9 +35,12 @@ class Process:
         """The next line of one that talks."""
         return self._process.stdout.readline().rstrip("\n")
 
-    def ask(self, line):
+    def tell(self, line=""):
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
+
+    def ask(self, line):
+        self.tell(line)
         return self.line()
 
     def end_input(self):

@@ -27,13 +27,6 @@ class Seen:
         self.prometheus = prometheus
         self.names = set()
 
-    def now(self, name, **labels):
-        found = [each["metric"] for each in self.prometheus(ALERTS[name]["expr"])
-                 if all(each["metric"].get(key) == value for key, value in labels.items())]
-        if found:
-            self.names.add(name)
-        return found
-
     def until(self, expression, seconds=60):
         return self.prometheus.until(expression, seconds=seconds)
 
