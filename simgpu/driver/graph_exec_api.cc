@@ -59,13 +59,13 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, uint64_t flags, CUgraphNod
   return CUDA_SUCCESS;
 }
 
-/// The older calls describe what is wrong in a text.
+/// The older calls describe what is wrong in a text, and name no node.
 CUresult InstantiateWithLog(CUgraphExec* exec, CUgraph graph, CUgraphNode* wrong, char* log,
                             size_t log_bytes) {
   CUgraphNode node = nullptr;
   CUgraphInstantiateResult why{};
   const CUresult result = Instantiate(exec, graph, 0, &node, &why);
-  if (wrong != nullptr) *wrong = node;
+  if (wrong != nullptr) *wrong = nullptr;
   if (log != nullptr && log_bytes > 0) {
     const char* text =
         why == CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE ? "the graph has a cycle" : "";
