@@ -15,6 +15,7 @@ typedef enum CUlimit_enum {
   CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4,
   CU_LIMIT_MAX_L2_FETCH_GRANULARITY = 5,
   CU_LIMIT_PERSISTING_L2_CACHE_SIZE = 6,
+  CU_LIMIT_SHMEM_SIZE = 7,
 } CUlimit;
 
 typedef enum CUdevice_P2PAttribute_enum {

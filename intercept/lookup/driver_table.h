@@ -39,8 +39,9 @@ inline void* EntryOf(const DriverTable& table, size_t offset) {
   return *reinterpret_cast<void* const*>(reinterpret_cast<const char*>(&table) + offset);
 }
 
-/// Around the library's own calls to the driver: a map or an event query by one thread would break
-/// a capture that another thread of the application has open in global mode.
+/// Around the library's own calls to the driver: a registration or an event query by one thread
+/// would break a capture that another thread of the application has open in global mode. (Handles
+/// and mappings would not with driver 580; no page promises that.)
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const DriverTable& driver) : driver_(driver) { Exchange(); }

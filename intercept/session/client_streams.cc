@@ -12,6 +12,8 @@ constexpr uint64_t kDrainLimitNs = 10'000'000'000;
 // The driver has long come to a synchronisation that is under way for longer; what that waits for
 // may be the thread that captures.
 constexpr uint64_t kSynchronisedNs = 1'000'000'000;
+// The id of no stream.
+constexpr unsigned long long kLegacyBesideCapture = ~0ull;  // NOLINT(google-runtime-int)
 
 }  // namespace
 
@@ -40,7 +42,12 @@ CUdevice Client::DeviceOf(CUcontext context) const {
 CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
   const bool per_thread = stream == CU_STREAM_PER_THREAD;
   unsigned long long id = 0;  // NOLINT(google-runtime-int): the driver's type
-  if (driver_->cuStreamGetId != nullptr) {
+  if (stream == CU_STREAM_LEGACY && Capturing(stream)) {
+    // A session begins beside a capture in a stream that this one waits for. Asking a capturing
+    // stream for its id breaks the capture, and this one stands behind those. It has another name
+    // when it is asked later.
+    id = kLegacyBesideCapture;
+  } else if (driver_->cuStreamGetId != nullptr) {
     const CUresult result = driver_->cuStreamGetId(stream, &id);
     if (result != CUDA_SUCCESS) return result;
   } else {

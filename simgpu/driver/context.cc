@@ -128,7 +128,7 @@ CUresult Context::Lookup(CUstream handle, bool per_thread, CUstream* out) {
   if (!IsLive(handle)) return CUDA_ERROR_INVALID_HANDLE;
   if (handle->context != this) return CUDA_ERROR_INVALID_CONTEXT;
   if (handle->green != nullptr && handle->green->destroyed.load()) {
-    return CUDA_ERROR_STREAM_DETACHED;
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
   *out = handle;
   return CUDA_SUCCESS;

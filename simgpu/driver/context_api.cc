@@ -27,8 +27,7 @@ CUcontext Handle(const StackedContext& current) {
                                   : Handle(current.context);
 }
 
-/// By cuCtxCreate: the others count their references in another way, and no page says what
-/// attaching to them would mean.
+/// By cuCtxCreate: the others count their references in another way.
 bool Created(const StackedContext& current) {
   const std::lock_guard lock(Driver::Get()->mutex);
   return current.green == nullptr && current.context->device()->primary != current.context;
@@ -111,7 +110,7 @@ CUresult cuCtxCreate_v3(CUcontext* ctx, CUexecAffinityParam* affinity, int count
 
 CUresult cuCtxCreate_v4(CUcontext* ctx, CUctxCreateParams* params, unsigned flags, CUdevice dev) {
   if (params == nullptr) return cuCtxCreate_v2(ctx, flags, dev);
-  if (params->cigParams != nullptr) return NotSupported("cuCtxCreate for graphics");
+  if (params->cigParams != nullptr) return CUDA_ERROR_INVALID_VALUE;  // nothing to share with
   return cuCtxCreate_v3(ctx, params->execAffinityParams, params->numExecAffinityParams, flags, dev);
 }
 
@@ -133,7 +132,7 @@ CUresult cuCtxAttach(CUcontext* ctx, unsigned flags) {
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (ctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!Created(ContextStack().back())) return NotSupported("cuCtxAttach to a primary context");
+  if (ContextStack().back().green != nullptr) return NotSupported("cuCtxAttach to a green context");
   ++context->uses;
   *ctx = Handle(context);
   return CUDA_SUCCESS;
@@ -144,7 +143,9 @@ CUresult cuCtxDetach(CUcontext ctx) {
   const CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (ctx != Handle(ContextStack().back())) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!Created(ContextStack().back())) return NotSupported("cuCtxDetach of a primary context");
+  const bool created = Created(ContextStack().back());
+  // Nobody attached to it; what else holds a primary one is counted elsewhere.
+  if (!created && context->uses <= 1) return NotSupported("cuCtxDetach of a primary context");
   return --context->uses > 0 ? CUDA_SUCCESS : cuCtxDestroy_v2(ctx);
 }
 

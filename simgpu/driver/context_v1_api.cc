@@ -43,6 +43,11 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRele
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
 
+// What the newer form dropped: the flags of a context that is there are not changed.
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) {
-  return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+  int active = 0;
+  const CUresult result = cuDevicePrimaryCtxGetState(dev, nullptr, &active);
+  if (result != CUDA_SUCCESS) return result;
+  return active != 0 ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE
+                     : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }

@@ -67,7 +67,7 @@ CUresult Record(CUevent event, CUstream handle, unsigned flags, bool per_thread)
     context->driver()->graphs->captures.Record(stream->capture, &event->capture);
     return CUDA_SUCCESS;
   }
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
   Command command{};
   command.kind = CommandKind::kRecordEvent;
   command.event.slot = event->slot;

@@ -30,6 +30,7 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, uint64_t flags, CUgraphNod
   constexpr uint64_t kKnown =
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (out == nullptr || !IsLive(graph) || graph->capturing || graph->parent != nullptr ||
       (flags & ~kKnown) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -58,13 +59,13 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, uint64_t flags, CUgraphNod
   return CUDA_SUCCESS;
 }
 
-/// The older calls describe what is wrong in a text.
+/// The older calls describe what is wrong in a text, and name no node.
 CUresult InstantiateWithLog(CUgraphExec* exec, CUgraph graph, CUgraphNode* wrong, char* log,
                             size_t log_bytes) {
   CUgraphNode node = nullptr;
   CUgraphInstantiateResult why{};
   const CUresult result = Instantiate(exec, graph, 0, &node, &why);
-  if (wrong != nullptr) *wrong = node;
+  if (wrong != nullptr) *wrong = nullptr;
   if (log != nullptr && log_bytes > 0) {
     const char* text =
         why == CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE ? "the graph has a cycle" : "";
@@ -181,6 +182,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
   const GraphCall call;
   if (call.result() != CUDA_SUCCESS) return call.result();
+  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (!IsLive(exec)) return CUDA_ERROR_INVALID_VALUE;
   if (IsLive(exec->source) && exec->source->serial == exec->source_serial &&
       exec->source->exec == exec) {
@@ -215,7 +217,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
   NodePairs pairs;
   const CUgraph embedded = std::get<ChildWork>(copy->work).graph;
   if (PairForUpdate(embedded, child, &pairs).result != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
-    return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   }
   for (const auto& [ours, theirs] : pairs) {
     if (!std::holds_alternative<ChildWork>(ours->work)) AssignWork(&ours->work, theirs->work);

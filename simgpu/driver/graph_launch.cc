@@ -20,18 +20,6 @@ CUresult FindStream(CUstream handle, bool per_thread, Context** context, CUstrea
   return (*context)->ResolveToCapture(handle, per_thread, stream, capturing);
 }
 
-/// A launch in a capture embeds a copy of the graph.
-CUresult CaptureLaunch(CUgraphExec exec, CUstream stream) {
-  const GraphCall call;
-  if (call.result() != CUDA_SUCCESS) return call.result();
-  if (!IsLive(exec)) return CUDA_ERROR_INVALID_VALUE;
-  if (exec->graph->memory_nodes > 0) return CUDA_ERROR_NOT_SUPPORTED;
-  CUgraphNode node = nullptr;
-  const CUresult result = call->captures.Add(&call->store, &stream->capture, EmptyWork{}, &node);
-  if (result == CUDA_SUCCESS) call->store.Adopt(node, call->store.Clone(exec->graph));
-  return result;
-}
-
 CUresult PrepareMemory(const GraphCall& call, CUgraphExec exec, MemoryEffects* effects) {
   if (exec->graph->memory_nodes == 0) return CUDA_SUCCESS;
   const bool free_first = (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
@@ -80,7 +68,8 @@ CUresult LaunchGraph(CUgraphExec exec, CUstream handle, bool per_thread) {
   bool capturing = false;
   CUresult result = FindStream(handle, per_thread, &context, &stream, &capturing);
   if (result != CUDA_SUCCESS) return result;
-  if (capturing) return CaptureLaunch(exec, stream);
+  // Graphs are embedded as nodes, not by launching them.
+  if (capturing) return context->driver()->graphs->captures.Refuse(stream->capture);
   const auto launch = std::make_shared<PreparedLaunch>();
   MemoryEffects effects;
   {

@@ -87,7 +87,7 @@ CUresult FunctionOf(CUkernel kernel, Context* context, CUfunction* out) {
 
 CUresult ResolveFunction(CUfunction* handle, Context* context) {
   if (IsLive(*handle)) {
-    return (*handle)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return (*handle)->context == context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
   }
   // Every object of the driver begins with its magic.
   const auto kernel = reinterpret_cast<CUkernel>(*handle);

@@ -39,6 +39,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
     case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    case CU_LIMIT_SHMEM_SIZE:
+      return CUDA_ERROR_NOT_PERMITTED;  // to be asked for only
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
@@ -66,6 +68,7 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
     case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
     case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
     case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+    case CU_LIMIT_SHMEM_SIZE:
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
   }
   return CUDA_ERROR_INVALID_VALUE;

@@ -17,22 +17,16 @@ CUresult Refuse(const char* name, bool valid) {
   return valid ? NotSupported(name) : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool Valid(const CUmulticastObjectProp* prop) {
-  return prop != nullptr && prop->numDevices != 0 && prop->size != 0 && prop->flags == 0;
-}
-
 }  // namespace
 
-CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle,
-                           const CUmulticastObjectProp* prop) {
-  return Refuse("cuMulticastCreate", handle != nullptr && Valid(prop));
+// A real driver looks at nothing else before it says so.
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*) {
+  return Refuse("cuMulticastCreate", true);
 }
 
-CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectProp* prop,
-                                   CUmulticastGranularity_flags option) {
-  return Refuse("cuMulticastGetGranularity", granularity != nullptr && Valid(prop) &&
-                                                 (option == CU_MULTICAST_GRANULARITY_MINIMUM ||
-                                                  option == CU_MULTICAST_GRANULARITY_RECOMMENDED));
+CUresult cuMulticastGetGranularity(size_t*, const CUmulticastObjectProp*,
+                                   CUmulticastGranularity_flags) {
+  return Refuse("cuMulticastGetGranularity", true);
 }
 
 CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle, CUdevice) {

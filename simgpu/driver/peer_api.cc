@@ -17,21 +17,17 @@ CUresult CheckPair(CUdevice dev, CUdevice peer) {
   return result == CUDA_SUCCESS ? CheckDevice(peer, &device) : result;
 }
 
-/// The current context and another living one.
+/// The current context and a living one.
 CUresult CheckPeer(CUcontext peer, Context** current, Context** other) {
-  CUresult result = CurrentContext(current);
+  const CUresult result = CurrentContext(current);
   if (result != CUDA_SUCCESS) return result;
-  if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  result = NamedContext(peer, other);
-  if (result == CUDA_SUCCESS && *other == *current) return CUDA_ERROR_INVALID_CONTEXT;
-  return result;
+  return peer == nullptr ? CUDA_ERROR_INVALID_CONTEXT : NamedContext(peer, other);
 }
 
-/// The contexts of a copy: both must live.
+/// The contexts of a copy: both must live. Null is the current one.
 CUresult CheckCopy(CUcontext dst, CUcontext src) {
   for (const CUcontext side : {dst, src}) {
     Context* context = nullptr;
-    if (side == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     const CUresult result = NamedContext(side, &context);
     if (result != CUDA_SUCCESS) return result;
   }
@@ -49,6 +45,9 @@ CUresult InOrderWith(CUcontext dst, CUcontext src, F copy) {
   const auto same = [current](CUcontext side) {
     return reinterpret_cast<CUcontext>(current) == side;
   };
+  for (CUcontext* side : {&dst, &src}) {
+    if (*side == nullptr) *side = reinterpret_cast<CUcontext>(current);
+  }
   // Within one context the order of its null stream is enough.
   if (same(dst) && same(src)) return copy();
   const auto finish = [&] {

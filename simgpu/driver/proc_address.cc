@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
 #include <cstring>
 
 #include "common/cuda/driver_api.h"
@@ -11,20 +12,22 @@ using sluice::simgpu::Entry;
 
 namespace {
 
-/// The newest variant that is not newer than `version`; a per-thread one where it is wanted and
-/// exists.
+/// The newest variant that is not newer than `version`. Where per-thread ones are wanted and exist,
+/// no other will do, not even for a version that had none yet.
 const Entry* Find(const char* base, int version, bool per_thread, bool* too_new) {
+  const auto has_per_thread = [base](const Entry& entry) {
+    return entry.per_thread && strcmp(entry.base, base) == 0;
+  };
+  per_thread = per_thread && std::any_of(Entries().begin(), Entries().end(), has_per_thread);
   const Entry* best = nullptr;
   *too_new = false;
   for (const Entry& entry : Entries()) {
-    if (strcmp(entry.base, base) != 0 || (entry.per_thread && !per_thread)) continue;
+    if (strcmp(entry.base, base) != 0 || entry.per_thread != per_thread) continue;
     if (entry.version > version) {
       *too_new = true;
-      continue;
+    } else if (best == nullptr || entry.version > best->version) {
+      best = &entry;
     }
-    const bool preferred = best == nullptr || (entry.per_thread && !best->per_thread) ||
-                           (entry.per_thread == best->per_thread && entry.version > best->version);
-    if (preferred) best = &entry;
   }
   return best;
 }
@@ -43,15 +46,15 @@ CUresult Lookup(const char* symbol, void** pfn, int version, cuuint64_t flags,
     *status = entry != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS
               : too_new        ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return CUDA_SUCCESS;
   }
-  return entry == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
 
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int version, cuuint64_t flags) {
-  return Lookup(symbol, pfn, version, flags, nullptr);
+  const CUresult result = Lookup(symbol, pfn, version, flags, nullptr);
+  return result == CUDA_SUCCESS && *pfn == nullptr ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int version, cuuint64_t flags,

@@ -12,11 +12,33 @@ using namespace sluice::simgpu;  // NOLINT(google-build-using-namespace): the dr
 
 namespace {
 
+bool IsCreated(CUstream handle) { return handle > CU_STREAM_PER_THREAD && IsLive(handle); }
+
+/// Its green context is gone.
+bool IsDetached(CUstream stream) {
+  return stream->green != nullptr && stream->green->destroyed.load();
+}
+
+CUresult ContextToWaitIn(CUstream handle, Context** out) {
+  const CUresult result = CurrentContext(out);
+  if (result != CUDA_SUCCESS || !IsCreated(handle) || handle->context == *out) return result;
+  *out = handle->context;
+  return (*out)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : (*out)->queue().error();
+}
+
 /// The current context and the stream that `handle` means in it, with the driver lock held.
 struct StreamCall {
   using Resolve = CUresult (Context::*)(CUstream, bool, CUstream*);
-  StreamCall(CUstream handle, bool per_thread, Resolve resolve = &Context::Resolve) {
+  StreamCall(CUstream handle, bool per_thread, Resolve resolve) {
     result = CurrentContext(&context);
+    Enter(handle, per_thread, resolve);
+  }
+  /// For waiting: whichever context is current, a stream is waited for in its own.
+  StreamCall(CUstream handle, bool per_thread) {
+    result = ContextToWaitIn(handle, &context);
+    Enter(handle, per_thread, &Context::Resolve);
+  }
+  void Enter(CUstream handle, bool per_thread, Resolve resolve) {
     if (result != CUDA_SUCCESS) return;
     lock = CommandQueue::Lock(context->mutex);
     result = (context->*resolve)(handle, per_thread, &stream);
@@ -69,14 +91,11 @@ CUresult Synchronize(CUstream handle, bool per_thread) {
 /// Without the driver lock where the stream is given: a query must not stand behind a blocked
 /// launch.
 CUresult Query(CUstream handle, bool per_thread) {
-  if (IsLive(handle > CU_STREAM_PER_THREAD ? handle : nullptr)) {
+  if (IsCreated(handle)) {
     Context* context = nullptr;
-    CUresult result = CurrentContext(&context);
+    CUresult result = ContextToWaitIn(handle, &context);
     if (result != CUDA_SUCCESS) return result;
-    if (handle->context != context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (handle->green != nullptr && handle->green->destroyed.load()) {
-      return CUDA_ERROR_STREAM_DETACHED;
-    }
+    if (IsDetached(handle)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (handle->capture.session.load() != 0) {
       result = context->driver()->graphs->captures.Refuse(handle->capture);
     }
@@ -101,7 +120,7 @@ CUresult WaitInCapture(StreamCall& call, CUevent event, bool capturing, unsigned
   if (event->capture.session.load() != 0) {
     return captures.Join(&call.stream->capture, event->capture, call.stream->slot == kLegacyStream);
   }
-  if (!capturing) return CUDA_ERROR_INVALID_VALUE;
+  if (!capturing) return CUDA_ERROR_ILLEGAL_STATE;
   if (flags == CU_EVENT_WAIT_EXTERNAL) return CaptureNode(call.stream, WaitWork{event});
   // Work outside the capture cannot come before a node inside it.
   return event->mark.load() == 0 ? CUDA_SUCCESS : captures.Isolate(call.stream->capture);
@@ -157,14 +176,11 @@ CUdevice DeviceOf(CUstream stream) { return stream->context->device()->ordinal()
 /// Where a stream is. That is asked to find the context which to make current, so it need not be.
 template <typename T, typename Get>
 CUresult TellWhere(CUstream handle, bool per_thread, T* out, Get get) {
-  if (handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD || !IsLive(handle) ||
-      Driver::Get() == nullptr || InHostFunction()) {
+  if (!IsCreated(handle) || Driver::Get() == nullptr || InHostFunction()) {
     return Tell(handle, per_thread, out, get);
   }
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (handle->green != nullptr && handle->green->destroyed.load()) {
-    return CUDA_ERROR_STREAM_DETACHED;
-  }
+  if (IsDetached(handle)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   *out = get(handle);
   return CUDA_SUCCESS;
 }
@@ -173,7 +189,9 @@ CUresult GetId(CUstream handle, unsigned long long* id, bool per_thread) {
   StreamCall call(handle, per_thread, &Context::Lookup);
   if (call.result != CUDA_SUCCESS) return call.result;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (call.stream->capture.session.load() != 0) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  // Asking breaks the capture, on a real driver too.
+  call.result = call.context->Resolve(handle, per_thread, &call.stream);
+  if (call.result != CUDA_SUCCESS) return call.result;
   *id = call.stream->number;
   return CUDA_SUCCESS;
 }
@@ -195,12 +213,16 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   Context* owner = stream->context;
-  const std::lock_guard lock(owner->mutex);
-  if (stream->capture.session.load() != 0) {
-    return owner->driver()->graphs->captures.Refuse(stream->capture);
+  {
+    // A capture that began there ends with it.
+    GraphState* graphs = owner->driver()->graphs;
+    const std::lock_guard lock(graphs->mutex);
+    graphs->captures.Abandon(&graphs->store, &stream->capture);
   }
+  const std::lock_guard lock(owner->mutex);
+  const bool detached = IsDetached(stream);
   owner->DeleteStream(stream);
-  return CUDA_SUCCESS;
+  return detached ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) { return Synchronize(stream, false); }

@@ -54,7 +54,6 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
-  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (handle == nullptr || prop == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SpendMappingTime(*call.driver, call.machine().create_ns);
   return call.memory().Create(handle, bytes, *prop);
@@ -63,7 +62,6 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
-  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   return call.memory().Release(handle);
 }
 
@@ -71,7 +69,6 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
                   unsigned long long flags) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
-  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   SpendMappingTime(*call.driver, call.machine().map_ns);
   return call.memory().Map(ptr, bytes, offset, handle);
@@ -80,7 +77,6 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset, CUmemGenericAllo
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
-  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   SpendMappingTime(*call.driver, call.machine().unmap_ns);
   return call.memory().Unmap(ptr, bytes);
 }
@@ -88,7 +84,6 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes) {
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc* desc, size_t count) {
   const Locked call;
   if (!call) return CUDA_ERROR_NOT_INITIALIZED;
-  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
     const CUmemLocation& location = desc[i].location;

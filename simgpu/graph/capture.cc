@@ -63,11 +63,12 @@ CUresult Captures::End(GraphStore* store, StreamCapture* stream, CUgraph* out) {
     session->valid = false;
     return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   }
+  CUresult result = session->valid ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  // That ends it, too.
   if (session->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
       session->thread != std::this_thread::get_id()) {
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   }
-  CUresult result = session->valid ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   for (StreamCapture* member : session->streams) {
     for (const Link& tip : member->tips) {
       if (result != CUDA_SUCCESS || IsBefore(tip.node, stream->tips)) continue;
@@ -197,7 +198,9 @@ CUresult Captures::Isolate(const StreamCapture& stream) {
 CUresult Captures::QueryEvent(const EventCapture& event) {
   if (event.session.load() == 0) return CUDA_SUCCESS;
   const std::lock_guard lock(mutex_);
-  if (Session* session = Find(event.session.load())) session->valid = false;
+  Session* session = Find(event.session.load());
+  if (session == nullptr) return CUDA_ERROR_INVALID_VALUE;  // it is over, and left nothing to ask
+  session->valid = false;
   return CUDA_ERROR_CAPTURED_EVENT;
 }
 
@@ -234,6 +237,23 @@ void Captures::Abandon(GraphStore* store, const Context* context) {
     return true;
   });
   count_.store(sessions_.size());
+}
+
+void Captures::Abandon(GraphStore* store, StreamCapture* stream) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t id = stream->session.load();
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  if (session->streams.front() == stream) {
+    Leave(store, session, false);
+    sessions_.erase(id);
+    count_.store(sessions_.size());
+    return;
+  }
+  session->valid = false;
+  std::erase(session->streams, stream);
+  stream->tips.clear();
+  stream->session.store(0);
 }
 
 CUresult Captures::SetTips(StreamCapture* stream, const Links& tips, bool replace) {

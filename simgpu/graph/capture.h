@@ -38,8 +38,8 @@ class Captures {
   /// `graph` null: a new one. Otherwise captured nodes go there, the first one behind `tips`.
   CUresult Begin(GraphStore* store, StreamCapture* origin, CUstreamCaptureMode mode, CUgraph graph,
                  Links tips);
-  /// Whatever happens but for a call on the wrong stream or thread: the sequence is over, and
-  /// `*out` is its graph or null.
+  /// Whatever happens but for a call on the wrong stream: the sequence is over, and `*out` is its
+  /// graph or null.
   CUresult End(GraphStore* store, StreamCapture* stream, CUgraph* out);
   /// Captures one operation of a capturing stream.
   CUresult Add(GraphStore* store, StreamCapture* stream, NodeWork work, CUgraphNode* out);
@@ -71,6 +71,8 @@ class Captures {
   CUresult Look(StreamCapture* stream, bool legacy, State* out);
   /// The context goes, and with it all sequences that have a stream there.
   void Abandon(GraphStore* store, const Context* context);
+  /// The stream goes: what it began ends, what it joined is invalidated.
+  void Abandon(GraphStore* store, StreamCapture* stream);
   /// cuStreamUpdateCaptureDependencies.
   CUresult SetTips(StreamCapture* stream, const Links& tips, bool replace);
 

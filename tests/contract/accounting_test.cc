@@ -75,6 +75,7 @@ int ImportAndWait() {
 const bool kImport = AddRole("import", ImportAndWait);
 
 TEST_F(Accounting, AHandleCountsWithWhoCreatedItAndIsNamedWithWhoImportedIt) {
+  OnlySimulated("it reads the counters of simgpu-ctl");
   const CUmemAllocationProp prop = DeviceMemory();
   CUmemGenericAllocationHandle handle = 0;
   ASSERT_CU(cuMemCreate(&handle, kMiB, &prop, 0));

@@ -161,6 +161,12 @@ TEST_F(BoxCopy, DescriptionsAreChecked) {
   bad = good;
   bad.Height = 0;  // nothing to do
   EXPECT_CU(cuMemcpy2D_v2(&bad));
+  ASSERT_CU(cuMemFree_v2(device));
+}
+
+TEST_F(BoxCopy, LevelsOfDetailMustBeZero) {
+  OnlySimulated("a real driver does not look at them, whatever the header says");
+  const CUdeviceptr device = Alloc(4096);
   CUDA_MEMCPY3D_v2 level{};
   level.srcMemoryType = level.dstMemoryType = CU_MEMORYTYPE_DEVICE;
   level.srcDevice = level.dstDevice = device;

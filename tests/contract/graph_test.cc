@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <atomic>
+#include <set>
+#include <string>
 
 #include "tests/contract/graph_fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
@@ -22,7 +25,7 @@ TEST_F(Graph, RunsItsNodesInTheOrderOfTheirEdges) {
   RunOnce(graph);
   EXPECT_EQ(ReadLog(), (std::vector<uint32_t>{1, 2, 3}));
   EXPECT_CU(cuGraphDestroy(graph));
-  EXPECT_EQ(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);  // handles are looked up, on both
 }
 
 TEST_F(Graph, CopiesTheArgumentsOfAKernelWhenTheNodeIsMade) {
@@ -46,7 +49,13 @@ TEST_F(Graph, CopiesTheArgumentsOfAKernelWhenTheNodeIsMade) {
   CUDA_KERNEL_NODE_PARAMS_v1 back{};
   ASSERT_CU(cuGraphKernelNodeGetParams(node, &back));
   EXPECT_EQ(back.func, params.func);
-  EXPECT_EQ(*static_cast<uint32_t*>(back.kernelParams[1]), 7u);
+  // They come back in one form or the other.
+  if (back.kernelParams != nullptr) {
+    EXPECT_EQ(*static_cast<uint32_t*>(back.kernelParams[1]), 7u);
+  } else {
+    EXPECT_NE(back.extra, nullptr);
+  }
+  AnswerIf("packed_arguments_come_back_one_by_one", back.kernelParams != nullptr);
 }
 
 TEST_F(Graph, TakesKernelsWithLargeArguments) {
@@ -91,7 +100,7 @@ TEST_F(Graph, ACycleIsRefusedAtInstantiation) {
   char text[32];
   EXPECT_EQ(cuGraphInstantiate_v2(&exec, graph, &wrong, text, sizeof text),
             CUDA_ERROR_INVALID_VALUE);
-  EXPECT_NE(wrong, nullptr);
+  AnswerIf("the_older_instantiation_names_a_node_of_a_cycle", wrong != nullptr);
   ASSERT_CU(cuGraphRemoveDependencies(graph, &b, &a, 1));
   ASSERT_CU(cuGraphInstantiateWithParams(&exec, graph, &params));
   EXPECT_EQ(params.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
@@ -110,17 +119,21 @@ TEST_F(Graph, TellsItsNodesAndEdges) {
   ASSERT_CU(cuGraphGetNodes(graph, nodes, &count));
   EXPECT_EQ(count, 3u);
   EXPECT_EQ(nodes[3], nullptr);  // what is too many is cleared
+  const std::set<CUgraphNode> all(nodes, nodes + 3);
+  EXPECT_EQ(all, (std::set<CUgraphNode>{a, b, c}));  // in no order that is promised
   count = 1;
   ASSERT_CU(cuGraphGetRootNodes(graph, nodes, &count));
   EXPECT_EQ(count, 1u);
-  EXPECT_EQ(nodes[0], a);
+  EXPECT_TRUE(nodes[0] == a || nodes[0] == b);
   CUgraphNode from[2];
   CUgraphNode to[2];
   count = 2;
   ASSERT_CU(cuGraphGetEdges(graph, from, to, &count));
   ASSERT_EQ(count, 2u);
-  EXPECT_EQ(from[1], b);
+  EXPECT_EQ((std::set<CUgraphNode>{from[0], from[1]}), (std::set<CUgraphNode>{a, b}));
+  EXPECT_EQ(to[0], c);
   EXPECT_EQ(to[1], c);
+  count = 2;
   ASSERT_CU(cuGraphNodeGetDependentNodes(a, nodes, &count));
   EXPECT_EQ(count, 1u);
   EXPECT_EQ(nodes[0], c);
@@ -132,6 +145,14 @@ TEST_F(Graph, TellsItsNodesAndEdges) {
   ASSERT_CU(cuGraphNodeGetDependencies(c, nodes, &count));
   EXPECT_EQ(count, 1u);
   EXPECT_EQ(nodes[0], b);
+}
+
+TEST_F(Graph, NodesThatAreGoneAreRefused) {
+  OnlySimulated("a real driver reads what a stale handle points to");
+  const CUgraph graph = NewGraph();
+  const CUgraphNode a = AddAppend(graph, {}, 1);
+  ASSERT_CU(cuGraphDestroyNode(a));
+  CUgraphNodeType type{};
   EXPECT_EQ(cuGraphNodeGetType(a, &type), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -150,10 +171,14 @@ TEST_F(Graph, KeepsTheDataOfEdges) {
   ASSERT_CU(cuGraphNodeGetDependencies_v2(b, &from, &back, &count));
   EXPECT_EQ(from, a);
   EXPECT_EQ(back.type, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
-  data.from_port = 0;
-  EXPECT_EQ(cuGraphRemoveDependencies_v2(graph, &a, &b, &data, 1), CUDA_ERROR_INVALID_VALUE);
   RunOnce(graph);
   EXPECT_EQ(ReadLog(), (std::vector<uint32_t>{1, 2}));
+  data.from_port = 0;
+  Answer("removing_an_edge_by_other_data",
+         NameOf(cuGraphRemoveDependencies_v2(graph, &a, &b, &data, 1)));
+  count = 0;
+  ASSERT_CU(cuGraphGetEdges_v2(graph, nullptr, nullptr, nullptr, &count));
+  Answer("edges_left", std::to_string(count));
 }
 
 TEST_F(Graph, CopiesBoxesAndHostMemory) {
@@ -330,7 +355,7 @@ TEST_F(Graph, MakesNodesOfAnyTypeInOneCall) {
   params = {};
   params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
   CUgraphNode none = nullptr;
-  EXPECT_EQ(cuGraphAddNode(&none, graph, nullptr, 0, &params), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(cuGraphAddNode(&none, graph, nullptr, 0, &params), CUDA_SUCCESS) << "on nothing";
   RunOnce(graph);
   EXPECT_EQ(calls.load(), 1);
   EXPECT_EQ(ReadLog(), std::vector<uint32_t>{5});

@@ -62,7 +62,7 @@ TEST_F(Library, AKernelHasAFunctionInEachContext) {
   uint64_t count = 16;
   void* params[] = {&memory, &value, &count};
   EXPECT_EQ(cuLaunchKernel(first, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr),
-            CUDA_ERROR_INVALID_CONTEXT);
+            CUDA_ERROR_INVALID_HANDLE);
   ASSERT_CU(cuLaunchKernel(second, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
   EXPECT_EQ(Read32(memory), 7u);
   EXPECT_CU(cuMemFree_v2(memory));
@@ -126,6 +126,18 @@ TEST_F(Library, AnAttributeOfAKernelHoldsInEachContext) {
 }
 
 TEST_F(Library, ItsModuleGoesWithIt) {
+  CUmodule module = nullptr;
+  ASSERT_CU(cuLibraryGetModule(&module, library_));
+  CUfunction function = nullptr;
+  ASSERT_CU(cuModuleGetFunction(&function, module, "nothing"));
+  EXPECT_CU(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT_CU(cuCtxSynchronize());
+  ASSERT_CU(cuLibraryUnload(library_));
+  library_ = nullptr;
+}
+
+TEST_F(Library, HandlesOfOneThatIsGoneAreRefused) {
+  OnlySimulated("a real driver reads what a stale handle points to");
   CUmodule module = nullptr;
   ASSERT_CU(cuLibraryGetModule(&module, library_));
   CUfunction function = nullptr;

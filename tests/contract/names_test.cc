@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
@@ -14,18 +15,31 @@ constexpr size_t kMiB = 1u << 20;
 
 class Names : public ContextTest {};
 
+// The header maps cuCtxCreate to another name since 3.2, when addresses became 64 bits wide. A
+// driver may be unable to make a context of that time any more.
 TEST_F(Names, OldNamesOfContextsWork) {
-  const size_t before = FreeBytes();
   CUcontext context = nullptr;
-  ASSERT_CU(cuCtxCreate(&context, 0, 0));
+  const CUresult made = cuCtxCreate(&context, 0, 0);
+  Answer("cuCtxCreate_by_its_old_name", NameOf(made));
+  if (made != CUDA_SUCCESS) {
+    ASSERT_CU(cuCtxCreate_v2(&context, 0, 0));
+  }
   CUcontext current = nullptr;
   ASSERT_CU(cuCtxGetCurrent(&current));
   EXPECT_EQ(current, context);
-  EXPECT_LT(FreeBytes(), before);
   CUcontext popped = nullptr;
-  ASSERT_CU(cuCtxPopCurrent(&popped));
+  EXPECT_CU(cuCtxPopCurrent(&popped));
   EXPECT_EQ(popped, context);
-  ASSERT_CU(cuCtxPushCurrent(context));
+  EXPECT_CU(cuCtxPushCurrent(context));
+  EXPECT_CU(cuCtxDestroy(context));
+}
+
+TEST_F(Names, AContextOfAnOldNameCostsWhatOthersCost) {
+  OnlySimulated("a real driver may be unable to make one");
+  const size_t before = FreeBytes();
+  CUcontext context = nullptr;
+  ASSERT_CU(cuCtxCreate(&context, 0, 0));
+  EXPECT_LT(FreeBytes(), before);
   ASSERT_CU(cuCtxDestroy(context));
   EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
   EXPECT_EQ(cuCtxDestroy(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -95,30 +109,47 @@ TEST_F(Names, OldNamesOfStreamsAndEventsWork) {
   ASSERT_CU(cuEventCreate(&event, CU_EVENT_DEFAULT));
   ASSERT_CU(cuEventRecord(event, stream));
   EXPECT_CU(cuEventDestroy(event));
+  EXPECT_CU(cuStreamDestroy(stream));
+}
+
+TEST_F(Names, NothingIsDestroyedTwice) {
+  OnlySimulated("a real driver reads what a stale handle points to");
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_CU(cuEventCreate(&event, CU_EVENT_DEFAULT));
+  EXPECT_CU(cuEventDestroy(event));
   EXPECT_EQ(cuEventDestroy(event), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_CU(cuStreamDestroy(stream));
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_ERROR_INVALID_HANDLE);
 }
 
+// Sizes were 32 bits wide. A driver may keep such a call to contexts of that time.
 TEST_F(Names, OldNamesOfArraysWork) {
   CUarray array = nullptr;
   CUDA_ARRAY_DESCRIPTOR_v1 flat{64, 32, CU_AD_FORMAT_FLOAT, 2};
-  ASSERT_CU(cuArrayCreate(&array, &flat));
+  const CUresult made = cuArrayCreate(&array, &flat);
+  Answer("cuArrayCreate_by_its_old_name", NameOf(made));
   CUDA_ARRAY3D_DESCRIPTOR_v2 is{};
-  ASSERT_CU(cuArray3DGetDescriptor_v2(&is, array));
-  EXPECT_EQ(is.Width, 64u);
-  EXPECT_EQ(is.Height, 32u);
-  EXPECT_EQ(is.Format, CU_AD_FORMAT_FLOAT);
-  EXPECT_EQ(is.NumChannels, 2u);
-  EXPECT_CU(cuArrayDestroy(array));
+  if (made == CUDA_SUCCESS) {
+    ASSERT_CU(cuArray3DGetDescriptor_v2(&is, array));
+    EXPECT_EQ(is.Width, 64u);
+    EXPECT_EQ(is.Height, 32u);
+    EXPECT_EQ(is.Format, CU_AD_FORMAT_FLOAT);
+    EXPECT_EQ(is.NumChannels, 2u);
+    EXPECT_CU(cuArrayDestroy(array));
+  }
   CUDA_ARRAY3D_DESCRIPTOR_v1 deep{16, 8, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
-  ASSERT_CU(cuArray3DCreate(&array, &deep));
-  ASSERT_CU(cuArray3DGetDescriptor_v2(&is, array));
-  EXPECT_EQ(is.Width, 16u);
-  EXPECT_EQ(is.Depth, 4u);
-  EXPECT_CU(cuArrayDestroy(array));
-  EXPECT_EQ(cuArrayCreate(&array, nullptr), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuArray3DCreate(&array, nullptr), CUDA_ERROR_INVALID_VALUE);
+  const CUresult made_deep = cuArray3DCreate(&array, &deep);
+  Answer("cuArray3DCreate_by_its_old_name", NameOf(made_deep));
+  if (made_deep == CUDA_SUCCESS) {
+    ASSERT_CU(cuArray3DGetDescriptor_v2(&is, array));
+    EXPECT_EQ(is.Width, 16u);
+    EXPECT_EQ(is.Depth, 4u);
+    EXPECT_CU(cuArrayDestroy(array));
+  }
+  EXPECT_NE(cuArrayCreate(&array, nullptr), CUDA_SUCCESS);
+  EXPECT_NE(cuArray3DCreate(&array, nullptr), CUDA_SUCCESS);
 }
 
 TEST_F(Names, OldNamesOfThePrimaryContextWork) {
@@ -127,11 +158,15 @@ TEST_F(Names, OldNamesOfThePrimaryContextWork) {
   EXPECT_EQ(again, context_);
   EXPECT_CU(cuDevicePrimaryCtxRelease(0));
   EXPECT_CU(cuCtxSynchronize());
-  EXPECT_CU(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO));
+  EXPECT_EQ(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE);
   EXPECT_CU(cuDevicePrimaryCtxReset(0));
-  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  Answer("a_primary_context_that_was_reset", NameOf(cuCtxSynchronize()));
+  ASSERT_CU(cuCtxSetCurrent(nullptr));
+  EXPECT_CU(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO));
   ASSERT_CU(cuDevicePrimaryCtxRetain(&context_, 0));
-  EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_ERROR_INVALID_DEVICE);
+  int devices = 0;
+  ASSERT_CU(cuDeviceGetCount(&devices));
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(devices), CUDA_ERROR_INVALID_DEVICE);
 }
 
 TEST_F(Names, ALargerHeapOfKernelsIsTakenFromTheGpu) {
@@ -172,7 +207,7 @@ TEST_F(Names, OtherLimitsAreRememberedOrRefused) {
   EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2), CUDA_ERROR_UNSUPPORTED_LIMIT);
   EXPECT_EQ(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), CUDA_ERROR_UNSUPPORTED_LIMIT);
   EXPECT_EQ(cuCtxGetLimit(nullptr, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuCtxSetLimit(static_cast<CUlimit>(7), 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuCtxSetLimit(CU_LIMIT_SHMEM_SIZE, 1), CUDA_ERROR_NOT_PERMITTED);
 }
 
 TEST_F(Names, ADeviceIsNotItsOwnPeer) {
@@ -182,7 +217,7 @@ TEST_F(Names, ADeviceIsNotItsOwnPeer) {
   int value = 7;
   EXPECT_EQ(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0),
             CUDA_ERROR_INVALID_DEVICE);
-  EXPECT_EQ(cuCtxEnablePeerAccess(context_, 0), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxEnablePeerAccess(context_, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
   EXPECT_EQ(cuCtxEnablePeerAccess(nullptr, 0), CUDA_ERROR_INVALID_CONTEXT);
   CUcontext other = nullptr;
   ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
@@ -215,7 +250,10 @@ TEST_F(Names, APeerCopyWithinOneContextIsACopy) {
   EXPECT_EQ(Read32(to), 0xb0c5u);
   EXPECT_EQ(Read32(to + 4), 0xfeedu);
   EXPECT_EQ(Read32(to + 64), 0xb0c5u);
-  EXPECT_EQ(cuMemcpyPeer(to, nullptr, from, context_, 4), CUDA_ERROR_INVALID_CONTEXT);
+  // None means the current one.
+  ASSERT_CU(cuMemsetD32_v2(from, 0xcafe, 1024));
+  EXPECT_CU(cuMemcpyPeer(to, nullptr, from, context_, 4));
+  EXPECT_EQ(Read32(to), 0xcafeu);
   ASSERT_CU(cuMemFree_v2(from));
   ASSERT_CU(cuMemFree_v2(to));
 }
@@ -240,7 +278,7 @@ TEST_F(Names, MulticastIsNotSupportedAndTheAttributeSaysSo) {
   prop.size = 2 * kMiB;
   CUmemGenericAllocationHandle handle = 0;
   EXPECT_EQ(cuMulticastCreate(&handle, &prop), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuMulticastCreate(nullptr, &prop), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMulticastCreate(nullptr, &prop), CUDA_ERROR_NOT_SUPPORTED);
   size_t granularity = 0;
   EXPECT_EQ(cuMulticastGetGranularity(&granularity, &prop, CU_MULTICAST_GRANULARITY_MINIMUM),
             CUDA_ERROR_NOT_SUPPORTED);

@@ -30,7 +30,7 @@ TEST_F(Peers, AreTheOtherGpus) {
 TEST_F(Peers, AccessIsEnabledAndDisabled) {
   Use(0);
   EXPECT_EQ(cuCtxEnablePeerAccess(context_[1], 1), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuCtxEnablePeerAccess(context_[0], 0), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxEnablePeerAccess(context_[0], 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
   EXPECT_EQ(cuCtxEnablePeerAccess(nullptr, 0), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(cuCtxDisablePeerAccess(context_[1]), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
   ASSERT_CU(cuCtxEnablePeerAccess(context_[1], 0));

@@ -115,7 +115,8 @@ def _read(report, outcome, output):
         elif key.startswith("measured."):
             outcome["measured"][key.removeprefix("measured.")] = float(value)
     if entry.get("failures"):
-        outcome["message"] = " ".join(entry["failures"][0]["failure"].split())[:600]
+        said = [" ".join(failure["failure"].split())[:600] for failure in entry["failures"]]
+        outcome["message"] = " | ".join(said[:12]) + (f" | and {len(said) - 12} more" if len(said) > 12 else "")
     elif entry["result"] == "SKIPPED":
         said = [line for line in output.splitlines() if line.startswith(SKIP_MARK)]
         outcome.update(status="skipped", message=said[0] if said else "skipped")

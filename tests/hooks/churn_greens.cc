@@ -36,13 +36,13 @@ void Worker::CloseGreen() {
     }
   }
   const bool streams_first = Pick(2) == 0;
-  const auto destroy_streams = [this] {
-    for (const CUstream stream : green_.streams) EXPECT_CU(cuStreamDestroy_v2(stream));
+  const auto destroy_streams = [this](CUresult expected) {
+    for (const CUstream stream : green_.streams) EXPECT_EQ(cuStreamDestroy_v2(stream), expected);
   };
-  if (streams_first) destroy_streams();
+  if (streams_first) destroy_streams(CUDA_SUCCESS);
   EXPECT_CU(cuEventDestroy_v2(green_.event));
   EXPECT_CU(cuGreenCtxDestroy(green_.green));
-  if (!streams_first) destroy_streams();
+  if (!streams_first) destroy_streams(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   calls_ += 4;
   green_ = {};
 }

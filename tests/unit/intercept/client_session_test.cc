@@ -238,6 +238,21 @@ TEST_F(ClientSession, AnAnswerToAnotherRequestAndARepeatedEpochAreIgnored) {
 
 // A capture goes with its context or its stream, whether or not anybody ended it. Whoever believes
 // in it still synchronises nothing any more.
+// Asking a stream for its id breaks the capture that it takes part in.
+TEST_F(ClientSession, ThatBeginsBesideACaptureAsksNoStreamOfItForItsId) {
+  const CUstream captures = FakeDriver::Stream(2);
+  ASSERT_EQ(client->CaptureBegin(captures, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  // So is the legacy stream, which waits for it.
+  driver.capturing = {captures, CU_STREAM_LEGACY};
+  EXPECT_NE(AllocAsync(512, FakeDriver::Stream(1)), 0u);
+  EXPECT_EQ(driver.ids_asked, 1);
+  driver.capturing.clear();
+  EXPECT_EQ(client->CaptureEnd(captures, [] { return CUDA_SUCCESS; }), CUDA_SUCCESS);
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, 512, CU_STREAM_LEGACY), CUDA_SUCCESS);
+  EXPECT_EQ(client->FreeAsync(at, CU_STREAM_LEGACY), CUDA_SUCCESS);
+}
+
 TEST_F(ClientSession, ACaptureEndsWithItsContext) {
   const CUstream s = FakeDriver::Stream(1);
   AllocAsync(512, s);
