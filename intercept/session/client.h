@@ -331,6 +331,7 @@ class Client {
   bool OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
   bool Poison(const Block& block, CUstream stream);
   void HideHandleTypes(void* value, CUpointer_attribute attribute, CUdeviceptr address);
+
   // client_stitch.cc
   uint32_t Missing(const Want& want, uint32_t units);
   bool Stitch(const Want& want, uint32_t units, CUdeviceptr* out, bool* mark_due);

@@ -10,7 +10,9 @@ namespace sluice {
 // nothing but the synchronisation that CUDA itself promises for cuMemFree.
 
 CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
-  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  // Nothing is no error in stream order, as it is for cuMemAlloc: what it gives is the driver's.
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) return driver_->cuMemAllocAsync(out, bytes, stream);
   // Memory of the graph, charged when that is instantiated. A block of the arena would keep its
   // address in the graph after it was given to somebody else.
   if (Capturing(stream)) return driver_->cuMemAllocAsync(out, bytes, stream);

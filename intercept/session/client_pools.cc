@@ -186,8 +186,10 @@ CUmemoryPool Client::PoolOfBlock(CUdeviceptr at) {
 }
 
 CUresult Client::AllocFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream) {
-  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (Capturing(stream)) return driver_->cuMemAllocFromPoolAsync(out, bytes, pool, stream);
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Of nothing as in AllocAsync.
+  if (bytes == 0 || Capturing(stream))
+    return driver_->cuMemAllocFromPoolAsync(out, bytes, pool, stream);
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   if (const CUdevice other = OtherDeviceOf(pool); other >= 0) return RefuseDevice(other);
   if (!FromArena(pool)) return AllocFromDriverPool(out, bytes, pool, stream);

@@ -33,6 +33,8 @@ std::optional<Allocation> Shared(Driver* driver, uint64_t address) {
     found.family = Family::kVmm;
     found.base = mapped->address;
     found.bytes = mapped->bytes;
+    found.range_base = mapped->reserved_at;
+    found.range_bytes = mapped->reserved_bytes;
     found.serial = mapped->serial;
     found.device = mapped->home;
     return found;
@@ -80,9 +82,7 @@ std::vector<Context*> Contexts(Driver* driver) {
   return contexts;
 }
 
-}  // namespace
-
-std::optional<Allocation> FindAllocation(Driver* driver, Context* first, uint64_t address) {
+std::optional<Allocation> Lookup(Driver* driver, Context* first, uint64_t address) {
   if (const auto found = InContext(first, address)) return found;
   if (const auto found = Shared(driver, address)) return found;
   for (Context* context : Contexts(driver)) {
@@ -90,6 +90,17 @@ std::optional<Allocation> FindAllocation(Driver* driver, Context* first, uint64_
     if (const auto found = InContext(context, address)) return found;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Allocation> FindAllocation(Driver* driver, Context* first, uint64_t address) {
+  std::optional<Allocation> found = Lookup(driver, first, address);
+  if (found && found->range_bytes == 0) {
+    found->range_base = found->base;
+    found->range_bytes = found->bytes;
+  }
+  return found;
 }
 
 CUresult FinishAll(Context* context) {

@@ -14,6 +14,9 @@ struct Allocation {
   Family family = Family::kSync;
   uint64_t base = 0;
   uint64_t bytes = 0;
+  // The addresses around it: of a mapping those that were reserved, of all else the same.
+  uint64_t range_base = 0;
+  uint64_t range_bytes = 0;
   uint64_t serial = 0;         // no other allocation of its family has it
   int device = 0;              // ordinal of the GPU that it lies on, or was pinned for
   Context* context = nullptr;  // null: not of one context (mapped handles, foreign memory)

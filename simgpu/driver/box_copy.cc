@@ -184,6 +184,7 @@ bool HostSide(const BoxSide& side) { return !IsDeviceAddress(side.address); }
 
 bool Reachable(Context* context, uint64_t address, uint64_t bytes) {
   if (!IsDeviceAddress(address)) return context->driver()->Pinned(address, bytes);
+  if (!context->driver()->Given(address)) return false;
   context->driver()->views.AllowCopies(context->link(), address);
   return true;
 }

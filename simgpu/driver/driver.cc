@@ -168,6 +168,11 @@ bool Driver::Pinned(uint64_t address, uint64_t bytes) {
   return host_memory->Pinned(address, bytes);
 }
 
+bool Driver::Given(uint64_t address) {
+  const std::lock_guard lock(mutex);
+  return space.Contains(address, 1) && virtual_memory->Accessible(address);
+}
+
 CUmemoryPool Driver::NewPool(const CUmemPoolProps& props) {
   CUmemoryPool pool = pools.New();
   pool->props = props;

@@ -77,6 +77,9 @@ class Driver {
   CUresult RetainPrimary(Device* device, Context** out);
   CUresult ReleasePrimary(Device* device, bool all);
   bool Pinned(uint64_t address, uint64_t bytes);
+  /// Whether a device address is one that the program was given, and no mapping that nobody has
+  /// access to: a copy or a setting elsewhere is refused, where a kernel would fault.
+  bool Given(uint64_t address);
 
   CUmemoryPool NewPool(const CUmemPoolProps& props);
   /// One of the pool's references ends.

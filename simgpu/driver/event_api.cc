@@ -238,7 +238,7 @@ CUresult cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
       memcmp(contents.gpu, context->driver()->gpus.front()->page()->uuid, sizeof contents.gpu) !=
           0 ||
       !board->Exists(name)) {
-    return CUDA_ERROR_INVALID_HANDLE;
+    return CUDA_ERROR_MAP_FAILED;
   }
   const std::lock_guard lock(context->mutex);
   const CUresult made = context->NewEvent(event, CU_EVENT_DISABLE_TIMING);

@@ -26,7 +26,8 @@ CUresult cuImportExternalMemory(CUexternalMemory* memory,
   }
   const int fd = descriptor->handle.fd;
   const std::optional<MemoryFile> found = FindMemoryFile(context->driver()->uses, fd);
-  if (!found || descriptor->size > found->bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (!found) return NotMemory(fd);
+  if (descriptor->size > found->bytes) return CUDA_ERROR_INVALID_VALUE;
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return CUDA_ERROR_OPERATING_SYSTEM;
   // By the header the driver owns the descriptor from here on.

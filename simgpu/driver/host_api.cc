@@ -95,6 +95,7 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* ptr) {
   const std::optional<HostMemory::Info> info =
       driver->host_memory->Find(reinterpret_cast<uint64_t>(ptr));
   if (!info || info->kind == HostMemory::Kind::kManaged) return CUDA_ERROR_INVALID_VALUE;
-  *flags = info->flags;
+  // All pinned memory has an address on the GPU, whoever asked for one.
+  *flags = info->flags | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;
 }

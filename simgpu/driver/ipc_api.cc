@@ -89,9 +89,16 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* dptr, CUipcMemHandle handle, unsigne
   if (ProcessId{data.pid, data.start, data.space} == SelfProcess())
     return CUDA_ERROR_INVALID_CONTEXT;
   UniqueFd file = OpenFile(data);
-  if (!file.valid()) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address = 0;
   const std::lock_guard lock(context->driver()->mutex);
+  if (!file.valid()) {
+    // Who has it open already gets it again, whatever became of its maker.
+    if (!context->driver()->foreign_memory->OpenAgain(&address, data.inode, data.offset)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    *dptr = address;
+    return CUDA_SUCCESS;
+  }
   const CUresult opened = context->driver()->foreign_memory->Open(
       &address, ForeignMemory::Kind::kIpcHandle, std::move(file), data.offset, data.bytes);
   if (opened == CUDA_SUCCESS) *dptr = address;

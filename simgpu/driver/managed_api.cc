@@ -63,6 +63,9 @@ CUresult Attach(CUstream stream, CUdeviceptr dptr, size_t length, unsigned flags
       flags != CU_MEM_ATTACH_SINGLE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  // By the header the legacy stream is none in particular.
+  const bool legacy = stream == CU_STREAM_LEGACY || (stream == nullptr && !per_thread);
+  if (flags == CU_MEM_ATTACH_SINGLE && legacy) return CUDA_ERROR_INVALID_VALUE;
   // By the header a length of 0 means all of it, and nothing else but all of it is allowed.
   result = CheckManaged(context, dptr, std::max<size_t>(length, 1));
   return result == CUDA_SUCCESS ? CheckStream(context, stream, per_thread) : result;

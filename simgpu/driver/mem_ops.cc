@@ -31,6 +31,8 @@ CUresult MemOpCommand(const CUstreamBatchMemOpParams& op, Command* out) {
   // Both kinds of parameters lie alike.
   const auto& p = op.writeValue;
   const uint64_t value = width == 4 ? p.value : p.value64;
+  constexpr unsigned kWaitFlags = 3 | 1u << 30;  // a comparison (GEQ, EQ, AND, NOR) and FLUSH
+  if (wait && (p.flags & ~kWaitFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (wait && p.flags != CU_STREAM_WAIT_VALUE_GEQ && p.flags != CU_STREAM_WAIT_VALUE_EQ) {
     return NotSupported("cuStreamWaitValue with other flags than GEQ and EQ");
   }

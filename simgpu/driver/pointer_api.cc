@@ -95,10 +95,14 @@ CUresult Tell(Context* context, const Allocation* found, CUpointer_attribute att
       *value = Of<unsigned>(known && a.family == Family::kSync ? 1 : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *value = Of<CUdeviceptr>(known ? a.range_base : 0);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *value = Of<size_t>(known ? a.range_bytes : 0);
+      return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       *value = Of<CUdeviceptr>(known ? a.base : 0);
       return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       *value = Of<size_t>(known ? a.bytes : 0);
       return CUDA_SUCCESS;

@@ -18,8 +18,10 @@ CUresult AllocAsync(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream
   CUresult result = CurrentContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (pool == nullptr) pool = CurrentPool(*context->device());
-  if (dptr == nullptr || bytes == 0 || !Usable(pool) || pool->imported) {
-    return CUDA_ERROR_INVALID_VALUE;
+  if (dptr == nullptr || !Usable(pool) || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) {  // unlike cuMemAlloc
+    *dptr = 0;
+    return CUDA_SUCCESS;
   }
   std::unique_lock lock(context->mutex);
   CUstream stream = nullptr;

@@ -162,8 +162,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
   const Driver* driver = Driver::Get();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (flags == nullptr || !Usable(pool) || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-  if (driver->FindDevice(location->id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      driver->FindDevice(location->id) == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   *flags = static_cast<CUmemAccess_flags>(pool->access[static_cast<size_t>(location->id)].load());
   return CUDA_SUCCESS;
 }

@@ -58,8 +58,8 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* handle,
   }
   // A pool's file is told from a handle of cuMemCreate by its size.
   const std::optional<MemoryFile> found = FindMemoryFile(driver->uses, fd);
-  if (!found ||
-      found->bytes != Heap::WindowBytes(*found->home.gpu) * CUmemPoolHandle_st::kWindows) {
+  if (!found) return NotMemory(fd);
+  if (found->bytes != Heap::WindowBytes(*found->home.gpu) * CUmemPoolHandle_st::kWindows) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));

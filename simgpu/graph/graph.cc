@@ -126,7 +126,7 @@ CUresult GraphStore::Add(CUgraph graph, std::span<const Link> dependencies, Node
 
 CUresult GraphStore::Remove(CUgraphNode node) {
   CUgraph graph = node->graph;
-  if (graph->memory_nodes > 0) return CUDA_ERROR_INVALID_VALUE;
+  if (graph->memory_nodes > 0) return CUDA_ERROR_NOT_SUPPORTED;
   while (!node->dependencies.empty()) Disconnect(node->dependencies.back().node, node);
   while (!node->dependents.empty()) Disconnect(node, node->dependents.back().node);
   std::erase(graph->nodes, node);

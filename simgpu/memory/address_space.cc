@@ -97,4 +97,15 @@ bool AddressSpace::Contains(uint64_t address, uint64_t bytes) const {
   return bytes <= found->second.bytes && address - found->first <= found->second.bytes - bytes;
 }
 
+bool AddressSpace::Find(uint64_t address, uint64_t* start, uint64_t* bytes) const {
+  const std::lock_guard lock(mutex_);
+  auto found = reserved_.upper_bound(address);
+  if (found == reserved_.begin()) return false;
+  --found;
+  if (address - found->first >= found->second.bytes) return false;
+  *start = found->first;
+  *bytes = found->second.bytes;
+  return true;
+}
+
 }  // namespace sluice::simgpu

@@ -21,6 +21,8 @@ class AddressSpace {
   bool Free(uint64_t address, uint64_t bytes);
   /// Whether [address, address + bytes) lies within one reservation.
   bool Contains(uint64_t address, uint64_t bytes) const;
+  /// The reservation that `address` lies in; false: in none.
+  bool Find(uint64_t address, uint64_t* start, uint64_t* bytes) const;
 
  private:
   struct Range {

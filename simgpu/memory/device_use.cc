@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "simgpu/memory/device_use.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <climits>
@@ -33,6 +34,10 @@ std::optional<MemoryFile> FindMemoryFile(const DeviceUses& devices, int fd) {
     found = MemoryFile{device, *bytes};
   }
   return found;
+}
+
+CUresult NotMemory(int fd) {
+  return fcntl(fd, F_GETFD) < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNKNOWN;
 }
 
 }  // namespace sluice::simgpu

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/cuda/abi.h"
 #include "simgpu/sharing/gpu_folders.h"
 
 namespace sluice::simgpu {
@@ -31,5 +32,7 @@ struct MemoryFile {
   uint64_t bytes = 0;
 };
 std::optional<MemoryFile> FindMemoryFile(const DeviceUses& devices, int fd);
+/// What a real driver says of a descriptor that is none of memory; INVALID_VALUE if it is not open.
+CUresult NotMemory(int fd);
 
 }  // namespace sluice::simgpu

@@ -77,6 +77,18 @@ CUresult ForeignMemory::Open(uint64_t* out, Kind kind, UniqueFd file, uint64_t o
   return CUDA_SUCCESS;
 }
 
+bool ForeignMemory::OpenAgain(uint64_t* out, uint64_t inode, uint64_t offset) {
+  for (auto& [page, mapping] : mappings_) {
+    if (mapping.kind != Kind::kIpcHandle || mapping.inode != inode || mapping.offset != offset) {
+      continue;
+    }
+    ++mapping.opened;
+    *out = page + mapping.skip;
+    return true;
+  }
+  return false;
+}
+
 CUresult ForeignMemory::Close(uint64_t address, Kind kind) {
   const auto found = mappings_.find(address & ~(kPage - 1));
   if (found == mappings_.end() || found->second.kind != kind ||

@@ -26,6 +26,8 @@ class ForeignMemory {
 
   /// Bytes [offset, offset + bytes) of a memory file of one of the GPUs.
   CUresult Open(uint64_t* out, Kind kind, UniqueFd file, uint64_t offset, uint64_t bytes);
+  /// Once more an IPC handle that is open, whose maker may be gone; false: it is not.
+  bool OpenAgain(uint64_t* out, uint64_t inode, uint64_t offset);
   /// `address` as Open gave it. Who opened the same IPC handle twice closes it twice.
   CUresult Close(uint64_t address, Kind kind);
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace sluice::simgpu {
@@ -102,10 +103,11 @@ CUresult VirtualMemory::Retain(CUmemGenericAllocationHandle* out, uint64_t addre
 CUresult VirtualMemory::Map(uint64_t address, uint64_t bytes, uint64_t offset,
                             CUmemGenericAllocationHandle handle) {
   const std::shared_ptr<Physical> memory = Get(handle);
-  if (memory == nullptr || bytes == 0 || offset != 0 || !Aligned(address) || !Aligned(bytes) ||
-      bytes != memory->bytes || !space_->Contains(address, bytes)) {
+  if (memory == nullptr || bytes == 0 || !Aligned(address) || !Aligned(bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (bytes != memory->bytes || !space_->Contains(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const auto next = mappings_.lower_bound(address);
   if (next != mappings_.end() && next->first < address + bytes) return CUDA_ERROR_ALREADY_MAPPED;
   if (next != mappings_.begin()) {
@@ -166,9 +168,18 @@ CUresult VirtualMemory::GetAccess(unsigned long long* flags, uint64_t address, i
   return CUDA_SUCCESS;
 }
 
+bool VirtualMemory::Accessible(uint64_t address) const {
+  const std::optional<Range> range = Find(address);
+  if (!range) return true;
+  const DeviceAccess& access = mappings_.at(range->address).access;
+  return std::any_of(access.begin(), access.end(), [](uint8_t flags) { return flags != 0; });
+}
+
 CUresult VirtualMemory::Export(int* fd, CUmemGenericAllocationHandle handle) const {
   const std::shared_ptr<Physical> memory = Get(handle);
-  if (memory == nullptr || memory->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) {
+  // Only who made it exports it, as on a real driver; a descriptor itself may be handed on.
+  if (memory == nullptr || memory->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ||
+      memory->payer.family == Family::kIpc) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const int copy = fcntl(memory->fd.get(), F_DUPFD_CLOEXEC, 0);
@@ -179,7 +190,8 @@ CUresult VirtualMemory::Export(int* fd, CUmemGenericAllocationHandle handle) con
 
 CUresult VirtualMemory::Import(CUmemGenericAllocationHandle* out, int fd) {
   const std::optional<MemoryFile> file = FindMemoryFile(*devices_, fd);
-  if (!file || file->bytes == 0 || !Aligned(file->bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!file) return NotMemory(fd);
+  if (file->bytes == 0 || !Aligned(file->bytes)) return CUDA_ERROR_INVALID_VALUE;
   auto memory = std::make_shared<Physical>();
   memory->home = file->home;
   memory->payer = file->home.PayerFor(Family::kIpc);
@@ -211,7 +223,9 @@ std::optional<VirtualMemory::Range> VirtualMemory::Find(uint64_t address) const 
   --found;
   if (address - found->first >= found->second.bytes) return std::nullopt;
   const Physical& memory = *found->second.memory;
-  return Range{found->first, found->second.bytes, memory.handle, memory.home.ordinal};
+  Range range{found->first, found->second.bytes, memory.handle, memory.home.ordinal, 0, 0};
+  space_->Find(address, &range.reserved_at, &range.reserved_bytes);
+  return range;
 }
 
 CUresult VirtualMemory::Replay(ExecutorLink* link, int ordinal) const {

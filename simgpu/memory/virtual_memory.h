@@ -33,6 +33,8 @@ class VirtualMemory {
   /// For one GPU, which exists.
   CUresult SetAccess(uint64_t address, uint64_t bytes, int ordinal, unsigned flags);
   CUresult GetAccess(unsigned long long* flags, uint64_t address, int ordinal) const;
+  /// False: it lies in a mapping to which no GPU has access.
+  bool Accessible(uint64_t address) const;
   CUresult Export(int* fd, CUmemGenericAllocationHandle handle) const;
   CUresult Import(CUmemGenericAllocationHandle* out, int fd);
   CUresult Properties(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) const;
@@ -44,6 +46,9 @@ class VirtualMemory {
     uint64_t bytes = 0;
     uint64_t serial = 0;  // of the memory behind it
     int home = 0;         // ordinal of the GPU that it lies on
+    // The addresses that the program reserved, in which it is mapped.
+    uint64_t reserved_at = 0;
+    uint64_t reserved_bytes = 0;
   };
   std::optional<Range> Find(uint64_t address) const;
 

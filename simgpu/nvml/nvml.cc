@@ -189,6 +189,8 @@ const char* nvmlErrorString(nvmlReturn_t result) {
       return "Driver Not Loaded";
     case NVML_ERROR_TIMEOUT:
       return "Timeout";
+    case NVML_ERROR_FUNCTION_NOT_FOUND:
+      return "Function Not Found";
     case NVML_ERROR_GPU_IS_LOST:
       return "GPU is lost";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
@@ -292,6 +294,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
   const Call call(device);
   if (call.result != NVML_SUCCESS) return call.result;
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (memory->version == 0) return NVML_ERROR_FUNCTION_NOT_FOUND;
   if (memory->version != kNvmlMemoryV2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   const GpuState::Memory now = call.gpu->MemoryNow();
   *memory = {kNvmlMemoryV2, now.total, 0, now.free, now.total - now.free};

@@ -132,7 +132,10 @@ class ForkedChild : public Death,
 
 TEST_P(ForkedChild, AndTheMemoryOfItsKilledParent) {
   const auto [kind, name] = GetParam();
-  const size_t bytes = (RealDriver() ? 256 : 16) * kMiB;
+  // Free memory is the whole GPU's: the block is large against what neighbours take and give back
+  // meanwhile, and half of it decides. Waiting for the exact number lasts until they are gone.
+  const size_t bytes = (RealDriver() ? 2048 : 16) * kMiB;
+  const size_t slack = RealDriver() ? bytes / 2 : 0;
   const size_t before = FreeBytes();
   int fd = -1;
   if (kind == Kind::kImported || kind == Kind::kImportedAndMapped) {
@@ -148,13 +151,16 @@ TEST_P(ForkedChild, AndTheMemoryOfItsKilledParent) {
   ASSERT_GT(child, 0);
   parent.Kill();
   parent.Join();
-  // The context goes in its own time; what does not come back within two seconds stays.
+  // What does not come back within two seconds stays. On a real driver the child holds all of the
+  // parent's descriptors, its context included, so that these two seconds pass.
   const uint64_t deadline = NowNs() + 2'000'000'000;
-  while (NowNs() < deadline && FreeBytes() + Slack() < before) poll(nullptr, 0, 5);
-  AnswerIf(std::string("kept_by_a_forked_child.") + name, FreeBytes() + bytes <= before + Slack());
+  while (NowNs() < deadline && FreeBytes() + slack < before) poll(nullptr, 0, 5);
+  AnswerIf(std::string("kept_by_a_forked_child.") + name, FreeBytes() + bytes / 2 <= before);
+  const uint64_t killed = NowNs();
   kill(child, SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return FreeBytes() + Slack() >= before; }))
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() + slack >= before; }))
       << "the last holder is gone";
+  Measure("last_holder_killed_to_free_ms", static_cast<double>(NowNs() - killed) / 1e6);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -27,6 +27,12 @@ TEST_F(Event, IsOverWhenTheWorkBeforeItIsOver) {
   ASSERT_CU(cuEventSynchronize(event));
   EXPECT_CU(cuEventQuery(event));
   EXPECT_CU(cuEventDestroy_v2(event));
+}
+
+TEST_F(Event, IsNoneOnceItIsDestroyed) {
+  OnlySimulated("a real driver reads what a stale handle points to");
+  const CUevent event = NewEvent();
+  EXPECT_CU(cuEventDestroy_v2(event));
   EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -55,6 +56,14 @@ const std::string& KernelImage() {
   return *image;
 }
 
+void LoadKernels(CUmodule module) {
+  for (const char* name : {"fill", "append", "wait_flag", "nothing", "slow", "count_up"}) {
+    CUfunction function = nullptr;
+    EXPECT_CU(cuModuleGetFunction(&function, module, name));
+    EXPECT_CU(cuFuncLoad(function)) << name;
+  }
+}
+
 bool OwnKernels() { return getenv("SLUICE_CONTRACT_IMAGE") == nullptr; }
 
 bool NeedGpuMemory(const char* size) {
@@ -73,6 +82,7 @@ void ContextTest::SetUp() {
   ASSERT_CU(cuCtxSetCurrent(context_));
   ASSERT_CU(cuModuleLoadData(&module_, KernelImage().c_str()));
   if (RealDriver()) {
+    LoadKernels(module_);
     // What it allocates for itself at the first use shall not look like a test's memory.
     ASSERT_CU(Launch("nothing", {}));
     const CUdeviceptr memory = Alloc(4096);
@@ -270,12 +280,19 @@ Counted CountedBytes(const std::string& family, int pid) {
   return {requested, NumberAfter(text, "held", &at)};
 }
 
+void ExpectCounted(const std::string& family, const Counted& counted, int pid) {
+  if (RealDriver()) return;
+  EXPECT_EQ(CountedBytes(family, pid), counted) << family;
+}
+
 bool Eventually(bool (*done)(void*), void* argument) {
-  for (int i = 0; i < kPatienceMs; ++i) {
-    if (done(argument)) return true;
+  // By the clock: what is asked each time takes its time, too.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (!done(argument)) {
+    if (std::chrono::steady_clock::now() >= until) return false;
     poll(nullptr, 0, 1);
   }
-  return false;
+  return true;
 }
 
 }  // namespace sluice::contract

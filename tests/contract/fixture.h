@@ -45,6 +45,10 @@ const std::string& KernelImage();
 /// shared memory of its launch.
 bool OwnKernels();
 
+/// A real driver loads a kernel at its first launch, and that may wait for all work of the context:
+/// for ever, beside a stream that waits for the test. This does it ahead.
+void LoadKernels(CUmodule module);
+
 /// Properties of exportable memory of device 0.
 CUmemAllocationProp DeviceMemory();
 CUmemAccessDesc ReadWrite();
@@ -110,6 +114,8 @@ struct Counted {
   bool operator==(const Counted&) const = default;
 };
 Counted CountedBytes(const std::string& family, int pid = 0);
+/// On a real driver, which does not say it, nothing is expected and the test goes on.
+void ExpectCounted(const std::string& family, const Counted& counted, int pid = 0);
 
 /// Polls until `done`, at most ten seconds.
 bool Eventually(bool (*done)(void*), void* argument);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "tests/contract/graph_fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
 
 constexpr size_t kMiB = 1u << 20;
+/// What a real driver takes at once for the memory of graphs; the simulated one takes what is
+/// asked.
+const size_t kPiece = RealDriver() ? 32 * kMiB : kMiB;
+size_t Pieces(size_t bytes) { return (bytes + kPiece - 1) / kPiece * kPiece; }
 
 /// Allocation nodes and the graph memory of the device.
 class GraphMemory : public GraphTest {
@@ -20,7 +25,7 @@ class GraphMemory : public GraphTest {
     EXPECT_CU(cuCtxSynchronize());
     EXPECT_CU(cuDeviceGraphMemTrim(0));
     EXPECT_EQ(Attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0u);
-    EXPECT_EQ(FreeBytes(), free_at_start_);
+    EXPECT_GE(FreeBytes() + Slack(), free_at_start_);
     GraphTest::TearDown();
   }
   static cuuint64_t Attribute(CUgraphMem_attribute attribute) {
@@ -59,24 +64,25 @@ TEST_F(GraphMemory, ChargesAtTheFirstLaunchAndKeepsUntilTrimmed) {
   const CUgraphNode fill = AddFill(graph, {alloc}, block, 7);
   AddFree(graph, {fill}, block);
   const CUgraphExec exec = Instantiate(graph);
-  EXPECT_EQ(FreeBytes(), free_at_start_);  // addresses only
+  EXPECT_EQ(Reserved(), 0u);
+  EXPECT_GE(FreeBytes() + Slack(), free_at_start_);  // addresses only
   LaunchAndWait(exec);
-  EXPECT_EQ(FreeBytes(), free_at_start_ - 4 * kMiB);
-  EXPECT_EQ(Used(), 4 * kMiB);
+  EXPECT_LE(FreeBytes() + 4 * kMiB, free_at_start_ + Slack());
+  EXPECT_EQ(Used(), Pieces(4 * kMiB));
   ASSERT_CU(cuDeviceGraphMemTrim(0));
-  EXPECT_EQ(FreeBytes(), free_at_start_);
+  EXPECT_GE(FreeBytes() + Slack(), free_at_start_);
   LaunchAndWait(exec);  // and again, at the same address
-  EXPECT_EQ(Reserved(), 4 * kMiB);
+  EXPECT_EQ(Reserved(), Pieces(4 * kMiB));
   ASSERT_CU(cuGraphExecDestroy(exec));
-  EXPECT_EQ(Used(), 0u);
-  EXPECT_EQ(Reserved(), 4 * kMiB);  // kept for the next graph
-  EXPECT_EQ(Attribute(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 4 * kMiB);
+  AnswerIf("a_destroyed_graph_uses_memory_until_it_is_trimmed", Used() != 0);
+  EXPECT_EQ(Reserved(), Pieces(4 * kMiB));  // kept for the next graph
+  EXPECT_EQ(Attribute(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), Pieces(4 * kMiB));
   cuuint64_t value = 1;
   EXPECT_EQ(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value),
             CUDA_ERROR_INVALID_VALUE);
   value = 0;
   ASSERT_CU(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value));
-  EXPECT_EQ(Attribute(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 0u);
+  EXPECT_EQ(Attribute(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), Used());
   ASSERT_CU(cuGraphDestroy(graph));
 }
 
@@ -90,7 +96,7 @@ TEST_F(GraphMemory, UploadTakesTheMemoryAheadOfTheLaunch) {
   params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
   params.hUploadStream = stream_;
   ASSERT_CU(cuGraphInstantiateWithParams(&exec, graph, &params));
-  EXPECT_EQ(Used(), kMiB);
+  EXPECT_EQ(Used(), Pieces(kMiB));
   cuuint64_t flags = 9;
   ASSERT_CU(cuGraphExecGetFlags(exec, &flags));
   EXPECT_EQ(flags, 0u);
@@ -117,8 +123,9 @@ TEST_F(GraphMemory, WhatAGraphLeavesIsFreedOutside) {
   ASSERT_CU(cuGraphExecDestroy(exec));
   ASSERT_CU(cuGraphDestroy(graph));
   EXPECT_EQ(Read32(block), 7u);
-  EXPECT_EQ(Used(), kMiB);
+  EXPECT_EQ(Used(), Pieces(kMiB));
   ASSERT_CU(cuMemFree_v2(block));
+  ASSERT_CU(cuDeviceGraphMemTrim(0));
   EXPECT_EQ(Used(), 0u);
 }
 
@@ -130,7 +137,7 @@ TEST_F(GraphMemory, AutoFreeMakesRoomForTheNextLaunch) {
   const CUgraphExec exec = Instantiate(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   LaunchAndWait(exec);
   LaunchAndWait(exec);
-  EXPECT_EQ(Reserved(), kMiB);
+  EXPECT_EQ(Reserved(), Pieces(kMiB));
   ASSERT_CU(cuMemFree_v2(block));
   ASSERT_CU(cuGraphExecDestroy(exec));
   ASSERT_CU(cuGraphDestroy(graph));
@@ -171,7 +178,7 @@ TEST_F(GraphMemory, OneGraphUsesABlockAgain) {
   AddFree(graph, {second}, b);
   AddFree(graph, {parallel}, c);
   RunOnce(graph);
-  EXPECT_EQ(Reserved(), 2 * kMiB);
+  EXPECT_EQ(Reserved(), Pieces(2 * kMiB));
   ASSERT_CU(cuGraphDestroy(graph));
 }
 
@@ -183,8 +190,8 @@ TEST_F(GraphMemory, GraphsWithMemoryAreSingleAndWhole) {
   CUgraph other = nullptr;
   CUgraphNode node = nullptr;
   EXPECT_EQ(cuGraphClone(&other, graph), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuGraphDestroyNode(freed), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuGraphRemoveDependencies(graph, &alloc, &freed, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphDestroyNode(freed), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(cuGraphRemoveDependencies(graph, &alloc, &freed, 1), CUDA_SUCCESS);
   const CUgraph parent = NewGraph();
   EXPECT_EQ(cuGraphAddChildGraphNode(&node, parent, nullptr, 0, graph), CUDA_ERROR_NOT_SUPPORTED);
   CUgraphExec exec = Instantiate(graph);
@@ -199,7 +206,7 @@ TEST_F(GraphMemory, GraphsWithMemoryAreSingleAndWhole) {
   EXPECT_EQ(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuGraphInstantiateWithFlags(&twin, graph, 0), CUDA_ERROR_INVALID_VALUE);
   RunOnce(parent);
-  EXPECT_EQ(Reserved(), kMiB);
+  EXPECT_EQ(Reserved(), Pieces(kMiB));
   ASSERT_CU(cuGraphDestroy(parent));
 }
 
@@ -275,10 +282,13 @@ TEST_F(GraphMemory, LaunchesUnderWayKeepTheirMemory) {
   ASSERT_CU(cuGraphExecDestroy(exec));
   ASSERT_CU(cuGraphDestroy(graph));
   ASSERT_CU(cuDeviceGraphMemTrim(0));
-  EXPECT_EQ(Reserved(), kMiB);
+  EXPECT_EQ(Reserved(), Pieces(kMiB));
   gate.Store(1);
   ASSERT_CU(cuStreamSynchronize(stream_));  // no illegal address
-  EXPECT_TRUE(Eventually([] { return Used() == 0; }));
+  EXPECT_TRUE(Eventually([] {
+    EXPECT_CU(cuDeviceGraphMemTrim(0));
+    return Used() == 0;
+  }));
 }
 
 TEST_F(GraphMemory, KnowsItsAddresses) {
@@ -287,12 +297,16 @@ TEST_F(GraphMemory, KnowsItsAddresses) {
   AddAlloc(graph, {}, kMiB, &block);
   CUdeviceptr base = 0;
   size_t bytes = 0;
-  ASSERT_CU(cuMemGetAddressRange_v2(&base, &bytes, block + 100));
+  AnswerIf("addresses_of_a_graph_are_known_before_its_launch",
+           cuMemGetAddressRange_v2(&base, &bytes, block + 100) == CUDA_SUCCESS);
+  RunOnce(graph);  // leaves it allocated
+  EXPECT_CU(cuMemGetAddressRange_v2(&base, &bytes, block + 100));
   EXPECT_EQ(base, block);
   EXPECT_EQ(bytes, kMiB);
   unsigned type = 0;
   ASSERT_CU(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, block));
   EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
+  EXPECT_CU(cuMemFree_v2(block));
   ASSERT_CU(cuGraphDestroy(graph));
 }
 

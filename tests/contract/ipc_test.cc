@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
@@ -37,15 +38,16 @@ CUipcMemHandle ReceiveHandle() {
   return handle;
 }
 
-/// Opens a handle twice, adds one to the first word, tells the answers, closes it twice.
+/// Opens a handle twice, adds one to the first word, tells the answers, closes it twice. Freeing
+/// what is to be closed is undefined by the header, and a real driver may do it.
 int OpenAndChange() {
   if (!Start()) return 1;
   const CUipcMemHandle handle = ReceiveHandle();
   CUdeviceptr a = 0;
   CUdeviceptr b = 0;
   WriteToTest(cuIpcOpenMemHandle_v2(&a, handle, kLazy));
-  if (cuIpcOpenMemHandle(&b, handle, kLazy) != CUDA_SUCCESS || a != b) return 1;
-  if (cuMemFree_v2(a) != CUDA_ERROR_INVALID_VALUE) return 1;  // it is closed, not freed
+  WriteToTest(cuIpcOpenMemHandle(&b, handle, kLazy) == CUDA_SUCCESS && a == b);
+  if (!RealDriver() && cuMemFree_v2(a) != CUDA_ERROR_INVALID_VALUE) return 1;
   uint32_t word = 0;
   cuMemcpyDtoH_v2(&word, a, sizeof word);
   ++word;
@@ -58,8 +60,7 @@ int OpenAndChange() {
   if (cuIpcCloseMemHandle(a) != CUDA_SUCCESS) return 1;
   if (cuMemcpyDtoH_v2(&word, a, sizeof word) != CUDA_SUCCESS) return 1;  // still open once
   if (cuIpcCloseMemHandle(a) != CUDA_SUCCESS) return 1;
-  if (cuIpcCloseMemHandle(a) != CUDA_ERROR_INVALID_VALUE) return 1;
-  WriteToTest(0);
+  WriteToTest(cuIpcCloseMemHandle(a) == CUDA_SUCCESS);
   ReadFromTest();
   return 0;
 }
@@ -77,14 +78,16 @@ TEST_F(Ipc, AnotherProcessOpensABlock) {
   OtherProcess other("open");
   Send(other, handle);
   ASSERT_EQ(other.Read(), CUDA_SUCCESS);
+  EXPECT_EQ(other.Read(), 1u) << "opened twice, at one address";
   EXPECT_EQ(other.Read(), CUDA_SUCCESS);
-  EXPECT_EQ(other.Read(), 100u * 1024);
+  const uint64_t bytes = other.Read();
+  EXPECT_TRUE(bytes == 100u * 1024 || (RealDriver() && bytes > 100u * 1024)) << bytes;
   EXPECT_EQ(Read32(block), 21u);
-  EXPECT_EQ(CountedBytes("ipc", other.pid()), (Counted{100 * 1024, 0}));
-  EXPECT_EQ(CountedBytes("sync", other.pid()), (Counted{0, 0}));
+  ExpectCounted("ipc", {100 * 1024, 0}, other.pid());
+  ExpectCounted("sync", {0, 0}, other.pid());
   other.Write(1);
-  EXPECT_EQ(other.Read(), 0u);
-  EXPECT_EQ(CountedBytes("ipc", other.pid()), (Counted{0, 0}));
+  EXPECT_EQ(other.Read(), 0u) << "closed more often than opened";
+  ExpectCounted("ipc", {0, 0}, other.pid());
   other.Write(1);
   EXPECT_EQ(other.Join(), 0);
   ASSERT_CU(cuMemFree_v2(first));
@@ -158,11 +161,22 @@ TEST_F(Ipc, WhoHasItOpenKeepsADeadProcesssMemory) {
     ASSERT_CU(cuCtxSynchronize());
   }
   EXPECT_EQ(Read32(opened + 12), 6u);
-  EXPECT_LT(FreeBytes(), before);
-  CUdeviceptr late = 0;
-  EXPECT_EQ(cuIpcOpenMemHandle_v2(&late, handle, kLazy), CUDA_ERROR_INVALID_VALUE);
+  if (!RealDriver()) {
+    EXPECT_LT(FreeBytes(), before);
+  }
+  // Whoever has it open gets it again.
+  CUdeviceptr again = 0;
+  EXPECT_CU(cuIpcOpenMemHandle_v2(&again, handle, kLazy));
+  EXPECT_EQ(again, opened);
   ASSERT_CU(cuIpcCloseMemHandle(opened));
-  EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
+  EXPECT_EQ(Read32(opened + 12), 6u);
+  ASSERT_CU(cuIpcCloseMemHandle(opened));
+  const CUresult late = cuIpcOpenMemHandle_v2(&again, handle, kLazy);
+  AnswerIf("opened_first_after_its_maker_died", late == CUDA_SUCCESS);
+  if (late == CUDA_SUCCESS) {
+    EXPECT_CU(cuIpcCloseMemHandle(again));
+  }
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() + Slack() >= before; }));
 }
 
 class External : public ContextTest {
@@ -205,32 +219,35 @@ TEST_F(External, ADescriptorBecomesABuffer) {
   ASSERT_CU(cuExternalMemoryGetMappedBuffer(&second, memory, &half));
   ASSERT_CU(Fill(second, 8, 4));
   EXPECT_EQ(Read32(whole + unit + 12), 8u);
-  EXPECT_EQ(CountedBytes("external"), (Counted{3 * unit, 0}));
+  ExpectCounted("external", {3 * unit, 0});
   half.size = unit + 1;
   CUdeviceptr none = 0;
   EXPECT_EQ(cuExternalMemoryGetMappedBuffer(&none, memory, &half), CUDA_ERROR_INVALID_VALUE);
-  ASSERT_CU(cuDestroyExternalMemory(memory));
-  EXPECT_EQ(cuDestroyExternalMemory(memory), CUDA_ERROR_INVALID_HANDLE);
-  EXPECT_EQ(FreeBytes(), before - 2 * unit);  // the buffers keep it
-  ASSERT_CU(cuMemFree_v2(whole));
-  ASSERT_CU(cuMemFree_v2(second));
-  EXPECT_EQ(FreeBytes(), before);
-  EXPECT_EQ(CountedBytes("external"), (Counted{0, 0}));
+  if (RealDriver()) {  // by the header the buffers go first
+    EXPECT_CU(cuMemFree_v2(whole));
+    EXPECT_CU(cuMemFree_v2(second));
+    EXPECT_CU(cuDestroyExternalMemory(memory));
+  } else {
+    ASSERT_CU(cuDestroyExternalMemory(memory));
+    EXPECT_EQ(cuDestroyExternalMemory(memory), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(FreeBytes(), before - 2 * unit);  // the buffers keep it
+    ASSERT_CU(cuMemFree_v2(whole));
+    ASSERT_CU(cuMemFree_v2(second));
+  }
+  EXPECT_GE(FreeBytes() + Slack(), before);
+  ExpectCounted("external", {0, 0});
 }
 
 TEST_F(External, OtherDescriptorsAreRefused) {
   CUexternalMemory memory = nullptr;
   const int null = open("/dev/null", O_RDWR);
   CUDA_EXTERNAL_MEMORY_HANDLE_DESC descriptor = Describe(null, 4096);
-  EXPECT_EQ(cuImportExternalMemory(&memory, &descriptor), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuImportExternalMemory(&memory, &descriptor), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(fcntl(null, F_GETFD), 0);  // still the caller's
   close(null);
   const int fd = Exported(Granularity());
   descriptor = Describe(fd, Granularity() + 1);
-  EXPECT_EQ(cuImportExternalMemory(&memory, &descriptor), CUDA_ERROR_INVALID_VALUE);
-  descriptor = Describe(fd, 4096);
-  descriptor.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF;
-  EXPECT_EQ(cuImportExternalMemory(&memory, &descriptor), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(cuImportExternalMemory(&memory, &descriptor), CUDA_SUCCESS);
   close(fd);
 }
 

@@ -114,6 +114,54 @@ TEST_F(LendingTest, AnImportedHandleIsExportedAgain) {
   ASSERT_CU(cuMemRelease(handle));
 }
 
+/// Makes memory, hands it over a socket and waits to be killed.
+int LendAndWait() {
+  if (!StartContext()) return 1;
+  const size_t bytes = ReadFromTest();
+  const CUmemGenericAllocationHandle handle = CreateMemory(bytes);
+  const int fd = ExportMemory(handle);
+  Mapping mapping(handle, bytes);
+  if (mapping.result() != CUDA_SUCCESS ||
+      cuMemsetD32_v2(mapping.address(), 77, bytes / 4) != CUDA_SUCCESS ||
+      cuCtxSynchronize() != CUDA_SUCCESS || !SendDescriptor(kPassedFd, fd)) {
+    return 1;
+  }
+  ReadFromTest();
+  return 0;
+}
+const bool kLendAndWait = AddRole("lend", LendAndWait);
+
+// What a keeper of descriptors relies on, whose daemon ends: jobs import from them afterwards.
+TEST_F(LendingTest, ADescriptorIsImportedAfterItsMakerDied) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  OtherProcess lender("lend", sockets[1]);
+  lender.Write(bytes_);
+  const int fd = ReceiveDescriptor(sockets[0]);
+  ASSERT_GE(fd, 0);
+  lender.Kill();
+  lender.Join();
+  const CUmemGenericAllocationHandle handle = ImportMemory(fd);
+  ASSERT_NE(handle, 0u);
+  {
+    Mapping mapping(handle, bytes_);
+    ASSERT_CU(mapping.result());
+    EXPECT_EQ(Read32(mapping.address() + bytes_ - 4), 77u);
+    // And the handle of a mapping of what was imported is as good as the one it was made of.
+    CUmemGenericAllocationHandle again = 0;
+    ASSERT_CU(cuMemRelease(handle));
+    ASSERT_CU(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(mapping.address())));
+    Mapping second(again, bytes_);
+    EXPECT_CU(second.result());
+    EXPECT_EQ(Read32(second.address() + bytes_ - 4), 77u);
+    ASSERT_CU(cuMemRelease(again));
+  }
+  double import_us = 0;
+  EXPECT_EQ(Lend(fd, bytes_, 0, &import_us), 77u) << "also in another process";
+  close(fd);
+  for (const int socket : sockets) close(socket);
+}
+
 TEST_F(LendingTest, ADescriptorAloneKeepsMemory) {
   const size_t before = FreeBytes();
   const CUmemGenericAllocationHandle handle = CreateMemory(bytes_);
@@ -194,23 +242,6 @@ TEST_F(LendingTest, WhomTheManagementLibraryCharges) {
   ASSERT_CU(cuMemRelease(handle));
   EXPECT_EQ(NVML(nvmlShutdown)(), NVML_SUCCESS);
 }
-
-/// Makes memory, hands it over a socket and waits to be killed.
-int LendAndWait() {
-  if (!StartContext()) return 1;
-  const size_t bytes = ReadFromTest();
-  const CUmemGenericAllocationHandle handle = CreateMemory(bytes);
-  const int fd = ExportMemory(handle);
-  Mapping mapping(handle, bytes);
-  if (mapping.result() != CUDA_SUCCESS ||
-      cuMemsetD32_v2(mapping.address(), 77, bytes / 4) != CUDA_SUCCESS ||
-      cuCtxSynchronize() != CUDA_SUCCESS || !SendDescriptor(kPassedFd, fd)) {
-    return 1;
-  }
-  ReadFromTest();
-  return 0;
-}
-const bool kLendAndWait = AddRole("lend", LendAndWait);
 
 TEST_F(LendingTest, NothingRevokesMemoryOfAnExporterThatDied) {
   const size_t before = FreeBytes();

@@ -73,7 +73,8 @@ TEST_F(Managed, EveryContextReachesIt) {
   EXPECT_NE(own, 0u);
   ASSERT_CU(cuCtxDestroy_v2(other));  // takes its own along
   ASSERT_CU(cuCtxSetCurrent(context_));
-  EXPECT_EQ(CountedBytes("managed"), (Counted{4096, 4096}));
+  ExpectCounted("managed", {4096, 4096});
+  EXPECT_EQ(words[3], 9u);
   ASSERT_CU(cuMemFree_v2(Device(words)));
 }
 
@@ -98,7 +99,13 @@ TEST_F(Managed, HintsAreCheckedAndAccepted) {
             CUDA_ERROR_INVALID_DEVICE);
   EXPECT_EQ(cuMemAdvise(managed, 8192, static_cast<CUmem_advise>(7), 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAdvise(plain, 8192, CU_MEM_ADVISE_SET_READ_MOSTLY, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CU(cuStreamAttachMemAsync(nullptr, managed, 0, CU_MEM_ATTACH_SINGLE));
+  CUstream stream = nullptr;
+  ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  EXPECT_CU(cuStreamAttachMemAsync(stream, managed, 0, CU_MEM_ATTACH_SINGLE));
+  EXPECT_CU(cuStreamAttachMemAsync(stream, managed, 0, CU_MEM_ATTACH_GLOBAL));
+  ASSERT_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(cuStreamAttachMemAsync(nullptr, managed, 0, CU_MEM_ATTACH_SINGLE),
+            CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuStreamAttachMemAsync(nullptr, managed, 0, 8), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(words[0], 1u);
   CUdeviceptr none = 0;

@@ -8,11 +8,14 @@
 #include <cstring>
 
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
 
 constexpr size_t kMiB = 1u << 20;
+/// A real driver's pool takes pieces of this size of the GPU.
+const size_t kPiece = RealDriver() ? 32 * kMiB : kMiB;
 constexpr CUmemAllocationHandleType kFd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 CUmemPoolProps Props(CUmemAllocationHandleType handles = CU_MEM_HANDLE_TYPE_NONE,
@@ -52,38 +55,40 @@ TEST_F(MemPool, PoolsAreApart) {
   const CUdeviceptr x = AllocFrom(a, kMiB);
   EXPECT_EQ(Bytes(a, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), kMiB);
   EXPECT_EQ(Bytes(b, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0u);
-  EXPECT_EQ(FreeBytes(), before - kMiB);
+  EXPECT_LE(FreeBytes() + kPiece, before + Slack());
   ASSERT_CU(Fill(x, 7, 16));
   EXPECT_EQ(Read32(x), 7u);
   ASSERT_CU(cuMemFreeAsync(x, nullptr));
   // What one pool keeps is not there for another.
   const CUdeviceptr y = AllocFrom(b, kMiB);
   EXPECT_NE(x, y);
-  EXPECT_EQ(Bytes(a, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), kMiB);
+  EXPECT_EQ(Bytes(a, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), kPiece);
   ASSERT_CU(cuMemFreeAsync(y, nullptr));
   ASSERT_CU(cuMemPoolDestroy(a));
   ASSERT_CU(cuMemPoolDestroy(b));
   ASSERT_CU(cuCtxSynchronize());
-  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_GE(FreeBytes() + Slack(), before);
 }
 
 TEST_F(MemPool, AThresholdBelongsToItsPool) {
   const CUmemoryPool keeping = Create();
   const CUmemoryPool plain = Create();
-  cuuint64_t keep = 8 * kMiB;
+  cuuint64_t keep = 8 * kPiece;
   ASSERT_CU(cuMemPoolSetAttribute(keeping, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
-  EXPECT_EQ(Bytes(keeping, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 8 * kMiB);
+  EXPECT_EQ(Bytes(keeping, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 8 * kPiece);
   for (const CUmemoryPool pool : {keeping, plain}) {
-    ASSERT_CU(cuMemFreeAsync(AllocFrom(pool, 2 * kMiB), nullptr));
+    ASSERT_CU(cuMemFreeAsync(AllocFrom(pool, 2 * kPiece), nullptr));
   }
   ASSERT_CU(cuCtxSynchronize());
-  EXPECT_EQ(Bytes(keeping, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * kMiB);
+  EXPECT_EQ(Bytes(keeping, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * kPiece);
   EXPECT_EQ(Bytes(plain, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0u);
-  // cuMemAlloc may take what pools only keep.
-  CUdeviceptr all = 0;
-  ASSERT_CU(cuMemAlloc_v2(&all, FreeBytes() + kMiB));
-  EXPECT_EQ(Bytes(keeping, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0u);
-  ASSERT_CU(cuMemFree_v2(all));
+  if (!RealDriver()) {  // it fills the GPU
+    // cuMemAlloc may take what pools only keep.
+    CUdeviceptr all = 0;
+    ASSERT_CU(cuMemAlloc_v2(&all, FreeBytes() + kMiB));
+    EXPECT_EQ(Bytes(keeping, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0u);
+    ASSERT_CU(cuMemFree_v2(all));
+  }
   ASSERT_CU(cuMemPoolDestroy(keeping));
   ASSERT_CU(cuMemPoolDestroy(plain));
 }
@@ -98,11 +103,11 @@ TEST_F(MemPool, ADestroyedPoolLivesUntilItsLastFree) {
   EXPECT_EQ(cuMemAllocFromPoolAsync(&none, kMiB, pool, nullptr), CUDA_ERROR_INVALID_VALUE);
   ASSERT_CU(Fill(a, 5, 4));
   EXPECT_EQ(Read32(a), 5u);
-  EXPECT_EQ(FreeBytes(), before - kMiB);
+  EXPECT_LE(FreeBytes() + kPiece, before + Slack());
   ASSERT_CU(cuMemFreeAsync(a, nullptr));
   ASSERT_CU(cuCtxSynchronize());
-  EXPECT_EQ(FreeBytes(), before);
-  EXPECT_EQ(CountedBytes("async"), (Counted{0, 0}));
+  EXPECT_GE(FreeBytes() + Slack(), before);
+  ExpectCounted("async", {0, 0});
 }
 
 TEST_F(MemPool, TheCurrentPoolServesAsyncAllocations) {
@@ -150,8 +155,9 @@ TEST_F(MemPool, AttributesHaveTheHeadersRules) {
     EXPECT_EQ(cuMemPoolSetAttribute(pool, fixed, &value), CUDA_ERROR_INVALID_VALUE) << fixed;
   }
   ASSERT_CU(cuMemFreeAsync(AllocFrom(pool, kMiB), nullptr));
+  EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), kPiece);
+  EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), kMiB);
   for (const auto high : {CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, CU_MEMPOOL_ATTR_USED_MEM_HIGH}) {
-    EXPECT_EQ(Bytes(pool, high), kMiB);
     value = 1;
     EXPECT_EQ(cuMemPoolSetAttribute(pool, high, &value), CUDA_ERROR_INVALID_VALUE) << high;
     value = 0;
@@ -188,23 +194,23 @@ TEST_F(MemPool, AccessAndPropertiesAreChecked) {
   CUmemLocation there{CU_MEM_LOCATION_TYPE_DEVICE, 1};
   ASSERT_CU(cuMemPoolGetAccess(&flags, pool, &here));
   EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  EXPECT_EQ(cuMemPoolGetAccess(&flags, pool, &there), CUDA_ERROR_INVALID_DEVICE);
+  int count = 0;
+  ASSERT_CU(cuDeviceGetCount(&count));
+  there.id = count;
+  EXPECT_EQ(cuMemPoolGetAccess(&flags, pool, &there), CUDA_ERROR_INVALID_VALUE);
   CUmemAccessDesc access = ReadWrite();
   EXPECT_CU(cuMemPoolSetAccess(pool, &access, 1));
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  EXPECT_EQ(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_NE(cuMemPoolSetAccess(pool, &access, 1), CUDA_SUCCESS);
   ASSERT_CU(cuMemPoolDestroy(pool));
 
   CUmemoryPool none = nullptr;
   CUmemPoolProps props = Props();
-  props.location.id = 3;
-  EXPECT_EQ(cuMemPoolCreate(&none, &props), CUDA_ERROR_INVALID_DEVICE);
+  props.location.id = count;
+  EXPECT_NE(cuMemPoolCreate(&none, &props), CUDA_SUCCESS);
   props = Props();
   props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-  EXPECT_EQ(cuMemPoolCreate(&none, &props), CUDA_ERROR_INVALID_VALUE);
-  props = Props();
-  props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-  EXPECT_EQ(cuMemPoolCreate(&none, &props), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(cuMemPoolCreate(&none, &props), CUDA_SUCCESS);
   props = Props();
   props.reserved[5] = 1;
   EXPECT_EQ(cuMemPoolCreate(&none, &props), CUDA_ERROR_INVALID_VALUE);
@@ -220,14 +226,17 @@ TEST_F(MemPool, EachContextHasItsPart) {
   EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 3 * kMiB);
   ASSERT_CU(cuMemsetD32_v2(b, 3, 4));
   EXPECT_EQ(Read32(b), 3u);
-  ASSERT_CU(cuMemFree_v2(a));  // of another context than the current one
-  EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 2 * kMiB);
+  EXPECT_CU(cuMemFree_v2(a));  // of another context than the current one
+  AnswerIf("a_block_of_another_context_is_freed_at_once",
+           Bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 2 * kMiB);
   ASSERT_CU(cuCtxDestroy_v2(other));
-  EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0u);
   ASSERT_CU(cuCtxSetCurrent(context_));
+  ASSERT_CU(cuCtxSynchronize());
+  AnswerIf("a_pools_block_ends_with_the_context_it_was_made_in",
+           Bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
   ASSERT_CU(cuMemPoolDestroy(pool));
   ASSERT_CU(cuCtxSynchronize());
-  EXPECT_EQ(CountedBytes("async"), (Counted{0, 0}));
+  ExpectCounted("async", {0, 0});
 }
 
 /// Imports the pool that is passed and the pointer whose data comes in eight numbers; adds one to
@@ -243,8 +252,8 @@ int ImportPool() {
   }
   close(kPassedFd);
   CUdeviceptr pointer = 0;
-  if (cuMemAllocFromPoolAsync(&pointer, 512, pool, nullptr) != CUDA_ERROR_INVALID_VALUE) return 1;
-  if (cuDeviceSetMemPool(0, pool) != CUDA_ERROR_INVALID_VALUE) return 1;
+  if (cuMemAllocFromPoolAsync(&pointer, 512, pool, nullptr) == CUDA_SUCCESS) return 1;
+  if (cuDeviceSetMemPool(0, pool) == CUDA_SUCCESS) return 1;
   CUmemPoolPtrExportData data{};
   for (size_t i = 0; i < sizeof data; i += 8) {
     const uint64_t part = ReadFromTest();
@@ -252,7 +261,10 @@ int ImportPool() {
   }
   CUmemPoolPtrExportData wrong = data;
   wrong.reserved[8] ^= 1;
-  if (cuMemPoolImportPointer(&pointer, pool, &wrong) != CUDA_ERROR_INVALID_VALUE) return 1;
+  // A real driver may take the data as it comes.
+  if (!RealDriver() && cuMemPoolImportPointer(&pointer, pool, &wrong) != CUDA_ERROR_INVALID_VALUE) {
+    return 1;
+  }
   if (cuMemPoolImportPointer(&pointer, pool, &data) != CUDA_SUCCESS) return 1;
   uint32_t word = 0;
   cuMemcpyDtoH_v2(&word, pointer, sizeof word);
@@ -285,11 +297,11 @@ TEST_F(MemPool, PointersGoBetweenProcesses) {
   }
   EXPECT_EQ(other.Read(), CUDA_SUCCESS);
   EXPECT_EQ(Read32(second), 11u);
-  EXPECT_EQ(CountedBytes("ipc", other.pid()), (Counted{1024, 0}));
-  EXPECT_EQ(CountedBytes("async", other.pid()), (Counted{0, 0}));
+  ExpectCounted("ipc", {1024, 0}, other.pid());
+  ExpectCounted("async", {0, 0}, other.pid());
   other.Write(1);
   EXPECT_EQ(other.Read(), CUDA_SUCCESS);
-  EXPECT_EQ(CountedBytes("ipc", other.pid()), (Counted{0, 0}));
+  ExpectCounted("ipc", {0, 0}, other.pid());
   ASSERT_CU(cuMemFreeAsync(first, nullptr));
   ASSERT_CU(cuMemFreeAsync(second, nullptr));
   ASSERT_CU(cuMemPoolDestroy(pool));
@@ -309,7 +321,7 @@ TEST_F(MemPool, OnlyPoolsMadeForItAreExported) {
   fd = open("/dev/null", O_RDWR);
   EXPECT_EQ(cuMemPoolImportFromShareableHandle(
                 &imported, reinterpret_cast<void*>(static_cast<intptr_t>(fd)), kFd, 0),
-            CUDA_ERROR_INVALID_VALUE);
+            CUDA_ERROR_UNKNOWN);
   close(fd);
   ASSERT_CU(cuMemPoolDestroy(pool));
 }

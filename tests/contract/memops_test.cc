@@ -71,7 +71,7 @@ TEST_F(MemOps, RefuseUnregisteredAndMisalignedAddresses) {
   EXPECT_EQ(cuStreamWriteValue64_v2(stream_, reinterpret_cast<CUdeviceptr>(&plain), 1, 0),
             CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuStreamWriteValue64_v2(stream_, word.device() + 4, 1, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuStreamWaitValue64_v2(stream_, word.device(), 1, 7), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuStreamWaitValue64_v2(stream_, word.device(), 1, 7), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(MemOps, RegisteredSharedFilesAreWrittenInPlace) {

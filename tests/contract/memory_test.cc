@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <poll.h>
 #include <unistd.h>
 
 #include <csetjmp>
 #include <csignal>
 
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
@@ -35,7 +37,7 @@ TEST_F(Memory, SmallBlocksShareChunks) {
   const CUdeviceptr b = Alloc(100);
   EXPECT_NE(a, b);
   EXPECT_EQ(a % 256, 0u);
-  EXPECT_EQ(FreeBytes(), before - Granularity());
+  EXPECT_LE(before - FreeBytes(), Granularity() + Slack());
   CUdeviceptr base = 0;
   size_t bytes = 0;
   ASSERT_CU(cuMemGetAddressRange_v2(&base, &bytes, a + 50));
@@ -45,7 +47,7 @@ TEST_F(Memory, SmallBlocksShareChunks) {
   EXPECT_CU(cuMemFree_v2(a));
   EXPECT_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CU(cuMemFree_v2(b));
-  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_GE(FreeBytes() + Slack(), before);
 }
 
 TEST_F(Memory, FreeWaitsForTheGpu) {
@@ -123,7 +125,7 @@ int ForkAndHold() {
   if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 1;
   const CUmemAllocationProp prop = DeviceMemory();
   CUmemGenericAllocationHandle handle = 0;
-  if (cuMemCreate(&handle, 16 * kMiB, &prop, 0) != CUDA_SUCCESS) return 1;
+  if (cuMemCreate(&handle, ReadFromTest(), &prop, 0) != CUDA_SUCCESS) return 1;
   const pid_t child = fork();
   if (child == 0) {
     int count = 0;
@@ -140,18 +142,31 @@ int ForkAndHold() {
 const bool kForkAndHold = AddRole("fork", ForkAndHold);
 
 TEST_F(Memory, AForkedChildKeepsHandlesAlive) {
+  const size_t bytes = (RealDriver() ? 1024 : 16) * kMiB;
   const size_t before = FreeBytes();
   OtherProcess other("fork");
+  other.Write(bytes);
   uint64_t a = other.Read();
   uint64_t b = other.Read();
   if (a == 1) std::swap(a, b);
   const auto child = static_cast<pid_t>(a);
   EXPECT_EQ(b, 1u);
   other.Kill();
-  // The context goes with the process, the handle with its last holder.
-  EXPECT_TRUE(Eventually([&] { return FreeBytes() == before - 16 * kMiB; }));
+  other.Join();
+  if (RealDriver()) {
+    // The child has all of the driver's descriptors, so that the context stays as well: nothing is
+    // to be waited for. What others on the GPU do must not count: half of it is enough.
+    poll(nullptr, 0, 500);
+    EXPECT_LE(FreeBytes() + bytes / 2, before);
+  } else {
+    // The context goes with the process, the handle with its last holder.
+    EXPECT_TRUE(Eventually([&] { return FreeBytes() == before - bytes; }));
+  }
+  const uint64_t killed = NowNs();
   kill(child, SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
+  const size_t most = RealDriver() ? bytes / 2 : 0;
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() + most >= before; }));
+  Measure("last_holder_killed_to_free_ms", static_cast<double>(NowNs() - killed) / 1e6);
 }
 
 }  // namespace

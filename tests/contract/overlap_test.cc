@@ -201,7 +201,15 @@ TEST_F(Overlap, AFaultEndsWhatIsUnderWay) {
   ASSERT_CU(cuCtxCreate_v2(&mine, 0, 0));
   CUstream stream = nullptr;
   ASSERT_CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  ASSERT_CU(cuMemsetD8Async(0x470000000000, 0, 16, stream));
+  CUmodule module = nullptr;
+  CUfunction fill = nullptr;
+  ASSERT_CU(cuModuleLoadData(&module, KernelImage().c_str()));
+  ASSERT_CU(cuModuleGetFunction(&fill, module, "fill"));
+  CUdeviceptr nowhere = 0x470000000000;
+  uint32_t value = 0;
+  uint64_t count = 16;
+  void* params[] = {&nowhere, &value, &count};
+  ASSERT_CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_CU(cuCtxDestroy_v2(mine));
   Timed kernel(streams_[0]);

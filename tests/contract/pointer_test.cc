@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <algorithm>
+
 #include "tests/contract/fixture.h"
 
 namespace sluice::contract {
@@ -96,12 +98,21 @@ TEST_F(PointerFacts, OfMappedHandles) {
   const CUmemAccessDesc access = ReadWrite();
   ASSERT_CU(cuMemSetAccess(at, unit, &access, 1));
   EXPECT_EQ(Get<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at), 3u);
-  ExpectRange(at + 4, at, unit);
+  // The range is what was reserved, the mapping what lies there.
+  ExpectRange(at + 4, at, 2 * unit);
+  EXPECT_EQ(Get<CUdeviceptr>(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, at + 4), at);
+  EXPECT_EQ(Get<size_t>(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at + 4), unit);
+  CUdeviceptr base = 0;
+  size_t bytes = 0;
+  ASSERT_CU(cuMemGetAddressRange_v2(&base, &bytes, at + 4));
+  Answer("address_range_of_a_mapping", bytes == unit       ? "the mapping"
+                                       : bytes == 2 * unit ? "the reservation"
+                                                           : std::to_string(bytes));
   EXPECT_EQ(Get<unsigned>(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at), 0u);
   EXPECT_EQ(Get<unsigned long long>(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at), 1u);
   unsigned value = 0;
-  EXPECT_EQ(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MAPPED, at + unit),
-            CUDA_ERROR_INVALID_VALUE);
+  const CUresult beside = cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MAPPED, at + unit);
+  EXPECT_TRUE(beside == CUDA_ERROR_INVALID_VALUE || value == 0) << beside;
   ASSERT_CU(cuMemUnmap(at, unit));
   ASSERT_CU(cuMemAddressFree(at, 2 * unit));
   ASSERT_CU(cuMemRelease(handle));
@@ -117,7 +128,8 @@ TEST_F(PointerFacts, OfHostAndManagedMemory) {
   EXPECT_EQ(Get<unsigned>(CU_POINTER_ATTRIBUTE_IS_MANAGED, host), 0u);
   unsigned flags = 0;
   ASSERT_CU(cuMemHostGetFlags(&flags, pinned));
-  EXPECT_EQ(flags, unsigned{CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_WRITECOMBINED});
+  EXPECT_EQ(flags, unsigned{CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+                            CU_MEMHOSTALLOC_WRITECOMBINED});
   EXPECT_EQ(cuMemHostGetFlags(&flags, &flags), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemFree_v2(host), CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr managed = 0;
@@ -147,24 +159,27 @@ TEST_F(PointerFacts, SeveralAtOnce) {
   // A stranger has no attributes, which is no error.
   ASSERT_CU(cuPointerGetAttributes(3, attributes, data, reinterpret_cast<CUdeviceptr>(&type)));
   EXPECT_EQ(type, 0u);
-  EXPECT_EQ(size, 0u);
+  Answer("range_size_of_a_stranger", size == 0 ? "0" : size == 512 ? "untouched" : "something");
   EXPECT_EQ(cuPointerGetAttributes(0, attributes, data, a), CUDA_ERROR_INVALID_VALUE);
-  attributes[0] = CU_POINTER_ATTRIBUTE_P2P_TOKENS;
-  EXPECT_EQ(cuPointerGetAttributes(1, attributes, data, a), CUDA_ERROR_NOT_SUPPORTED);
   int handle = -1;
-  EXPECT_EQ(cuMemGetHandleForAddressRange(&handle, a, 512, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
-            CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_NE(cuMemGetHandleForAddressRange(&handle, a, 512, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+            CUDA_SUCCESS);  // no whole pages
   ASSERT_CU(cuMemFree_v2(a));
 }
 
 TEST_F(PointerFacts, TheInterfaceOf32BitsHasNoAddresses) {
   unsigned small = 0;
   unsigned other = 0;
+  size_t all = 0;
+  ASSERT_CU(cuDeviceTotalMem_v2(&all, 0));
+  const auto most = static_cast<unsigned>(std::min<size_t>(all, ~0u));
   ASSERT_CU(cuDeviceTotalMem(&small, 0));
-  EXPECT_EQ(small, 64u << 20);
+  EXPECT_EQ(small, most);
   ASSERT_CU(cuMemGetInfo(&other, &small));
-  EXPECT_EQ(small, 64u << 20);
-  EXPECT_EQ(other, FreeBytes());
+  EXPECT_EQ(small, most);
+  if (all < ~0u) {
+    EXPECT_EQ(other, FreeBytes());
+  }
   EXPECT_EQ(cuMemAlloc(&small, 4096), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc(&small, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAllocPitch(&small, &other, 64, 4, 4), CUDA_ERROR_OUT_OF_MEMORY);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
 
 constexpr size_t kMiB = 1u << 20;
+/// A real driver's pool takes pieces of this size of the GPU.
+const size_t kPiece = RealDriver() ? 32 * kMiB : kMiB;
 
 class Pool : public ContextTest {
  protected:
@@ -82,25 +85,28 @@ TEST_F(Pool, CountsAndGivesBackAtSynchronisation) {
   const size_t before = FreeBytes();
   const CUdeviceptr a = AllocAsync(3 * kMiB, stream_);
   EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 3 * kMiB);
-  EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 3 * kMiB);
-  EXPECT_EQ(FreeBytes(), before - 3 * kMiB);
+  EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), RealDriver() ? kPiece : 3 * kMiB);
+  EXPECT_LE(FreeBytes() + 3 * kMiB, before + Slack());
   ASSERT_CU(cuMemFreeAsync(a, stream_));
   EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0u);
   EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 3 * kMiB);
   SetAttribute(CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0);
   EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0u);
-  EXPECT_EQ(FreeBytes(), before - 3 * kMiB);  // still reserved
+  EXPECT_GE(Attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 3 * kMiB);  // still
   ASSERT_CU(cuStreamSynchronize(stream_));
-  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_GE(FreeBytes() + Slack(), before);
   EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0u);
 }
 
 TEST_F(Pool, HonoursTheReleaseThreshold) {
-  SetAttribute(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 2 * kMiB);
-  const CUdeviceptr a = AllocAsync(5 * kMiB, stream_);
+  SetAttribute(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 2 * kPiece);
+  const CUdeviceptr a = AllocAsync(5 * kPiece, stream_);
   ASSERT_CU(cuMemFreeAsync(a, stream_));
   ASSERT_CU(cuCtxSynchronize());
-  EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * kMiB);
+  // A block may lie in one piece that goes as a whole.
+  const uint64_t kept = Attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+  EXPECT_LE(kept, 2 * kPiece);
+  Answer("pieces_kept_of_five_with_a_threshold_of_two", std::to_string(kept / kPiece));
   ASSERT_CU(cuMemPoolTrimTo(pool_, 0));
   EXPECT_EQ(Attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0u);
   SetAttribute(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 0);
@@ -133,12 +139,19 @@ TEST_F(Pool, TheLegacyStreamFreesBehindAllBlockingStreams) {
   ASSERT_CU(cuCtxSynchronize());
 }
 
+TEST_F(Pool, NothingIsNoError) {
+  CUdeviceptr a = 99;
+  EXPECT_CU(cuMemAllocAsync(&a, 0, stream_));
+  AnswerIf("nothing_has_an_address", a != 0);
+  EXPECT_CU(cuMemFreeAsync(a, stream_));
+  ASSERT_CU(cuStreamSynchronize(stream_));
+}
+
 TEST_F(Pool, RefusesWhatIsNotItsOwn) {
   CUdeviceptr a = AllocAsync(kMiB, stream_);
   EXPECT_EQ(cuMemFreeAsync(a + 512, stream_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CU(cuMemFreeAsync(a, stream_));
   EXPECT_EQ(cuMemFreeAsync(a, stream_), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemAllocAsync(&a, 0, stream_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemAllocFromPoolAsync(&a, 4096, nullptr, stream_), CUDA_ERROR_INVALID_VALUE);
   // A synchronously allocated block may be freed in stream order.
   const CUdeviceptr plain = Alloc(4096);

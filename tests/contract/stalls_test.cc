@@ -25,15 +25,20 @@ uint64_t Unfinished(const std::vector<CUstream>& streams) {
 }
 
 /// One stream waits for a word; 63 get a kernel each, then the legacy stream does. Tells how many
-/// of the others do not finish, and whether the legacy stream's kernel does.
+/// of the others do not finish, whether the legacy stream's kernel runs, and whether a query says
+/// that the legacy stream is over: it may speak of more than its own work.
 int CountStalls() {
   CUmodule module = nullptr;
   CUfunction nothing = nullptr;
+  CUfunction fill = nullptr;
   if (!StartContext() || cuModuleLoadData(&module, KernelImage().c_str()) != CUDA_SUCCESS ||
-      cuModuleGetFunction(&nothing, module, "nothing") != CUDA_SUCCESS) {
+      cuModuleGetFunction(&nothing, module, "nothing") != CUDA_SUCCESS ||
+      cuModuleGetFunction(&fill, module, "fill") != CUDA_SUCCESS) {
     return 1;
   }
+  LoadKernels(module);
   SharedWord gate;
+  SharedWord mark;
   std::vector<CUstream> streams(kStreams);
   for (CUstream& stream : streams) {
     if (cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 1;
@@ -41,7 +46,9 @@ int CountStalls() {
   const auto launch = [&](CUstream stream) {
     return cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr) == CUDA_SUCCESS;
   };
-  for (CUstream stream : streams) launch(stream);  // whatever is done at the first use
+  // Whatever is done at the first use.
+  for (CUstream stream : streams) launch(stream);
+  launch(CU_STREAM_LEGACY);
   cuCtxSynchronize();
   const CUstream waiting = streams.back();
   streams.pop_back();
@@ -53,8 +60,14 @@ int CountStalls() {
     if (!launch(stream)) return 1;
   }
   WriteToTest(Unfinished(streams));
-  launch(CU_STREAM_LEGACY);
-  WriteToTest(Unfinished({CU_STREAM_LEGACY}));
+  CUdeviceptr target = mark.device();
+  uint32_t value = 1;
+  uint64_t count = 1;
+  void* params[] = {&target, &value, &count};
+  if (cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, params, nullptr) != 0) return 1;
+  const uint64_t query_stalls = Unfinished({CU_STREAM_LEGACY});
+  WriteToTest(mark.Load() == 0);
+  WriteToTest(query_stalls);
   gate.Store(1);
   WriteToTest(cuCtxSynchronize());
   return 0;
@@ -74,6 +87,7 @@ TEST_P(Stalls, OfStreamsBesideOneThatWaits) {
   EXPECT_LT(stalled, static_cast<uint64_t>(kStreams));
   Answer("stalled_streams.connections_" + connections, std::to_string(stalled));
   AnswerIf("legacy_stream_stalls.connections_" + connections, other.Read() != 0);
+  AnswerIf("legacy_stream_seems_busy.connections_" + connections, other.Read() != 0);
   EXPECT_EQ(other.Read(), CUDA_SUCCESS) << "the wait is over for all";
   EXPECT_EQ(other.Join(), 0);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
@@ -44,10 +45,10 @@ TEST_F(Vmm, MapsAndUnmaps) {
   EXPECT_EQ(Read32(range_ + 3 * unit_ - 4), 4u);
   ASSERT_CU(cuMemRelease(a));
   ASSERT_CU(cuMemRelease(b));
-  EXPECT_EQ(FreeBytes(), before - 3 * unit_);  // mappings hold it
+  EXPECT_LE(FreeBytes() + 3 * unit_, before + Slack());  // mappings hold it
   EXPECT_EQ(Read32(range_), 4u);
   ASSERT_CU(cuMemUnmap(range_, 3 * unit_));
-  EXPECT_EQ(FreeBytes(), before);
+  EXPECT_GE(FreeBytes() + Slack(), before);
 }
 
 TEST_F(Vmm, EnforcesTheHeadersRules) {
@@ -58,11 +59,10 @@ TEST_F(Vmm, EnforcesTheHeadersRules) {
   ASSERT_CU(cuDeviceTotalMem_v2(&total, 0));
   EXPECT_EQ(cuMemCreate(&h, 2 * total / unit_ * unit_, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
   h = Create(2 * unit_);
-  EXPECT_EQ(cuMemMap(range_, 2 * unit_, unit_, h, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemMap(range_, 2 * unit_, unit_, h, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuMemMap(range_, unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemMap(range_ + 1, 2 * unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemMap(range_ + 7 * unit_, 2 * unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemMap(range_, 2 * unit_, 0, h + 999, 0), CUDA_ERROR_INVALID_VALUE);
   ASSERT_CU(cuMemMap(range_, 2 * unit_, 0, h, 0));
   EXPECT_EQ(cuMemMap(range_ + unit_, 2 * unit_, 0, h, 0), CUDA_ERROR_ALREADY_MAPPED);
   EXPECT_EQ(cuMemUnmap(range_, unit_), CUDA_ERROR_INVALID_VALUE);
@@ -72,22 +72,57 @@ TEST_F(Vmm, EnforcesTheHeadersRules) {
   ASSERT_CU(cuMemUnmap(range_, 2 * unit_));
   EXPECT_EQ(cuMemAddressFree(range_, unit_), CUDA_ERROR_INVALID_VALUE);
   ASSERT_CU(cuMemRelease(h));
+}
+
+TEST_F(Vmm, HandlesThatAreNoneAreRefused) {
+  OnlySimulated("a real driver reads what a stale handle points to");
+  const CUmemGenericAllocationHandle h = Create(2 * unit_);
+  EXPECT_EQ(cuMemMap(range_, 2 * unit_, 0, h + 999, 0), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuMemRelease(h));
   EXPECT_EQ(cuMemRelease(h), CUDA_ERROR_INVALID_VALUE);
 }
 
+/// Writes by a kernel to memory that was mapped without access: its process has no use of a real
+/// driver any more.
+int TouchWithoutAccess() {
+  CUmodule module = nullptr;
+  CUfunction fill = nullptr;
+  if (!StartContext() || cuModuleLoadData(&module, KernelImage().c_str()) != CUDA_SUCCESS ||
+      cuModuleGetFunction(&fill, module, "fill") != CUDA_SUCCESS) {
+    return 1;
+  }
+  const size_t unit = Granularity();
+  CUdeviceptr at = 0;
+  if (cuMemAddressReserve(&at, unit, 0, 0, 0) != CUDA_SUCCESS ||
+      cuMemMap(at, unit, 0, CreateMemory(unit), 0) != CUDA_SUCCESS) {
+    return 1;
+  }
+  uint32_t value = 1;
+  uint64_t count = 4;
+  void* params[] = {&at, &value, &count};
+  static_cast<void>(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+  WriteToTest(cuCtxSynchronize());
+  ReadFromTest();
+  return 0;
+}
+const bool kTouch = AddRole("touch", TouchWithoutAccess);
+
+TEST_F(Vmm, AKernelFaultsWithoutAccess) {
+  OtherProcess other("touch");
+  EXPECT_EQ(other.Read(), static_cast<uint64_t>(CUDA_ERROR_ILLEGAL_ADDRESS));
+}
+
 TEST_F(Vmm, NoAccessBeforeSetAccess) {
-  CUcontext other = nullptr;
-  ASSERT_CU(cuCtxCreate_v2(&other, 0, 0));
   const CUmemGenericAllocationHandle h = Create(unit_);
   ASSERT_CU(cuMemMap(range_, unit_, 0, h, 0));
   unsigned long long flags = 9;
   const CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};
   ASSERT_CU(cuMemGetAccess(&flags, &location, range_));
   EXPECT_EQ(flags, 0u);
-  ASSERT_CU(cuMemsetD8_v2(range_, 1, 16));
-  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_CU(cuCtxDestroy_v2(other));
-  ASSERT_CU(cuCtxSetCurrent(context_));
+  // Settings and copies are refused; a kernel faults (the next test).
+  EXPECT_EQ(cuMemsetD8_v2(range_, 1, 16), CUDA_ERROR_INVALID_VALUE);
+  uint32_t word = 0;
+  EXPECT_EQ(cuMemcpyDtoH_v2(&word, range_, sizeof word), CUDA_ERROR_INVALID_VALUE);
   ASSERT_CU(Allow(range_, unit_));
   ASSERT_CU(cuMemGetAccess(&flags, &location, range_));
   EXPECT_EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -185,9 +220,9 @@ TEST_F(Vmm, MemoryIsSharedByDescriptorAndLivesWithItsLastHolder) {
   close(fd);
   ASSERT_CU(cuMemUnmap(range_, unit_));
   ASSERT_CU(cuMemRelease(h));
-  EXPECT_LE(FreeBytes(), before - unit_);  // the other process still holds it
+  EXPECT_LE(FreeBytes() + unit_, before + Slack());  // the other process still holds it
   other.Kill();
-  EXPECT_TRUE(Eventually([&] { return FreeBytes() == before; }));
+  EXPECT_TRUE(Eventually([&] { return FreeBytes() + Slack() >= before; }));
 }
 
 TEST_F(Vmm, ImportsOnlyMemoryOfThisGpu) {
@@ -195,11 +230,11 @@ TEST_F(Vmm, ImportsOnlyMemoryOfThisGpu) {
   const int fd = open("/dev/null", O_RDWR);
   EXPECT_EQ(cuMemImportFromShareableHandle(&h, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-            CUDA_ERROR_INVALID_VALUE);
+            CUDA_ERROR_UNKNOWN);
   close(fd);
-  EXPECT_EQ(cuMemImportFromShareableHandle(&h, reinterpret_cast<void*>(intptr_t{12345}),
+  EXPECT_NE(cuMemImportFromShareableHandle(&h, reinterpret_cast<void*>(intptr_t{12345}),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-            CUDA_ERROR_INVALID_VALUE);
+            CUDA_SUCCESS);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST_F(ClientMemory, BlocksAreAlignedDisjointAndReused) {
 
 TEST_F(ClientMemory, WhatIsNotAllowedIsSaidAsCudaSaysIt) {
   CUdeviceptr at = 0;
-  EXPECT_EQ(client->AllocAsync(&at, 0, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->Alloc(&at, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(client->AllocAsync(nullptr, 1, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(client->AllocAsync(&at, 1, reinterpret_cast<CUstream>(0x33)),
             CUDA_ERROR_INVALID_HANDLE);
@@ -32,6 +32,13 @@ TEST_F(ClientMemory, WhatIsNotAllowedIsSaidAsCudaSaysIt) {
   EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(client->Free(a), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(ClientMemory, NothingInStreamOrderIsTheDriversAffair) {
+  CUdeviceptr at = 0;
+  EXPECT_EQ(client->AllocAsync(&at, 0, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  EXPECT_EQ(at, FakeDriver::kGraphMemory) << "what the driver gave";
+  EXPECT_EQ(daemon->Count(FrameType::kLease), 0u);
 }
 
 TEST_F(ClientMemory, ForeignPointersGoToTheDriver) {

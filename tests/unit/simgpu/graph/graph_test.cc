@@ -74,7 +74,7 @@ TEST_F(GraphStoreTest, GraphsWithMemoryNodesLoseNothing) {
   const CUgraphNode a = Add({}, AllocWork{});
   const CUgraphNode b = Add({a});
   EXPECT_EQ(graph_->memory_nodes, 1u);
-  EXPECT_EQ(store_.Remove(b), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(store_.Remove(b), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(store_.RemoveEdge(graph_, a, b, {}), CUDA_ERROR_INVALID_VALUE);
 }
 
