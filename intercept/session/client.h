@@ -331,13 +331,11 @@ class Client {
   bool OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
   bool Poison(const Block& block, CUstream stream);
   void HideHandleTypes(void* value, CUpointer_attribute attribute, CUdeviceptr address);
-
   // client_stitch.cc
   uint32_t Missing(const Want& want, uint32_t units);
   bool Stitch(const Want& want, uint32_t units, CUdeviceptr* out, bool* mark_due);
   bool MapWindow(const Arena::Window& window);
   void UnmapVacantWindows();
-
   // client_driver_memory.cc
   uint64_t PoolsReserved();
   uint64_t GraphsReserved();

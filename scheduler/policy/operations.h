@@ -33,9 +33,6 @@ uint64_t MayHold(const Ledger& ledger, JobId begins = kNoJob);
 /// The end of the pool with fewer other jobs on it; the low one when they are equal.
 End FreeLane(const Ledger& ledger, JobId job);
 
-/// The runs that are looked for, in this order, for `units` of it.
-std::vector<Units> RunsOf(const Request& request, Units units);
-
 /// What the job would hold with the request granted and its own spare units used or freed.
 uint64_t HeldAfter(const Job& job, const Request& request);
 

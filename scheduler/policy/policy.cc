@@ -203,7 +203,8 @@ class Round {
   std::optional<Decision> FirstPlace(const std::vector<Extents>& sources, const Job& job,
                                      const Request& request, const Wanted& wanted,
                                      const Decide& decide) const {
-    for (const Units run : RunsOf(request, wanted.units)) {
+    const Units least = std::min(request.contiguous, wanted.units);
+    for (const Units run : {std::max(least, std::min(request.prefers, wanted.units)), least}) {
       for (const Extents& runs : sources) {
         const Extents near = Near(runs, job, wanted.beside);
         // The first place is nearly always the right one.
@@ -214,6 +215,7 @@ class Round {
           }
         }
       }
+      if (run == least) break;
     }
     return std::nullopt;
   }

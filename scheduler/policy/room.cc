@@ -46,12 +46,6 @@ End FreeLane(const Ledger& ledger, JobId job) {
   return high < low ? End::kHigh : End::kLow;
 }
 
-std::vector<Units> RunsOf(const Request& request, Units units) {
-  const Units least = std::min(request.contiguous, units);
-  const Units best = std::min(request.prefers, units);
-  return best > least ? std::vector<Units>{best, least} : std::vector<Units>{least};
-}
-
 uint64_t MayHold(const Ledger& ledger, JobId begins) {
   uint64_t most = 0;
   for (const Job& job : ledger.jobs()) {
