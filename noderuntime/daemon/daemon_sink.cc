@@ -77,7 +77,10 @@ void Daemon::Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const 
   Client* client = SessionOf(job);
   if (client == nullptr) return;
   client->session->Answered();
-  SayOfJob(job, spdlog::level::info, "denied: " + text);
+  // Without a run it asks again, for less: nothing to tell anybody.
+  if (code != protocol::DenyCode::kNoRun) {
+    SayOfJob(job, spdlog::level::info, "denied: " + text);
+  }
   protocol::Deny frame = {};
   frame.header = MakeHeader(protocol::FrameType::kDeny, sizeof frame, seq);
   frame.code = static_cast<uint32_t>(code);

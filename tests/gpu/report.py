@@ -112,13 +112,14 @@ def _pair(result, simulated):
              f"{section['pool_over_sum_of_peaks']} of the sum of their peaks.", ""]
     rows = [("one after the other", f"{section['one_after_the_other_s']:.2f}", "yes", "yes",
              "; ".join(map(_job, section["solo"])))]
-    for key, name in (("sluice", "Sluice, in the pool"), ("time_slicing", "time-slicing, all of the GPU"),
+    for key, name in (("sluice_temporal", "Sluice, `temporal`, in the pool"), ("sluice_flow", "Sluice, `flow`, in the pool"),
+                      ("sluice_auto", "Sluice, `auto`, in the pool"), ("time_slicing", "time-slicing, all of the GPU"),
                       ("time_slicing_in_the_pools_memory", "time-slicing, in the memory of the pool"),
                       ("mps", "MPS, all of the GPU")):
         outcome = section.get(key, {"not_run": ""})
         if "not_run" in outcome:
             rows.append((name, "", "not run", "", outcome["not_run"]))
         else:
-            rows.append((name, f"{outcome['without_starts_s']:.2f}", "yes" if outcome["all_finished"] else "no",
+            rows.append((name, f"{outcome['wall_s']:.2f}", "yes" if outcome["all_finished"] else "no",
                          "yes" if outcome["same_bits"] else "no", "; ".join(map(_job, outcome["jobs"]))))
-    return lines + _table(("way", "seconds without starting", "both finished", "same bits", "jobs"), rows)
+    return lines + _table(("way", "seconds", "both finished", "same bits", "jobs"), rows)

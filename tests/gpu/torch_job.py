@@ -8,6 +8,7 @@ losses bit by bit. Needs PyTorch alone.
 """
 import argparse
 import json
+import os
 import struct
 import sys
 import time
@@ -62,11 +63,17 @@ def arguments():
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--way", choices=WAYS, default="eager")
+    parser.add_argument("--when", metavar="FILE", help="not before this file exists: PyTorch takes its time to load")
     return parser.parse_args()
 
 
 def main():
     options = arguments()
+    if options.when is not None:
+        with open(options.when + ".loaded", "w"):
+            pass
+        while not os.path.exists(options.when):
+            time.sleep(0.01)
     # The same bits in every run: otherwise nobody could say that sharing changed nothing.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
