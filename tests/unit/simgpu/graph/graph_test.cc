@@ -61,7 +61,7 @@ TEST_F(GraphStoreTest, RefusesEdgesThatCannotBe) {
   CUgraphEdgeData programmatic{};
   programmatic.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
   programmatic.from_port = 1;
-  EXPECT_EQ(store_.AddEdge(graph_, a, a), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(store_.AddEdge(graph_, a, a, {}), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(store_.AddEdge(graph_, a, b, {}), CUDA_ERROR_INVALID_VALUE);  // there already
   EXPECT_EQ(store_.AddEdge(graph_, b, Add({}), programmatic), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(store_.RemoveEdge(graph_, b, a), CUDA_ERROR_INVALID_VALUE);
