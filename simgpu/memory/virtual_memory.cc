@@ -107,8 +107,8 @@ CUresult VirtualMemory::Map(uint64_t address, uint64_t bytes, uint64_t offset,
     return CUDA_ERROR_INVALID_VALUE;
   }
   // No part of a handle, and not twice at one place: the answers are a real driver's.
-  if (offset != 0 || bytes != memory->bytes) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!space_->Contains(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (offset != 0 || bytes < memory->bytes) return CUDA_ERROR_NOT_SUPPORTED;
+  if (bytes > memory->bytes || !space_->Contains(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const auto next = mappings_.lower_bound(address);
   if (next != mappings_.end() && next->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
   if (next != mappings_.begin()) {
