@@ -128,10 +128,11 @@ CUresult Client::MapLeased(CUdeviceptr address, size_t bytes, size_t offset,
     const LockGuard guard(outside_lock_);
     const Holding* named = holdings_.Find(Thing::kPhysical, handle);
     Holding* known = named == nullptr ? nullptr : holdings_.Find(Thing::kMemory, named->link);
-    if (known == nullptr || offset != 0 || flags != 0 || bytes != known->bytes) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (holdings_.Find(Thing::kMapping, address) != nullptr) return CUDA_ERROR_ALREADY_MAPPED;
+    // The answers are the driver's.
+    if (known == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (offset != 0 || bytes < known->bytes) return CUDA_ERROR_NOT_SUPPORTED;
+    if (bytes > known->bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (holdings_.Find(Thing::kMapping, address) != nullptr) return CUDA_ERROR_INVALID_VALUE;
     memory = known->key;
     pieces = static_cast<uint32_t>(known->link);
     ++known->mapped;  // from here on it stays, whoever releases the handle meanwhile

@@ -239,6 +239,16 @@ CUresult CurrentContext(Context** out) {
   return (*out)->queue().error();
 }
 
+CUresult ContextOfStream(CUstream handle, Context** out) {
+  const CUresult result = CurrentContext(out);
+  if (result != CUDA_SUCCESS || handle <= CU_STREAM_PER_THREAD || !IsLive(handle) ||
+      handle->context == *out) {
+    return result;
+  }
+  *out = handle->context;
+  return (*out)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : (*out)->queue().error();
+}
+
 CUresult NamedContext(CUcontext handle, Context** out) {
   if (handle == nullptr) return CurrentContext(out);
   Driver* driver = Driver::Get();

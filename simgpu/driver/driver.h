@@ -115,6 +115,9 @@ CUresult CheckDevice(CUdevice ordinal, Device** out);
 
 /// The current context, or why a call that needs one cannot go on.
 CUresult CurrentContext(Context** out);
+/// That of a stream. One must be current, which need not be this one: a real driver waits, sets,
+/// records, writes words and allocates in the context of the stream.
+CUresult ContextOfStream(CUstream handle, Context** out);
 
 /// As CurrentContext, but of `handle` where it is not null.
 CUresult NamedContext(CUcontext handle, Context** out);

@@ -51,7 +51,7 @@ bool Reached(Context* context, uint64_t mark) {
 
 CUresult Record(CUevent event, CUstream handle, unsigned flags, bool per_thread) {
   Context* context = nullptr;
-  CUresult result = CurrentContext(&context);
+  CUresult result = ContextOfStream(handle, &context);
   if (result != CUDA_SUCCESS) return result;
   if (!IsLive(event) || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;

@@ -75,7 +75,7 @@ CUresult ChangeEdges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* 
   for (size_t i = 0; i < count; ++i) {
     const CUgraphEdgeData edge = data == nullptr ? CUgraphEdgeData{} : data[i];
     const CUresult result = add ? call->store.AddEdge(graph, from[i], to[i], edge)
-                                : call->store.RemoveEdge(graph, from[i], to[i], edge);
+                                : call->store.RemoveEdge(graph, from[i], to[i]);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;

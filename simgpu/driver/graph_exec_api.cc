@@ -31,9 +31,9 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, uint64_t flags, CUgraphNod
       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
-  if (out == nullptr || !IsLive(graph) || graph->capturing || graph->parent != nullptr ||
-      (flags & ~kKnown) != 0) {
-    return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr || !IsLive(graph) || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (graph->parent != nullptr) {
+    return graph->memory_nodes > 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
     return NotSupported("instantiating a graph for launches from the device");
@@ -42,7 +42,7 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, uint64_t flags, CUgraphNod
     *why = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (graph->memory_nodes > 0 && graph->exec != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (graph->memory_nodes > 0 && graph->exec != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUgraphExec exec = call->execs.New();
   exec->graph = call->store.Clone(graph);
   exec->source = graph;

@@ -21,6 +21,10 @@ CUresult IssueLaunch(Launch launch, CUstream handle, bool per_thread) {
   if (result != CUDA_SUCCESS) return result;
   result = CheckShape(launch);
   if (result != CUDA_SUCCESS) return result;
+  // Other work is done in the context of its stream; a kernel belongs to one.
+  if (handle > CU_STREAM_PER_THREAD && IsLive(handle) && handle->context != context) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   const uint32_t bytes = launch.function->arg_bytes;
   if (bytes > kMostArgBytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 

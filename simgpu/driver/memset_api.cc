@@ -13,7 +13,7 @@ namespace {
 CUresult SetRows(CUdeviceptr dst, size_t pitch, unsigned value, unsigned width, size_t count,
                  size_t rows, CUstream handle, bool per_thread) {
   Context* context = nullptr;
-  CUresult result = CurrentContext(&context);
+  CUresult result = ContextOfStream(handle, &context);
   if (result != CUDA_SUCCESS || count == 0 || rows == 0) return result;
   size_t bytes = 0;  // from the first to the last
   if (count > SIZE_MAX / width || dst % width != 0 ||

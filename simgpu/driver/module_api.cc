@@ -11,7 +11,6 @@ CUresult Load(const char* call, CUmodule* module, const void* image) {
   Context* context = nullptr;
   const CUresult current = CurrentContext(&context);
   if (current != CUDA_SUCCESS) return current;
-  if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (module == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::string object;
   const CUresult decoded = DecodeFor(call, image, &object);

@@ -153,6 +153,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
     const CUresult result = Tell(context, found ? &*found : nullptr, attributes[i], ptr, &value);
     // Of what this pointer does not have: nothing, as for a stranger.
     if (result != CUDA_SUCCESS && attributes[i] != CU_POINTER_ATTRIBUTE_HOST_POINTER) return result;
+    if (!found && attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE) continue;  // as a real driver
     memcpy(data[i], &value.bits, value.bytes);
   }
   return CUDA_SUCCESS;

@@ -19,13 +19,6 @@ bool IsDetached(CUstream stream) {
   return stream->green != nullptr && stream->green->destroyed.load();
 }
 
-CUresult ContextToWaitIn(CUstream handle, Context** out) {
-  const CUresult result = CurrentContext(out);
-  if (result != CUDA_SUCCESS || !IsCreated(handle) || handle->context == *out) return result;
-  *out = handle->context;
-  return (*out)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : (*out)->queue().error();
-}
-
 /// The current context and the stream that `handle` means in it, with the driver lock held.
 struct StreamCall {
   using Resolve = CUresult (Context::*)(CUstream, bool, CUstream*);
@@ -33,9 +26,9 @@ struct StreamCall {
     result = CurrentContext(&context);
     Enter(handle, per_thread, resolve);
   }
-  /// For waiting: whichever context is current, a stream is waited for in its own.
+  /// Whichever context is current, a stream is waited for in its own.
   StreamCall(CUstream handle, bool per_thread) {
-    result = ContextToWaitIn(handle, &context);
+    result = ContextOfStream(handle, &context);
     Enter(handle, per_thread, &Context::Resolve);
   }
   void Enter(CUstream handle, bool per_thread, Resolve resolve) {
@@ -93,7 +86,7 @@ CUresult Synchronize(CUstream handle, bool per_thread) {
 CUresult Query(CUstream handle, bool per_thread) {
   if (IsCreated(handle)) {
     Context* context = nullptr;
-    CUresult result = ContextToWaitIn(handle, &context);
+    CUresult result = ContextOfStream(handle, &context);
     if (result != CUDA_SUCCESS) return result;
     if (IsDetached(handle)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (handle->capture.session.load() != 0) {
@@ -186,11 +179,9 @@ CUresult TellWhere(CUstream handle, bool per_thread, T* out, Get get) {
 }
 
 CUresult GetId(CUstream handle, unsigned long long* id, bool per_thread) {
-  StreamCall call(handle, per_thread, &Context::Lookup);
-  if (call.result != CUDA_SUCCESS) return call.result;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   // Asking breaks the capture, on a real driver too.
-  call.result = call.context->Resolve(handle, per_thread, &call.stream);
+  const StreamCall call(handle, per_thread);
   if (call.result != CUDA_SUCCESS) return call.result;
   *id = call.stream->number;
   return CUDA_SUCCESS;

@@ -69,12 +69,14 @@ CUresult Captures::End(GraphStore* store, StreamCapture* stream, CUgraph* out) {
       session->thread != std::this_thread::get_id()) {
     result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   }
-  for (StreamCapture* member : session->streams) {
-    for (const Link& tip : member->tips) {
+  const auto check = [&](const Links& tips) {
+    for (const Link& tip : tips) {
       if (result != CUDA_SUCCESS || IsBefore(tip.node, stream->tips)) continue;
       result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     }
-  }
+  };
+  for (const StreamCapture* member : session->streams) check(member->tips);
+  check(session->left);
   if (result == CUDA_SUCCESS) *out = session->graph;
   Leave(store, session, result == CUDA_SUCCESS);
   sessions_.erase(id);
@@ -170,7 +172,7 @@ CUresult Captures::Join(StreamCapture* stream, const EventCapture& event, bool l
   const uint64_t id = event.session.load();
   Session* session = Find(id);
   // An event of a sequence that is over stands for nothing that could be waited for.
-  if (session == nullptr) return CUDA_ERROR_CAPTURED_EVENT;
+  if (session == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!session->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (legacy) {
     session->valid = false;
@@ -250,7 +252,9 @@ void Captures::Abandon(GraphStore* store, StreamCapture* stream) {
     count_.store(sessions_.size());
     return;
   }
-  session->valid = false;
+  // The sequence goes on without it, as on a real driver; what it did has to be joined all the
+  // same.
+  for (const Link& tip : stream->tips) AddTip(&session->left, tip);
   std::erase(session->streams, stream);
   stream->tips.clear();
   stream->session.store(0);

@@ -81,6 +81,7 @@ class Captures {
     CUgraph graph = nullptr;
     bool own_graph = true;
     bool valid = true;
+    Links left;  // tips of streams that were destroyed meanwhile
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     std::thread::id thread;
     std::vector<StreamCapture*> streams;  // the first one is where it began

@@ -145,16 +145,13 @@ CUresult GraphStore::AddEdge(CUgraph graph, CUgraphNode from, CUgraphNode to,
   return CUDA_SUCCESS;
 }
 
-CUresult GraphStore::RemoveEdge(CUgraph graph, CUgraphNode from, CUgraphNode to,
-                                const CUgraphEdgeData& data) {
+CUresult GraphStore::RemoveEdge(CUgraph graph, CUgraphNode from, CUgraphNode to) {
   if (!IsLive(from) || !IsLive(to) || from->graph != graph || to->graph != graph ||
       graph->memory_nodes > 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const auto found = FindLink(to->dependencies, from);
-  if (found == to->dependencies.end() || !SameEdge(found->data, data)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (found == to->dependencies.end()) return CUDA_ERROR_INVALID_VALUE;
   Disconnect(from, to);
   return CUDA_SUCCESS;
 }

@@ -26,7 +26,8 @@ class GraphStore {
   /// Also severs its edges.
   CUresult Remove(CUgraphNode node);
   CUresult AddEdge(CUgraph graph, CUgraphNode from, CUgraphNode to, const CUgraphEdgeData& data);
-  CUresult RemoveEdge(CUgraph graph, CUgraphNode from, CUgraphNode to, const CUgraphEdgeData& data);
+  /// Whatever its data are, as on a real driver.
+  CUresult RemoveEdge(CUgraph graph, CUgraphNode from, CUgraphNode to);
 
   /// A copy whose nodes know which they were copied from. Embedded graphs are copied too.
   CUgraph Clone(CUgraph graph);

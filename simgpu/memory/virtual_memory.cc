@@ -106,13 +106,14 @@ CUresult VirtualMemory::Map(uint64_t address, uint64_t bytes, uint64_t offset,
   if (memory == nullptr || bytes == 0 || !Aligned(address) || !Aligned(bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  if (bytes != memory->bytes || !space_->Contains(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  // No part of a handle, and not twice at one place: the answers are a real driver's.
+  if (offset != 0 || bytes < memory->bytes) return CUDA_ERROR_NOT_SUPPORTED;
+  if (bytes > memory->bytes || !space_->Contains(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const auto next = mappings_.lower_bound(address);
-  if (next != mappings_.end() && next->first < address + bytes) return CUDA_ERROR_ALREADY_MAPPED;
+  if (next != mappings_.end() && next->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
   if (next != mappings_.begin()) {
     const auto before = std::prev(next);
-    if (before->first + before->second.bytes > address) return CUDA_ERROR_ALREADY_MAPPED;
+    if (before->first + before->second.bytes > address) return CUDA_ERROR_INVALID_VALUE;
   }
   ControlRequest request{};
   request.op = ControlOp::kMapMemory;

@@ -106,6 +106,7 @@ TEST_F(CaptureMode, WhichCallsAreUnsafe) {
   ask("cuStreamSynchronize", [&] { return cuStreamSynchronize(other_); });
   ask("cuStreamQuery", [&] { return cuStreamQuery(other_); });
   ask("cuMemcpyDtoH", [&] { return cuMemcpyDtoH_v2(&word, log_, 4); });
+  ask("cuMemcpyHtoD", [&] { return cuMemcpyHtoD_v2(log_, &word, 4); });
   CUmemGenericAllocationHandle handle = 0;
   const CUmemAllocationProp prop = DeviceMemory();
   const size_t bytes = Granularity();
@@ -179,6 +180,19 @@ TEST_F(CaptureMode, AStreamThatJoinedMayGoBeforeTheEnd) {
   CUgraph graph = nullptr;
   Answer("a_capture_that_lost_a_stream_ends_with", NameOf(cuStreamEndCapture(stream_, &graph)));
   EXPECT_TRUE(Survives(kGlobal, [] {}));
+}
+
+TEST_F(CaptureMode, AStreamThatJoinedMayGoWithWork) {
+  CUevent fork = nullptr;
+  ASSERT_CU(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+  ASSERT_CU(cuStreamBeginCapture_v2(stream_, kRelaxed));
+  ASSERT_CU(cuEventRecord(fork, stream_));
+  ASSERT_CU(cuStreamWaitEvent(other_, fork, 0));
+  ASSERT_CU(Fill(log_, 0, 1, other_));
+  ASSERT_CU(cuStreamDestroy_v2(other_));
+  CUgraph graph = nullptr;
+  Answer("a_capture_that_lost_a_stream_with_work_ends_with",
+         NameOf(cuStreamEndCapture(stream_, &graph)));
 }
 
 TEST_F(CaptureMode, TheLegacyStreamIsUnusableWhileABlockingStreamCaptures) {

@@ -91,6 +91,9 @@ TEST_F(ContextLife, AStreamOfAContextThatIsNotCurrent) {
   Answer("elsewhere.cuEventRecord", NameOf(cuEventRecord(event, stream)));
   Answer("elsewhere.cuEventRecord_of_an_event_of_the_current_context",
          NameOf(cuEventRecord(own, stream)));
+  uint32_t word32 = 0;
+  Answer("elsewhere.cuMemcpyHtoDAsync", NameOf(cuMemcpyHtoDAsync_v2(memory, &word32, 4, stream)));
+  Answer("elsewhere.cuStreamWaitEvent", NameOf(cuStreamWaitEvent(stream, own, 0)));
   CUdeviceptr pool = 0;
   const CUresult allocated = cuMemAllocAsync(&pool, 4096, stream);
   Answer("elsewhere.cuMemAllocAsync", NameOf(allocated));

@@ -196,7 +196,7 @@ TEST_F(GraphMemory, GraphsWithMemoryAreSingleAndWhole) {
   EXPECT_EQ(cuGraphAddChildGraphNode(&node, parent, nullptr, 0, graph), CUDA_ERROR_NOT_SUPPORTED);
   CUgraphExec exec = Instantiate(graph);
   CUgraphExec twin = nullptr;
-  EXPECT_EQ(cuGraphInstantiateWithFlags(&twin, graph, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphInstantiateWithFlags(&twin, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
   ASSERT_CU(cuGraphExecDestroy(exec));
   // Moved into another graph it works there, and belongs there.
   CUgraphNodeParams params{};
@@ -204,9 +204,11 @@ TEST_F(GraphMemory, GraphsWithMemoryAreSingleAndWhole) {
   params.graph = {graph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE};
   ASSERT_CU(cuGraphAddNode(&node, parent, nullptr, 0, &params));
   EXPECT_EQ(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuGraphInstantiateWithFlags(&twin, graph, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphInstantiateWithFlags(&twin, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
   RunOnce(parent);
-  EXPECT_EQ(Reserved(), Pieces(kMiB));
+  // A real driver has kept another piece by then.
+  EXPECT_GE(Reserved(), Pieces(kMiB));
+  EXPECT_LE(Reserved(), RealDriver() ? 2 * Pieces(kMiB) : Pieces(kMiB));
   ASSERT_CU(cuGraphDestroy(parent));
 }
 

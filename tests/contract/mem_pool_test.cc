@@ -164,7 +164,7 @@ TEST_F(MemPool, AttributesHaveTheHeadersRules) {
     EXPECT_CU(cuMemPoolSetAttribute(pool, high, &value));
   }
   EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0u);
-  EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), kMiB);  // still reserved
+  EXPECT_EQ(Bytes(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), kPiece);  // still reserved
   EXPECT_EQ(cuMemPoolGetAttribute(pool, static_cast<CUmemPool_attribute>(15), &value),
             CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemPoolGetAttribute(nullptr, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/contract/fixture.h"
+#include "tests/contract/lent_memory.h"
 
 namespace sluice::contract {
 namespace {
@@ -175,7 +176,9 @@ TEST_F(PointerFacts, TheInterfaceOf32BitsHasNoAddresses) {
   const auto most = static_cast<unsigned>(std::min<size_t>(all, ~0u));
   ASSERT_CU(cuDeviceTotalMem(&small, 0));
   EXPECT_EQ(small, most);
-  ASSERT_CU(cuMemGetInfo(&other, &small));
+  const CUresult info = cuMemGetInfo(&other, &small);
+  Answer("cuMemGetInfo_by_its_old_name", NameOf(info));
+  if (info != CUDA_SUCCESS) return;  // these contexts have no such interface
   EXPECT_EQ(small, most);
   if (all < ~0u) {
     EXPECT_EQ(other, FreeBytes());

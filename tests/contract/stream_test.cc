@@ -213,19 +213,24 @@ TEST_F(Stream, HowManyLaunchesFitBehindOneThatWaits) {
   }
   const bool blocked = before < kMost;
   std::atomic<bool> passed{false};
+  std::atomic<bool> launched{false};
   std::thread another([&] {
     cuCtxSetCurrent(context_);
     EXPECT_CU(cuStreamSynchronize(other));  // nothing is queued there
     passed.store(true);
+    EXPECT_CU(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, other, nullptr, nullptr));
+    launched.store(true);
   });
   poll(nullptr, 0, 500);
   const bool held = !passed.load();
+  const bool held_launch = !launched.load();
   word.Store(1);
   launcher.join();
   another.join();
   Measure("launches_behind_one_that_waits", before);
   AnswerIf("a_launch_blocks_when_the_queue_is_full", blocked);
   AnswerIf("a_blocked_launch_holds_up_other_threads", blocked && held);
+  AnswerIf("a_blocked_launch_holds_up_launches_of_others", blocked && held_launch);
   ASSERT_CU(cuCtxSynchronize());
 }
 
@@ -242,11 +247,30 @@ TEST_F(Stream, ADestroyedStreamFinishesItsWork) {
   CUstream stream = NewStream(CU_STREAM_NON_BLOCKING);
   ASSERT_CU(cuStreamWaitValue64_v2(stream, word.device(), 1, CU_STREAM_WAIT_VALUE_GEQ));
   ASSERT_CU(Append(log, 1, stream));
-  ASSERT_CU(cuStreamDestroy_v2(stream));
-  const CUstream next = NewStream(CU_STREAM_NON_BLOCKING);
-  ASSERT_CU(Append(log, 2, next));
-  AnswerIf("a_new_stream_stands_behind_a_destroyed_one", !IsOver(next));
+  // On threads of their own: a real driver may let them wait for what is queued.
+  std::atomic<bool> destroyed{false};
+  std::atomic<bool> over{false};
+  const auto within_a_second = [](const std::atomic<bool>& done) {
+    for (int i = 0; i < 1000 && !done.load(); ++i) poll(nullptr, 0, 1);
+    return done.load();
+  };
+  std::thread destroyer([&] {
+    cuCtxSetCurrent(context_);
+    EXPECT_CU(cuStreamDestroy_v2(stream));
+    destroyed.store(true);
+  });
+  AnswerIf("destroying_waits_for_the_work_of_the_stream", !within_a_second(destroyed));
+  std::thread follower([&] {
+    cuCtxSetCurrent(context_);
+    const CUstream next = NewStream(CU_STREAM_NON_BLOCKING);
+    EXPECT_CU(Append(log, 2, next));
+    EXPECT_CU(cuStreamSynchronize(next));
+    over.store(true);
+  });
+  AnswerIf("a_new_stream_stands_behind_a_destroyed_one", !within_a_second(over));
   word.Store(1);
+  destroyer.join();
+  follower.join();
   ASSERT_CU(cuCtxSynchronize());
   EXPECT_EQ(ReadLog(log).size(), 2u);
 }

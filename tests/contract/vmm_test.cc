@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "tests/contract/answers.h"
 #include "tests/contract/fixture.h"
 #include "tests/contract/lent_memory.h"
 
@@ -35,7 +36,6 @@ class Vmm : public ContextTest {
 };
 
 TEST_F(Vmm, MapsAndUnmaps) {
-  const size_t before = FreeBytes();
   const CUmemGenericAllocationHandle a = Create(unit_);
   const CUmemGenericAllocationHandle b = Create(2 * unit_);
   ASSERT_CU(cuMemMap(range_, unit_, 0, a, 0));
@@ -45,10 +45,25 @@ TEST_F(Vmm, MapsAndUnmaps) {
   EXPECT_EQ(Read32(range_ + 3 * unit_ - 4), 4u);
   ASSERT_CU(cuMemRelease(a));
   ASSERT_CU(cuMemRelease(b));
-  EXPECT_LE(FreeBytes() + 3 * unit_, before + Slack());  // mappings hold it
   EXPECT_EQ(Read32(range_), 4u);
   ASSERT_CU(cuMemUnmap(range_, 3 * unit_));
-  EXPECT_GE(FreeBytes() + Slack(), before);
+}
+
+TEST_F(Vmm, MappingsHoldMemoryWithoutAHandle) {
+  bool held = false;
+  bool given_back = false;
+  // Programs beside it on a real GPU may give back as much meanwhile: a few times is enough.
+  for (int i = 0; i < 5 && !(held && given_back); ++i) {
+    const size_t before = FreeBytes();
+    const CUmemGenericAllocationHandle h = Create(8 * unit_);
+    ASSERT_CU(cuMemMap(range_, 8 * unit_, 0, h, 0));
+    ASSERT_CU(cuMemRelease(h));
+    held = FreeBytes() + 8 * unit_ <= before + Slack();
+    ASSERT_CU(cuMemUnmap(range_, 8 * unit_));
+    given_back = FreeBytes() + Slack() >= before;
+  }
+  EXPECT_TRUE(held);
+  EXPECT_TRUE(given_back);
 }
 
 TEST_F(Vmm, EnforcesTheHeadersRules) {
@@ -60,14 +75,20 @@ TEST_F(Vmm, EnforcesTheHeadersRules) {
   EXPECT_EQ(cuMemCreate(&h, 2 * total / unit_ * unit_, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
   h = Create(2 * unit_);
   EXPECT_EQ(cuMemMap(range_, 2 * unit_, unit_, h, 0), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(cuMemMap(range_, unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemMap(range_, unit_, 0, h, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuMemMap(range_ + 1, 2 * unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemMap(range_ + 7 * unit_, 2 * unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
+  if (!RealDriver()) {  // a real one maps beyond what was reserved
+    EXPECT_EQ(cuMemMap(range_ + 7 * unit_, 2 * unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
+  }
   ASSERT_CU(cuMemMap(range_, 2 * unit_, 0, h, 0));
-  EXPECT_EQ(cuMemMap(range_ + unit_, 2 * unit_, 0, h, 0), CUDA_ERROR_ALREADY_MAPPED);
+  EXPECT_EQ(cuMemMap(range_ + unit_, 2 * unit_, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(range_, unit_), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemUnmap(range_, 3 * unit_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(Allow(range_, 3 * unit_), CUDA_ERROR_INVALID_VALUE);
+  const CUresult more = cuMemUnmap(range_, 3 * unit_);
+  Answer("unmapping_more_than_is_mapped", NameOf(more));
+  if (more == CUDA_SUCCESS) {
+    ASSERT_CU(cuMemMap(range_, 2 * unit_, 0, h, 0));
+  }
   EXPECT_EQ(cuMemAddressFree(range_, 8 * unit_), CUDA_ERROR_INVALID_VALUE);
   ASSERT_CU(cuMemUnmap(range_, 2 * unit_));
   EXPECT_EQ(cuMemAddressFree(range_, unit_), CUDA_ERROR_INVALID_VALUE);
@@ -220,7 +241,10 @@ TEST_F(Vmm, MemoryIsSharedByDescriptorAndLivesWithItsLastHolder) {
   close(fd);
   ASSERT_CU(cuMemUnmap(range_, unit_));
   ASSERT_CU(cuMemRelease(h));
-  EXPECT_LE(FreeBytes() + unit_, before + Slack());  // the other process still holds it
+  const size_t held = FreeBytes();
+  if (!RealDriver()) {  // programs beside it there give back and take as much
+    EXPECT_LE(held + unit_, before);
+  }
   other.Kill();
   EXPECT_TRUE(Eventually([&] { return FreeBytes() + Slack() >= before; }));
 }

@@ -118,8 +118,9 @@ TEST_F(ClientLeased, EveryUnitIsMappedByItself) {
 
 TEST_F(ClientLeased, OnlyAllOfIt) {
   const auto handle = Create(2 * kUnit);
-  EXPECT_EQ(Map(handle, kUnit), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(client->MapPhysical(kAt, 2 * kUnit, kUnit, handle, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Map(handle, kUnit), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(Map(handle, 3 * kUnit), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(client->MapPhysical(kAt, 2 * kUnit, kUnit, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(client->MapPhysical(kAt, 2 * kUnit, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
   ASSERT_EQ(Map(handle, 2 * kUnit), CUDA_SUCCESS);
   EXPECT_EQ(client->UnmapPhysical(kAt, kUnit), CUDA_ERROR_INVALID_VALUE);

@@ -56,7 +56,7 @@ TEST_F(CapturesTest, AJoinedStreamIsPartOfTheSequence) {
   EXPECT_TRUE(IsBefore(theirs, last->dependencies));
   EXPECT_EQ(End(&a_), CUDA_SUCCESS);
   EXPECT_EQ(b_.session.load(), 0u);
-  EXPECT_EQ(captures_.Join(&b_, join, false), CUDA_ERROR_CAPTURED_EVENT);
+  EXPECT_EQ(captures_.Join(&b_, join, false), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(CapturesTest, WhatIsNotJoinedTakesTheGraphAway) {
