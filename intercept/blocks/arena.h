@@ -288,7 +288,7 @@ class Arena {
   PagedArray<uint32_t> window_of_;      // by unit of the pool: the window unit that shows it, or 0
   PagedArray<Window> windows_;          // by start
   uint32_t windows_used_ = 0;
-  AddressMap entered_;                  // live blocks and recent ones
+  AddressMap entered_;  // live blocks and recent ones
   RecentBlocks recent_;
   FreeIndex index_;
   FreeTree tree_[kTrees] = {};

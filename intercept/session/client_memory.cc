@@ -93,8 +93,7 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
 }
 
 // A block is the program's from here on. state_lock_ is held.
-void Client::Enter(const Want& want, uint32_t id, uint32_t slot, CUdeviceptr* out,
-                   bool* mark_due) {
+void Client::Enter(const Want& want, uint32_t id, uint32_t slot, CUdeviceptr* out, bool* mark_due) {
   streams_.Uses(slot);
   if (want.sync) arena_.SetSync(id, owners_.NumberOf(want.context));
   const Block& block = arena_.block(id);
@@ -142,8 +141,8 @@ bool Client::MayFitAfterDrain(uint32_t units) const {
   return (live_units + units) * session_.unit_bytes() <= session_.LimitBytes();
 }
 
-// `units`: to ask for. In one run, unless it is whole units that are wanted. Where runs are stitched,
-// one is asked for that is there; else for what is missing beside the job's own units.
+// `units`: to ask for. In one run, unless it is whole units that are wanted. Where runs are
+// stitched, one is asked for that is there; else for what is missing beside the job's own units.
 CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
   const LockGuard guard(request_lock_);
   const bool stitches = session_.windows() > 0 && units > 1 && !want.whole_unit;
@@ -172,7 +171,9 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
           return CUDA_SUCCESS;
         }
         if (Missing(want, units) > 0) continue;  // another thread was faster
-        Line().Text("out of memory: the driver does not map what lies apart side by side").PrintOnce();
+        Line()
+            .Text("out of memory: the driver does not map what lies apart side by side")
+            .PrintOnce();
         return CUDA_ERROR_OUT_OF_MEMORY;
       }
     }

@@ -4,8 +4,8 @@
 
 namespace sluice {
 
-// A block of units that lie apart: mapped side by side in a window (docs/adr/0031). request_lock_ is
-// held, so there is one at a time.
+// A block of units that lie apart: mapped side by side in a window (docs/adr/0031). request_lock_
+// is held, so there is one at a time.
 //
 // Who holds the bytes: the job, all the while; in between they are in no place of the arena, where
 // nobody finds them. What proves that the GPU is done with them: what was freed in them is reached,
@@ -55,7 +55,8 @@ bool Client::MapWindow(const Arena::Window& window) {
   for (uint32_t unit = window.start; mapped && unit < window.start + window.units; ++unit) {
     mapped = map.MapShown(*driver_, unit, arena_.Shown(unit));
   }
-  if (mapped && map.AllowWindow(*driver_, session_.device(), window.start, window.units)) return true;
+  if (mapped && map.AllowWindow(*driver_, session_.device(), window.start, window.units))
+    return true;
   map.UnmapWindow(*driver_, window.start, window.units);  // nobody was told of these addresses
   return false;
 }

@@ -10,7 +10,7 @@ namespace {
 
 /// Jobs whose own blocks leave no run (scattered.cc), in a pool that their limits fill.
 void RunJobs(const BedOptions& options, const std::vector<const char*>& seeds,
-         const std::string& filter, bool all_pass) {
+             const std::string& filter, bool all_pass) {
   TestBed bed(options);
   cli::JobGroup jobs;
   for (const char* seed : seeds) {
@@ -35,7 +35,9 @@ BedOptions Options() {
   return options;
 }
 
-TEST(Stitched, UnitsThatLieApartAreOneBlock) { RunJobs(Options(), {"1", "2"}, "Scattered.*", true); }
+TEST(Stitched, UnitsThatLieApartAreOneBlock) {
+  RunJobs(Options(), {"1", "2"}, "Scattered.*", true);
+}
 
 TEST(Stitched, NotWhereAUnitIsPartOfAHandle) {
   BedOptions options = Options();

@@ -137,8 +137,7 @@ TEST_F(ArenaWindows, RoomIsMadeByForgettingThoseThatShowNothing) {
     if (!arena_.BeginWindow(units, 1, &window)) break;
     arena_.FreeSynced(arena_.FinishWindow(window, 1));
     const UnitRelease release = Release(made % 2 == 0 ? 1 : 4);
-    for (uint32_t i = 0; i < release.extents; ++i)
-      ASSERT_TRUE(arena_.Grant(release.extent[i]));
+    for (uint32_t i = 0; i < release.extents; ++i) ASSERT_TRUE(arena_.Grant(release.extent[i]));
   }
   if (made == 100) GTEST_SKIP() << "windows were used again each time";
   uint32_t vacant = 0;
