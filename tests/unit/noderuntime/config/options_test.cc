@@ -33,7 +33,10 @@ TEST(Options, EachFaultNamesItsFieldAndWhatIsAllowed) {
             "--lease-unit 3.0 MiB: allowed: a power of two from 4 KiB");
   EXPECT_EQ(Fault([](Options& o) { o.handle_bytes = 12 * kMiB; }),
             "--handle 12.0 MiB: allowed: a multiple of the lease unit (8.0 MiB)");
-  EXPECT_EQ(Fault([](Options& o) { o.pool_bytes = 16 * kMiB; }),
+  EXPECT_EQ(Fault([](Options& o) {
+              o.handle_bytes = 32 * kMiB;
+              o.pool_bytes = 16 * kMiB;
+            }),
             "--pool 16.0 MiB: allowed: at least one handle (32.0 MiB)");
   EXPECT_EQ(Fault([](Options& o) { o.host_memory_bytes = 4 * kMiB; }),
             "--host-memory 4.0 MiB: allowed: 0 (none), or at least one lease unit (8.0 MiB)");
@@ -76,6 +79,7 @@ TEST(Options, TheLongestRuntimeDirIsAllowed) {
 TEST(PlanPool, TakesWholeHandles) {
   Options options = Good();
   options.pool_bytes = 100 * kMiB;
+  options.handle_bytes = 32 * kMiB;
   const auto plan = PlanPool(options, kGiB, 2 * kMiB);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->bytes, 96 * kMiB);
@@ -87,8 +91,28 @@ TEST(PlanPool, LeavesAReserve) {
   EXPECT_EQ(PlanPool(Good(), kGiB, 2 * kMiB)->bytes, 896 * kMiB);
   EXPECT_EQ(PlanPool(Good(), 80 * kGiB, 2 * kMiB)->bytes, 78 * kGiB);
   Options options = Good();
-  options.reserve_bytes = 24 * kMiB;
+  options.reserve_bytes = 25 * kMiB;
   EXPECT_EQ(PlanPool(options, kGiB, 2 * kMiB)->bytes, 992 * kMiB);
+}
+
+TEST(SizeUnits, AUnitIsAHandleAndLargePoolsHaveLargerOnes) {
+  const auto unit_of = [](uint64_t device_bytes, std::optional<uint64_t> pool_bytes) {
+    Options options = Good();
+    options.unit_by_pool = true;
+    options.pool_bytes = pool_bytes;
+    SizeUnits(device_bytes, &options);
+    EXPECT_EQ(options.handle_bytes, options.unit_bytes);
+    return options.unit_bytes;
+  };
+  EXPECT_EQ(unit_of(24 * kGiB, {}), 8 * kMiB);
+  EXPECT_EQ(unit_of(48 * kGiB, {}), 8 * kMiB);
+  EXPECT_EQ(unit_of(80 * kGiB, {}), 16 * kMiB);
+  EXPECT_EQ(unit_of(141 * kGiB, {}), 32 * kMiB);
+  EXPECT_EQ(unit_of(141 * kGiB, 16 * kGiB), 8 * kMiB);
+  Options given = Good();
+  given.unit_bytes = 4 * kMiB;
+  SizeUnits(141 * kGiB, &given);
+  EXPECT_EQ(given.unit_bytes, 4 * kMiB) << "somebody said so";
 }
 
 TEST(PlanPool, FaultsNameTheGpusSize) {

@@ -52,7 +52,7 @@ TEST(KeptState, AnotherVersionSaysSo) {
   std::vector<std::byte> bytes = Bytes(Example());
   bytes[4] = std::byte{99};
   EXPECT_EQ(ReadKeptState(bytes).status().message(),
-            "the kept state has version 99; this daemon reads version 7");
+            "the kept state has version 99; this daemon reads version 8");
 }
 
 TEST(KeptState, WhatIsCutOrTooLongIsAnError) {
