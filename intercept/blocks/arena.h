@@ -59,11 +59,12 @@ class Arena {
     uint32_t start;  // a unit behind the pool's
     uint32_t units;
     bool mapped;  // it shows the very units that it showed before
+    bool vacant;  // when NoteVacant looked
   };
   /// Takes `units` of the usable ones out of the arena, to be shown in a window; they stay held.
   /// One window at a time: FinishWindow or CancelWindow comes before the next. False: there is no
   /// room for a window (TakeVacant), or the host has no memory.
-  bool BeginWindow(uint32_t units, uint32_t slot, Window* window);
+  bool BeginWindow(uint32_t units, uint32_t slot, uint64_t mark, Window* window);
   /// The unit of the pool that is shown there.
   uint32_t Shown(uint32_t window_unit) const { return shown_[window_unit - pool_units_]; }
   /// It is mapped now: all of it is a live block for the stream.
@@ -71,9 +72,11 @@ class Arena {
   /// Nothing came of it: the units are where they were, freed on the stream with `mark`. `window`
   /// says whether it is mapped all the same.
   void CancelWindow(const Window& window, uint32_t slot, uint64_t mark);
-  /// Forgets a window in which nothing is held, for its place; the caller unmaps it. Its addresses
-  /// may still be in use by the GPU unless everything was waited for. False: there is none.
+  /// Forgets a window in which nothing was held when NoteVacant looked, for its place; the caller
+  /// unmaps it, and has waited for the GPU since. False: there is none.
   bool TakeVacant(Window* window);
+  /// Those in which nothing is held now; the others are not taken before the next call.
+  void NoteVacant();
 
   /// The live block that starts here, or kNoBlock.
   uint32_t FindLive(uint32_t start) const {
@@ -131,6 +134,8 @@ class Arena {
     MergeRecent();
     return Listed(slot);
   }
+  /// Units that this stream freed are on their way into a window: the slot has to stay its own.
+  bool MovesFor(uint32_t slot) const { return moving_units_ > 0 && moving_slot_ == slot; }
   /// The mark that covers the slot's latest free; only with HasUnsynced.
   uint64_t LatestMark(uint32_t slot) const { return blocks_[list_[slot].newest].mark; }
 
@@ -270,6 +275,7 @@ class Arena {
   uint32_t held_units_ = 0;
   uint32_t free_units_ = 0;
   uint32_t moving_units_ = 0;  // between BeginWindow and what follows: held, and nowhere
+  uint32_t moving_slot_ = kNoSlot;
   uint64_t live_granules_ = 0;
   uint64_t free_seq_ = 0;
 

@@ -69,11 +69,11 @@ bool Arena::AddWindow(uint32_t units, Window* window) {
   if (units_ - start < units) return false;
   for (uint32_t i = windows_used_; i > at; --i) windows_[i] = windows_[i - 1];
   ++windows_used_;
-  windows_[at] = *window = {start, units, false};
+  windows_[at] = *window = {start, units, false, false};
   return true;
 }
 
-bool Arena::BeginWindow(uint32_t units, uint32_t slot, Window* window) {
+bool Arena::BeginWindow(uint32_t units, uint32_t slot, uint64_t mark, Window* window) {
   MergeRecent();
   if (!FindWindow(units, slot, window)) {
     if (!AddWindow(units, window)) return false;
@@ -92,11 +92,12 @@ bool Arena::BeginWindow(uint32_t units, uint32_t slot, Window* window) {
       if (shown >= pool_units_) shown = Shown(shown);
     }
   }
+  moving_slot_ = slot;
   for (uint32_t i = 0; i < units; ++i) {
     const uint32_t pooled = Shown(window->start + i);
     const uint32_t at = window_of_[pooled] != 0 ? window_of_[pooled] : pooled;
     if (!Reserve()) {
-      CancelWindow({window->start, i, window->mapped}, slot, 0);
+      CancelWindow({window->start, i, window->mapped, false}, slot, mark);
       return false;
     }
     RemoveUnit(at);
@@ -137,9 +138,13 @@ void Arena::CancelWindow(const Window& window, uint32_t slot, uint64_t mark) {
   }
 }
 
+void Arena::NoteVacant() {
+  for (uint32_t i = 0; i < windows_used_; ++i) windows_[i].vacant = IsVacant(windows_[i]);
+}
+
 bool Arena::TakeVacant(Window* window) {
   for (uint32_t i = 0; i < windows_used_; ++i) {
-    if (!IsVacant(windows_[i])) continue;
+    if (!windows_[i].vacant || !IsVacant(windows_[i])) continue;
     *window = windows_[i];
     DropWindow(window->start);
     return true;

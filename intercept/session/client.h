@@ -321,7 +321,7 @@ class Client {
   CUresult AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out);  // fills in the granules
   bool MoreThanPool(size_t bytes) const;
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
-  CUresult AllocateWithoutDaemon(const Want& want, CUdeviceptr* out);
+  CUresult AllocateWithoutDaemon(const Want& want, uint32_t stitched, CUdeviceptr* out);
   bool TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due);
   void Enter(const Want& want, uint32_t id, uint32_t slot, CUdeviceptr* out, bool* mark_due);
   void FreeFound(uint32_t id, bool done);

@@ -156,7 +156,9 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
       return CUDA_SUCCESS;
     }
     const State state = state_.load(std::memory_order_acquire);
-    if (state != State::kReady && !Resume()) return AllocateWithoutDaemon(want, out);
+    if (state != State::kReady && !Resume()) {
+      return AllocateWithoutDaemon(want, stitches ? units : 0, out);
+    }
     protocol::Lease lease{};
     lease.header = MakeHeader(protocol::FrameType::kLease, sizeof lease, 0);
     lease.units = units;
@@ -172,7 +174,8 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
         }
         if (Missing(want, units) > 0) continue;  // another thread was faster
         Line()
-            .Text("out of memory: the driver does not map what lies apart side by side")
+            .Text("out of memory: what lies apart could not be put side by side (no addresses are ")
+            .Text("left for it, a stream is captured, or the driver does not map it)")
             .PrintOnce();
         return CUDA_ERROR_OUT_OF_MEMORY;
       }
@@ -180,7 +183,10 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
     Answer answer;
     send_lock_.Acquire();
     const Answer::Kind kind = Request(&lease.header, &answer, in_pieces);
-    if (kind == Answer::kGranted) continue;
+    if (kind == Answer::kGranted) {
+      in_pieces = stitches;  // what is still missing; a run would have been taken above
+      continue;
+    }
     if (kind == Answer::kLost) continue;
     if (stitches && !in_pieces && answer.code != protocol::DenyCode::kRefused) {
       in_pieces = true;
@@ -212,11 +218,13 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// What is free on other streams is all there is.
-CUresult Client::AllocateWithoutDaemon(const Want& want, CUdeviceptr* out) {
+// What is free on other streams is all there is. `stitched`: the units of the block, 0: it is not.
+CUresult Client::AllocateWithoutDaemon(const Want& want, uint32_t stitched, CUdeviceptr* out) {
   bool mark_due = false;
   static_cast<void>(Drain());
-  return TryAllocate(want, out, &mark_due) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  if (TryAllocate(want, out, &mark_due)) return CUDA_SUCCESS;
+  const bool apart = stitched > 0 && Missing(want, stitched) == 0;
+  return apart && Stitch(want, stitched, out, &mark_due) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 // False: the GPU may not be done with it, because somebody captures.

@@ -28,19 +28,20 @@ bool Client::Stitch(const Want& want, uint32_t units, CUdeviceptr* out, bool* ma
       const LockGuard guard(state_lock_);
       slot = streams_.Still(want.slot, want.stream);
       if (arena_.UsableUnits(slot, session_.marks()) < units) return false;
-      if (arena_.BeginWindow(units, slot, &window)) break;
+      if (arena_.BeginWindow(units, slot, streams_.NextMark(slot), &window)) break;
+      // Only these, whose work the wait covers: others may become vacant meanwhile.
+      arena_.NoteVacant();
     }
     if (attempt > 0 || !Drain()) return false;
     UnmapVacantWindows();
   }
   const bool mapped = window.mapped || MapWindow(window);
   const LockGuard guard(state_lock_);
-  // Its slot is another stream's by now: what was freed there waits for that one's marks.
-  const bool still = streams_.Still(want.slot, want.stream) == slot;
-  const uint32_t id = mapped && still ? arena_.FinishWindow(window, slot) : kNoBlock;
+  // The slot is still the stream's (MovesFor).
+  const uint32_t id = mapped ? arena_.FinishWindow(window, slot) : kNoBlock;
   if (id == kNoBlock) {
     window.mapped = mapped;
-    arena_.CancelWindow(window, slot, slot < kNoSlot ? streams_[slot].issued + 1 : 0);
+    arena_.CancelWindow(window, slot, streams_.NextMark(slot));
     return false;
   }
   PublishHeld();

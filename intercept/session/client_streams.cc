@@ -66,9 +66,9 @@ CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
   if (*slot == kNoSlot && !elsewhere) {
     const uint32_t pinned =
         matcher_.following() ? matcher_.profile()->pacing_slot : uint32_t{kNoSlot};
-    *slot =
-        streams_.Acquire(id, stream, context, per_thread ? ThreadNumber() : 0, pinned,
-                         session_.marks(), [this](uint32_t i) { return arena_.HasUnsynced(i); });
+    *slot = streams_.Acquire(
+        id, stream, context, per_thread ? ThreadNumber() : 0, pinned, session_.marks(),
+        [this](uint32_t i) { return arena_.HasUnsynced(i) || arena_.MovesFor(i); });
     // A slot may have changed hands: what other threads remember is void.
     if (*slot != kNoSlot) stream_generation_.fetch_add(1, std::memory_order_release);
   }

@@ -156,6 +156,9 @@ class StreamTable {
     last_user_ = slot;
   }
 
+  /// The mark that will cover what is freed in the slot now; without one, none does.
+  uint64_t NextMark(uint32_t slot) const { return slot < kNoSlot ? slots_[slot].issued + 1 : 0; }
+
   StreamSlot& operator[](uint32_t slot) { return slots_[slot]; }
   const StreamSlot& operator[](uint32_t slot) const { return slots_[slot]; }
   uint32_t used() const { return used_; }  // slots below this were ever assigned

@@ -176,7 +176,7 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
   const bool outgrows = wanted > known->terms.claim;
   const bool if_there = (lease.header.flags & protocol::kIfThere) != 0;
   // In pieces it may get by with less, and others may need the rest.
-  if (if_there && outgrows && ledger_.jobs().size() > 1) {
+  if (if_there && outgrows && jobs_.size() > 1) {
     AnswerDeny(id, protocol::DenyCode::kNoRun, "");
     return {};
   }

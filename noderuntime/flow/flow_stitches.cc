@@ -20,8 +20,11 @@ void Flow::WantRun(Request* request, Units run, const JobSpec& spec) {
 /// its answer at once: in pieces it may get by with fewer units, for which it waits as anybody
 /// does. What units of its own are in the way of becoming free is done first.
 Status Flow::LeaseIfThere(JobId id, const Request& request) {
+  if (frozen_) {
+    AnswerDeny(id, protocol::DenyCode::kNoRun, "");
+    return {};
+  }
   Enqueue(id, request);
-  if (frozen_) return {};
   while (true) {
     const auto own = std::find_if(requests_.begin(), requests_.end(),
                                   [id](const Request& one) { return one.job == id; });

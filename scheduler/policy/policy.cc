@@ -135,7 +135,6 @@ class Round {
   }
 
   // where memory can be had
-
   Extents SpareOf(const Job& job) const {
     return job.spare == 0 ? Extents() : ledger_.map().Held(job.id, UnitState::kSpare);
   }
@@ -204,9 +203,10 @@ class Round {
                                      const Request& request, const Wanted& wanted,
                                      const Decide& decide) const {
     const Units least = std::min(request.contiguous, wanted.units);
-    for (const Units run : {std::max(least, std::min(request.prefers, wanted.units)), least}) {
-      for (const Extents& runs : sources) {
-        const Extents near = Near(runs, job, wanted.beside);
+    const Units best = std::max(least, std::min(request.prefers, wanted.units));
+    for (const Extents& runs : sources) {
+      const Extents near = Near(runs, job, wanted.beside);
+      for (const Units run : {best, least}) {
         // The first place is nearly always the right one.
         for (const size_t most : {size_t{1}, kMaxPlacements}) {
           for (const Extents& extents :
@@ -214,8 +214,8 @@ class Round {
             if (auto decision = decide(extents)) return decision;
           }
         }
+        if (run == least) break;
       }
-      if (run == least) break;
     }
     return std::nullopt;
   }
@@ -356,8 +356,8 @@ class Round {
     // Whoever predicts looks far ahead, behind all that is quickly told.
     const bool late = policy_ != nullptr && policy_->opens_in != nullptr;
     const uint32_t inside = late ? Occupants(ledger_, job.id) : 0;
-    const bool turns = !WaitsForNobody(request);
-    if (policy_ == nullptr || (turns && inside > 0 && inside >= config_.lanes)) return std::nullopt;
+    if (policy_ == nullptr) return std::nullopt;
+    if (inside > 0 && inside >= config_.lanes && !WaitsForNobody(request)) return std::nullopt;
     if (!late && !MayOpen(request)) return std::nullopt;
     if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;

@@ -28,7 +28,7 @@ class ArenaWindows : public ::testing::Test {
     for (uint32_t unit = 1; unit < 8; unit += 2) arena_.FreeOnStream(ids_[unit], 1, ++mark_);
   }
   uint32_t Stitch(uint32_t units, uint32_t slot, Arena::Window* window) {
-    if (!arena_.BeginWindow(units, slot, window)) return kNoBlock;
+    if (!arena_.BeginWindow(units, slot, mark_ + 1, window)) return kNoBlock;
     return arena_.FinishWindow(*window, slot);
   }
   std::vector<uint32_t> Shown(const Arena::Window& window) {
@@ -73,7 +73,7 @@ TEST_F(ArenaWindows, WhatAnotherStreamFreedIsNotUsedBeforeItsMark) {
   EXPECT_EQ(arena_.UsableUnits(2, marks_), 0u);
   EXPECT_EQ(arena_.UsableUnits(kNoSlot, marks_), 0u);
   Arena::Window window{};
-  EXPECT_FALSE(arena_.BeginWindow(2, 2, &window));
+  EXPECT_FALSE(arena_.BeginWindow(2, 2, 1, &window));
   EXPECT_EQ(arena_.held_units(), 8u);
   marks_.mark[1] = 2;
   EXPECT_EQ(arena_.UsableUnits(2, marks_), 2u);
@@ -116,14 +116,18 @@ TEST_F(ArenaWindows, OneThatShowsTheSameIsUsedAgain) {
 TEST_F(ArenaWindows, WhatDidNotComeAboutLeavesAllAsItWas) {
   FreeOdd();
   Arena::Window window{};
-  ASSERT_TRUE(arena_.BeginWindow(4, 1, &window));
+  ASSERT_TRUE(arena_.BeginWindow(4, 1, mark_ + 1, &window));
   EXPECT_EQ(arena_.held_units(), 8u) << "held, and in no place";
   EXPECT_EQ(arena_.free_units(), 0u);
   EXPECT_TRUE(arena_.Holds(3));
+  EXPECT_TRUE(arena_.MovesFor(1)) << "or another stream is given the slot of those frees";
+  EXPECT_FALSE(arena_.HasUnsynced(1));
   arena_.CancelWindow(window, 1, mark_ + 1);
   EXPECT_EQ(arena_.free_units(), 4u);
   EXPECT_EQ(arena_.UsableUnits(1, marks_), 4u);
+  EXPECT_FALSE(arena_.MovesFor(1));
   EXPECT_EQ(arena_.UsableUnits(2, marks_), 0u) << "they wait for the mark that was said";
+  arena_.NoteVacant();
   EXPECT_FALSE(arena_.TakeVacant(&window)) << "it was forgotten";
 }
 
@@ -134,13 +138,15 @@ TEST_F(ArenaWindows, RoomIsMadeByForgettingThoseThatShowNothing) {
   uint32_t made = 0;
   for (; made < 100; ++made) {
     const uint32_t units = 2 + made % 3;
-    if (!arena_.BeginWindow(units, 1, &window)) break;
+    if (!arena_.BeginWindow(units, 1, mark_ + 1, &window)) break;
     arena_.FreeSynced(arena_.FinishWindow(window, 1));
     const UnitRelease release = Release(made % 2 == 0 ? 1 : 4);
     for (uint32_t i = 0; i < release.extents; ++i) ASSERT_TRUE(arena_.Grant(release.extent[i]));
   }
   if (made == 100) GTEST_SKIP() << "windows were used again each time";
   uint32_t vacant = 0;
+  EXPECT_FALSE(arena_.TakeVacant(&window)) << "nobody looked which ones are";
+  arena_.NoteVacant();
   while (arena_.TakeVacant(&window)) ++vacant;
   EXPECT_GT(vacant, 0u);
   EXPECT_NE(Stitch(4, 1, &window), kNoBlock);
