@@ -250,7 +250,6 @@ class Arena {
   };
   Pieces FindPieces(uint32_t granules, uint32_t slot) const;
   uint32_t Combine(uint32_t granules, uint32_t slot);
-  bool UnitIsSynced(uint32_t unit) const;
   void AddUnits(const protocol::Extent& extent);
   uint32_t TakeAt(uint32_t start, uint32_t granules);
 

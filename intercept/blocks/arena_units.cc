@@ -12,16 +12,6 @@ uint32_t Arena::FindContaining(uint32_t granule) const {
   return id;
 }
 
-// Whether the GPU is known to be done with all of a wholly free unit.
-bool Arena::UnitIsSynced(uint32_t unit) const {
-  const uint32_t end = (unit + 1) << unit_shift_;
-  for (uint32_t id = first_in_unit_[unit]; id != kNoBlock && blocks_[id].start < end;
-       id = blocks_[id].next) {
-    if (blocks_[id].kind == BlockKind::kUnsynced) return false;
-  }
-  return true;
-}
-
 uint32_t Arena::NextFreeUnit(uint32_t beyond, bool upwards) const {
   const uint32_t words = (units_ + 63) / 64;
   if (upwards) {
@@ -47,7 +37,7 @@ uint32_t Arena::AllocateUnit(const protocol::MarkPage& marks) {
   CollectReached(marks);
   for (uint32_t unit = NextFreeUnit(kNoBlock, !high_end_); unit != kNoBlock;
        unit = NextFreeUnit(unit, !high_end_)) {
-    if (!UnitIsSynced(unit)) continue;
+    if (!MayUse(unit, kNoSlot)) continue;
     // One operation each: taken out of the tiling, entered as new, cut off on either side, taken.
     if (!Reserve() || !Reserve() || !Reserve() || !Reserve()) return kNoBlock;
     RemoveUnit(unit);

@@ -84,12 +84,8 @@ bool Arena::BeginWindow(uint32_t units, uint32_t slot, uint64_t mark, Window* wi
         DropWindow(window->start);
         return false;
       }
-      if (MayUse(unit, slot)) shown_[window->start - pool_units_ + i++] = unit;
-    }
-    // A unit may be shown in another window already; what is noted here is the pool's number.
-    for (uint32_t i = 0; i < units; ++i) {
-      uint32_t& shown = shown_[window->start - pool_units_ + i];
-      if (shown >= pool_units_) shown = Shown(shown);
+      // It may be shown in another window already; what is noted here is the pool's number.
+      if (MayUse(unit, slot)) shown_[window->start - pool_units_ + i++] = PoolUnit(unit);
     }
   }
   moving_slot_ = slot;
@@ -121,7 +117,7 @@ void Arena::CancelWindow(const Window& window, uint32_t slot, uint64_t mark) {
   if (window.mapped) {
     NoteMapped(window.start);
   } else {
-    DropWindow(window.start);
+    DropWindow(window.start);  // what it shows stays readable below
   }
   for (uint32_t unit = window.start; unit < window.start + window.units; ++unit) {
     const uint32_t pooled = Shown(unit);

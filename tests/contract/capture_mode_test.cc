@@ -170,12 +170,17 @@ TEST_F(CaptureMode, ACaptureEndsWithItsStream) {
   EXPECT_TRUE(Survives(kGlobal, [] {}));
 }
 
-TEST_F(CaptureMode, AStreamThatJoinedMayGoBeforeTheEnd) {
+/// `other` joins the capture that begins in `stream`.
+void JoinCapture(CUstream stream, CUstream other) {
   CUevent fork = nullptr;
   ASSERT_CU(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
-  ASSERT_CU(cuStreamBeginCapture_v2(stream_, kRelaxed));
-  ASSERT_CU(cuEventRecord(fork, stream_));
-  ASSERT_CU(cuStreamWaitEvent(other_, fork, 0));
+  ASSERT_CU(cuStreamBeginCapture_v2(stream, kRelaxed));
+  ASSERT_CU(cuEventRecord(fork, stream));
+  ASSERT_CU(cuStreamWaitEvent(other, fork, 0));
+}
+
+TEST_F(CaptureMode, AStreamThatJoinedMayGoBeforeTheEnd) {
+  JoinCapture(stream_, other_);
   ASSERT_CU(cuStreamDestroy_v2(other_));
   CUgraph graph = nullptr;
   Answer("a_capture_that_lost_a_stream_ends_with", NameOf(cuStreamEndCapture(stream_, &graph)));
@@ -183,11 +188,7 @@ TEST_F(CaptureMode, AStreamThatJoinedMayGoBeforeTheEnd) {
 }
 
 TEST_F(CaptureMode, AStreamThatJoinedMayGoWithWork) {
-  CUevent fork = nullptr;
-  ASSERT_CU(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
-  ASSERT_CU(cuStreamBeginCapture_v2(stream_, kRelaxed));
-  ASSERT_CU(cuEventRecord(fork, stream_));
-  ASSERT_CU(cuStreamWaitEvent(other_, fork, 0));
+  JoinCapture(stream_, other_);
   ASSERT_CU(Fill(log_, 0, 1, other_));
   ASSERT_CU(cuStreamDestroy_v2(other_));
   CUgraph graph = nullptr;

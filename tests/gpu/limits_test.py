@@ -28,6 +28,15 @@ case $1 in
 esac
 """
 
+# Fails the first time, as if others had been beside it.
+SECOND_TIME = """#!/bin/sh
+case $1 in --gtest_list_tests) printf 'Suite.\\n  T\\n'; exit ;; esac
+test -e "$LEFT_BEHIND" || failures='"failures": [{"failure": "not alone"}],'
+touch "$LEFT_BEHIND"
+echo "{\\"testsuites\\": [{\\"testsuite\\": [{\\"name\\": \\"T\\", $failures \\"result\\": \\"COMPLETED\\"}]}]}" \\
+  >"${2#--gtest_output=json:}"
+"""
+
 # Every odd test leaves a process behind and crashes, or hangs; an even one fails if it finds the one before it alive.
 BESIDE_CRASHES = """#!/bin/sh
 case $1 in
@@ -147,3 +156,12 @@ orphan = subprocess.run(["sh", "-c", "sleep 600 >/dev/null & echo $!"], stdout=s
 assert os.path.exists(f"/proc/{orphan.stdout.strip()}")
 parts.stop_leftovers()
 assert not os.path.exists(f"/proc/{orphan.stdout.strip()}")
+
+# With several at once a failure is asked again alone; with one at a time it stands.
+for workers, status in ((1, "failed"), (2, "passed")):
+    with on_a_gpu(SECOND_TIME) as context:
+        context.workers = workers
+        result = {}
+        said = failure_of(parts.run_contract, context, result)
+    assert [o["status"] for o in result["contract"]["tests"]] == [status], result
+    assert bool(said) == (status == "failed"), said

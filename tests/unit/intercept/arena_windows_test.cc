@@ -143,7 +143,7 @@ TEST_F(ArenaWindows, RoomIsMadeByForgettingThoseThatShowNothing) {
     const UnitRelease release = Release(made % 2 == 0 ? 1 : 4);
     for (uint32_t i = 0; i < release.extents; ++i) ASSERT_TRUE(arena_.Grant(release.extent[i]));
   }
-  if (made == 100) GTEST_SKIP() << "windows were used again each time";
+  ASSERT_LT(made, 100u) << "there was room for all";
   uint32_t vacant = 0;
   EXPECT_FALSE(arena_.TakeVacant(&window)) << "nobody looked which ones are";
   arena_.NoteVacant();
