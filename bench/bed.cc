@@ -3,6 +3,7 @@
 #include "bench/bed.h"
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "noderuntime/cli/daemon_client.h"
 

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "bench/busy_status.h"
 
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>

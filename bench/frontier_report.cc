@@ -3,6 +3,7 @@
 #include "bench/frontier_report.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bench/machine.h"

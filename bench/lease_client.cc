@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "intercept/protocol/pages.h"
 

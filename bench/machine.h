@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace sluice::bench {
 

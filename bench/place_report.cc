@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "bench/machine.h"
 #include "bench/place_client.h"

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "bench/machine.h"
 #include "noderuntime/cli/offline/format.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "tests/hooks/hook_fixture.h"
 #include "tests/support/test_bed.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "noderuntime/cli/daemon_client.h"
 
@@ -40,6 +41,8 @@ nlohmann::json Hook::Job() {
   }
   throw std::runtime_error("the daemon does not know this job: " + *text);
 }
+
+uint64_t Hook::Says(const std::string& key) { return Job().at(key).get<uint64_t>(); }
 
 uint64_t Hook::Outside(const std::string& family) { return Job().at("outside").value(family, 0u); }
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "tests/contract/fixture.h"
@@ -27,7 +27,7 @@ class Hook : public contract::ContextTest {
  protected:
   /// What the daemon says of this job.
   nlohmann::json Job();
-  uint64_t Says(const std::string& key) { return Job().at(key).get<uint64_t>(); }
+  uint64_t Says(const std::string& key);
   /// Bytes outside the pool of one family, by the daemon.
   uint64_t Outside(const std::string& family);
   /// What the library says without waiting for an answer reaches the daemon soon. Bounded.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "tests/hooks/hook_fixture.h"
 #include "tests/support/test_bed.h"

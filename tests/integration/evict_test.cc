@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/test_bed.h"
 

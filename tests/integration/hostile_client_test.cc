@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "noderuntime/cli/daemon_client.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "noderuntime/cli/daemon_client.h"
 #include "tests/support/raw_client.h"

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "common/bytes.h"
 #include "common/metrics/exposer.h"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "noderuntime/gateway/metrics.h"
