@@ -50,7 +50,12 @@ TEST(Feed, AsksOnceForAllWhoLook) {
     ASSERT_TRUE(two.Next(kLong).has_value());
   }
   EXPECT_EQ(source.open(), 1);
-  EXPECT_EQ(feed.polls(), source.fetches());
+  // It goes on asking: one poll may be under way, and some come between two looks at the counters.
+  const uint64_t before = feed.polls();
+  const uint64_t fetches = source.fetches();
+  const uint64_t after = feed.polls();
+  EXPECT_GE(fetches + 1, before);
+  EXPECT_LE(fetches, after);
 }
 
 TEST(Feed, SaysThatTheDaemonIsGoneAndComesBack) {
