@@ -2,7 +2,7 @@
 # One place for what every target of the project shares: warnings, sanitizers, output folders, tests.
 include_guard(GLOBAL)
 
-option(SLUICE_WERROR "Treat warnings as errors" OFF)
+option(SLUICE_WERROR "Treat warnings as errors (so do the presets where the environment says it)" $ENV{SLUICE_WERROR})
 set(SLUICE_SANITIZE "" CACHE STRING "Value for -fsanitize= (for example address,undefined or thread)")
 
 find_program(SLUICE_CCACHE ccache)
@@ -41,11 +41,11 @@ if(SLUICE_SANITIZE MATCHES "fuzzer")
     -fsanitize-coverage-ignorelist=${PROJECT_SOURCE_DIR}/tests/fuzz/uncovered.txt)
 endif()
 
-# Under a sanitizer GCC takes twice as long where it optimises, so the presets do without; where the tests
-# spend their time it pays.
+# To optimise what is sanitized takes twice as long, so the presets do without; where the tests spend their time
+# it pays.
 function(sluice_optimize_sanitized target)
   if(SLUICE_SANITIZE)
-    target_compile_options(${target} PRIVATE -O1)
+    target_compile_options(${target} PRIVATE -O2)
   endif()
 endfunction()
 
@@ -77,6 +77,8 @@ function(_sluice_quick_flags target)
   sluice_without_optimising(${target})
   if(SLUICE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -fpch-preprocess)
+  elseif(SLUICE_CCACHE)
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
 function(sluice_compile_quickly target)
@@ -112,6 +114,10 @@ function(sluice_test)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  # Sanitized it takes ten times as long, and other stages of .ci/run may have half of the processors.
+  if(SLUICE_SANITIZE)
+    math(EXPR ARG_TIMEOUT "10 * ${ARG_TIMEOUT}")
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests

@@ -172,7 +172,8 @@ class Scenario {
     }
     const OfflineResult offline = PlaceOffline(history_);
     const auto percent = [&](uint64_t granules) {
-      return 100.0 * static_cast<double>(granules) / (uint64_t{pool_} * kUnitGranules);
+      return 100.0 * static_cast<double>(granules) /
+             static_cast<double>(uint64_t{pool_} * kUnitGranules);
     };
     std::printf(
         "  placed offline, with all lives known: %.1f %% of the pool (no placement needs less than "
