@@ -12,10 +12,9 @@ Extent Cut(const Extent& run, End end, Units units) {
   return end == End::kLow ? Extent{run.offset, units} : Extent{run.end() - units, units};
 }
 
-Extents FromEnd(const Extents& runs, End end) {
-  Extents ordered = runs;
-  if (end == End::kHigh) std::reverse(ordered.begin(), ordered.end());
-  return ordered;
+/// Run `i` of `runs`, counted from `end`.
+const Extent& FromEnd(const Extents& runs, End end, size_t i) {
+  return end == End::kLow ? runs[i] : runs[runs.size() - 1 - i];
 }
 
 /// The side of `run` that faces `end` touches one of `near`.
@@ -26,9 +25,11 @@ bool Touches(const Extent& run, End end, const Extents& near) {
   return false;
 }
 
-/// From `ordered` runs whole pieces of `contiguous`, then the rest from the first run with room.
-/// The rest is one run too: split, it would be the very remainders that whole pieces avoid.
-std::optional<Extents> PlaceWhole(Extents ordered, End end, Units units, Units contiguous) {
+/// From the runs, from `end` on, whole pieces of `contiguous`, then the rest from the first run
+/// with room. The rest is one run too: split, it would be the very remainders that whole pieces
+/// avoid.
+std::optional<Extents> PlaceWhole(Extents runs, End end, Units units, Units contiguous) {
+  if (end == End::kHigh) std::reverse(runs.begin(), runs.end());
   Extents result;
   Units whole = units / contiguous * contiguous;
   Units rest = units - whole;
@@ -37,14 +38,14 @@ std::optional<Extents> PlaceWhole(Extents ordered, End end, Units units, Units c
     if (end == End::kLow) run.offset += length;
     run.length -= length;
   };
-  for (Extent& run : ordered) {
+  for (Extent& run : runs) {
     const Units length = std::min(whole, run.length / contiguous * contiguous);
     if (length == 0) continue;
     take(run, length);
     whole -= length;
   }
   if (whole > 0) return std::nullopt;
-  for (Extent& run : ordered) {
+  for (Extent& run : runs) {
     if (rest == 0 || run.length < rest) continue;
     take(run, rest);
     rest = 0;
@@ -59,11 +60,11 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
                              const Extents& near, Pieces pieces) {
   if (units == 0) return Extents{};
   contiguous = std::clamp<Units>(contiguous, 1, units);
-  const Extents ordered = FromEnd(runs, end);
   const Extent* whole = nullptr;
   const Extent* piece = nullptr;
   uint64_t sum = 0;
-  for (const Extent& run : ordered) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Extent& run = FromEnd(runs, end, i);
     sum += run.length;
     if (run.length >= units) {
       // Next to what the job holds: its blocks may then span both, and its base stays in one piece.
@@ -74,14 +75,14 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
   }
   if (whole != nullptr) return Extents{Cut(*whole, end, units)};
   if (piece == nullptr || sum < units) return std::nullopt;
-  if (pieces == Pieces::kWhole) return PlaceWhole(ordered, end, units, contiguous);
+  if (pieces == Pieces::kWhole) return PlaceWhole(runs, end, units, contiguous);
 
   // No run has room for all. The piece's run is used up first: fewer extents, and no second cut in
   // it.
   Extents result{*piece};
   Units left = units - piece->length;
-  for (const Extent& run : ordered) {
-    if (left == 0) break;
+  for (size_t i = 0; i < runs.size() && left > 0; ++i) {
+    const Extent& run = FromEnd(runs, end, i);
     if (&run == piece) continue;
     const Units take = std::min(left, run.length);
     result.push_back(Cut(run, end, take));
@@ -90,12 +91,26 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
   return Merge(std::move(result));
 }
 
-std::vector<Extents> Sparing(const Extents& runs, const Extents& places, uint64_t still,
-                             uint32_t turn) {
-  if (places.empty()) return {runs};
+Extents HeldBeside(const PoolMap& map, const Extents& runs, Units units, JobId holder,
+                   std::optional<UnitState> state) {
+  Extents held;
+  auto span = map.spans().begin();  // the runs are sorted
+  const auto add = [&](Units unit) {
+    while (span->end() <= unit) ++span;
+    if (span->holder == holder && (!state || span->state == *state)) held.push_back({unit, 1});
+  };
+  for (const Extent& run : runs) {
+    if (run.length < units) continue;
+    if (run.offset > 0) add(run.offset - 1);
+    if (run.end() < map.units()) add(run.end());
+  }
+  return held;
+}
+
+Extents Sparing(const Extents& runs, const Extents& places, uint64_t still, uint32_t turn) {
   Extents beside = Subtract(runs, places);
   const bool spare = TotalUnits(beside) >= still || turn % 2 != 0;
-  return {spare ? std::move(beside) : Intersect(runs, places), runs};
+  return spare ? beside : Intersect(runs, places);
 }
 
 std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, Units contiguous,
@@ -112,7 +127,8 @@ std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, 
     if (auto placed = Place(runs, side, units, contiguous, near, pieces)) add(std::move(*placed));
   }
   if (units == 0) return result;
-  for (const Extent& run : FromEnd(runs, end)) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Extent& run = FromEnd(runs, end, i);
     if (run.length < units) continue;
     add({Cut(run, end, units)});
     add({Cut(run, other, units)});

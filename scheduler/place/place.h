@@ -24,18 +24,22 @@ enum class Pieces : uint8_t { kWhole, kAny };
 std::optional<Extents> Place(const Extents& runs, End end, Units units, Units contiguous,
                              const Extents& near = {}, Pieces pieces = Pieces::kAny);
 
+/// Units that `holder` holds (nullopt: in any state) beside those of the `runs` that have room for
+/// `units`: what is `near` of what `holder` has, as far as Place looks at it.
+Extents HeldBeside(const PoolMap& map, const Extents& runs, Units units, JobId holder,
+                   std::optional<UnitState> state);
+
 /// All placements worth trying when the preferred one would be unsafe: from the end, from the other
 /// end, then both ends of each run that has room for all, at most `most` in total, without repeats.
 std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, Units contiguous,
                                      const Extents& near, size_t most,
                                      Pieces pieces = Pieces::kAny);
 
-/// `runs` in the order in which a job that may yet take `still` units in its iteration should look
-/// through them, where somebody has to come back to `places`: what it keeps there at its trough
-/// keeps that one away. So not there as long as there is enough beside them; else in one `turn`
-/// there first and in the next one there last, for some jobs allocate late what outlives their
-/// iterations (results), others early (the next batch), and would keep it away for ever.
-std::vector<Extents> Sparing(const Extents& runs, const Extents& places, uint64_t still,
-                             uint32_t turn);
+/// The part of `runs` through which a job that may yet take `still` units in its iteration should
+/// look before the rest, where somebody has to come back to `places`: what it keeps there at its
+/// trough keeps that one away. So not there as long as there is enough beside them; else in one
+/// `turn` there first and in the next one there last, for some jobs allocate late what outlives
+/// their iterations (results), others early (the next batch), and would keep it away for ever.
+Extents Sparing(const Extents& runs, const Extents& places, uint64_t still, uint32_t turn);
 
 }  // namespace sluice::scheduler

@@ -14,10 +14,11 @@ double AskAgainIn(const Ledger& ledger, const std::vector<Request>& requests, co
   double least = std::numeric_limits<double>::infinity();
   const PolicyEntry* policy = FindPolicy(config.policy);
   if (policy == nullptr || policy->opens_in == nullptr) return least;
+  Forecast forecast(ledger, outlook);
   for (const Request& request : requests) {
     if (AsksPastGate(request)) continue;
-    const double in =
-        policy->opens_in({ledger, requests, request, config, outlook}, std::min(least, within));
+    const double in = policy->opens_in({ledger, requests, request, config, outlook, forecast},
+                                       std::min(least, within));
     if (in > 0) least = std::min(least, in);
   }
   return least;

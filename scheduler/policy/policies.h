@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/policy/course.h"
+#include "scheduler/policy/forecast.h"
 #include "scheduler/policy/policy.h"
 
 /// The registered policies, one file each. A policy says whether one more iteration may begin now,
@@ -21,6 +22,7 @@ struct Asked {
   const Request& request;                // one of them
   const Config& config;
   const Outlook& outlook;
+  Forecast& forecast;  // of the same ledger and outlook
 };
 
 struct PolicyEntry {

@@ -96,7 +96,7 @@ class Round {
   }
 
   Asked About(const Request& request) const {
-    return {ledger_, requests_, request, config_, outlook_};
+    return {ledger_, requests_, request, config_, outlook_, forecast_};
   }
 
   bool MayPassGate(const Request& request) const {
@@ -139,25 +139,6 @@ class Round {
     return job.spare == 0 ? Extents() : ledger_.map().Held(job.id, UnitState::kSpare);
   }
 
-  Extents UsableBy(const Extents& spare) const {
-    const Extents& free = ledger_.map().FreeRuns();
-    return spare.empty() ? free : Union(free, spare);
-  }
-
-  /// Units of the job beside a run: all of what it holds that placement looks at.
-  Extents Near(const Extents& runs, const Job& job, std::optional<UnitState> state) const {
-    Extents near;
-    const auto add = [&](Units unit) {
-      const Span& span = *ledger_.map().At(unit);
-      if (span.holder == job.id && (!state || span.state == *state)) near.push_back({unit, 1});
-    };
-    for (const Extent& run : runs) {
-      if (run.offset > 0) add(run.offset - 1);
-      if (run.end() < ledger_.pool_units()) add(run.end());
-    }
-    return near;
-  }
-
   // jobs past their gate
 
   std::optional<Decision> DenyAtOnce(size_t i) const {
@@ -185,52 +166,61 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
-    return FirstPlace(Spared(UsableBy(spare), job, job.terms.claim + job.spare), job, request,
-                      {request.units, job.terms.end, UnitState::kLeased, pieces},
+    const Extents& free = ledger_.map().FreeRuns();
+    const Extents with_spare = spare.empty() ? Extents() : Union(free, spare);
+    const uint64_t most = uint64_t{job.terms.claim} + job.spare;
+    return FirstPlace(spare.empty() ? free : with_spare, job, request,
+                      {request.units, most, job.terms.end, UnitState::kLeased, pieces},
                       [&](const Extents& at) { return TryGrantAt(i, job, at, spare); });
   }
 
   struct Wanted {
     Units units;
+    uint64_t most;  // that it may come to hold in its iteration
     End end;
     std::optional<UnitState> beside;  // of the job's own: near these
     Pieces pieces;
   };
 
-  /// What `decide` makes of the first place that it can make something of.
+  /// What `decide` makes of the first place that it can make something of. What those who are away
+  /// have to come back to is spared.
   template <class Decide>
-  std::optional<Decision> FirstPlace(const std::vector<Extents>& sources, const Job& job,
-                                     const Request& request, const Wanted& wanted,
-                                     const Decide& decide) const {
-    const Units least = std::min(request.contiguous, wanted.units);
-    const Units best = std::max(least, std::min(request.prefers, wanted.units));
-    for (const Extents& runs : sources) {
-      const Extents near = Near(runs, job, wanted.beside);
-      for (const Units run : {best, least}) {
-        // The first place is nearly always the right one.
-        for (const size_t most : {size_t{1}, kMaxPlacements}) {
-          for (const Extents& extents :
-               PlaceCandidates(runs, wanted.end, wanted.units, run, near, most, wanted.pieces)) {
-            if (auto decision = decide(extents)) return decision;
-          }
-        }
-        if (run == least) break;
-      }
+  std::optional<Decision> FirstPlace(const Extents& runs, const Job& job, const Request& request,
+                                     const Wanted& wanted, const Decide& decide) const {
+    Extents places;
+    for (const Job& other : ledger_.jobs()) {
+      if (!other.away.empty()) places = Union(places, other.away);
     }
-    return std::nullopt;
+    if (!places.empty()) {
+      uint32_t turn = 0;
+      for (const Request& one : requests_) {
+        if (one.kind == RequestKind::kBringBack) turn = std::max(turn, one.overtaken);
+      }
+      // A gate counts as it opens: by twos, so that whole iterations go the same way.
+      const Extents first = Sparing(
+          runs, places, wanted.most - std::min<uint64_t>(wanted.most, job.held()), turn / 2);
+      if (auto decision = FirstPlaceIn(first, job, request, wanted, decide)) return decision;
+    }
+    return FirstPlaceIn(runs, job, request, wanted, decide);
   }
 
-  /// For a job that may come to hold `most`: what those who are away have to come back to is
-  /// spared.
-  std::vector<Extents> Spared(const Extents& runs, const Job& job, uint64_t most) const {
-    Extents places;
-    for (const Job& other : ledger_.jobs()) places = Union(places, other.away);
-    uint32_t turn = 0;
-    for (const Request& request : requests_) {
-      if (request.kind == RequestKind::kBringBack) turn = std::max(turn, request.overtaken);
+  template <class Decide>
+  std::optional<Decision> FirstPlaceIn(const Extents& runs, const Job& job, const Request& request,
+                                       const Wanted& wanted, const Decide& decide) const {
+    const Units least = std::min(request.contiguous, wanted.units);
+    const Units best = std::max(least, std::min(request.prefers, wanted.units));
+    const Extents near = HeldBeside(ledger_.map(), runs, wanted.units, job.id, wanted.beside);
+    for (const Units run : {best, least}) {
+      // The first place is nearly always the right one.
+      for (const size_t most : {size_t{1}, kMaxPlacements}) {
+        for (const Extents& extents :
+             PlaceCandidates(runs, wanted.end, wanted.units, run, near, most, wanted.pieces)) {
+          if (auto decision = decide(extents)) return decision;
+        }
+      }
+      if (run == least) break;
     }
-    // A gate counts as it opens: by twos, so that whole iterations go the same way.
-    return Sparing(runs, places, most - std::min<uint64_t>(most, job.held()), turn / 2);
+    return std::nullopt;
   }
 
   /// Whatever is placed where: not enough is there, or the grant would break I3 in numbers. With
@@ -326,8 +316,7 @@ class Round {
     if (request.kind != RequestKind::kBringBack) {
       const Asked asked = About(request);
       if (!InPhase(asked) && SomethingMoves(Rest::kForNow)) return false;
-      const bool counted = request.kind == RequestKind::kGate0;
-      return PolicyOpens(asked) && (!counted || FitsSoftBudget(asked));
+      return PolicyOpens(asked) && (request.kind != RequestKind::kGate0 || FitsSoftBudget(asked));
     }
     const bool one = policy_->may_open == &TemporalMayOpen;
     return Occupants(ledger_, request.job) < (one ? 1 : config_.lanes);
@@ -346,7 +335,7 @@ class Round {
     if (request.overtaken >= config_.max_overtakes || !Grantable(request)) return true;
     const Job& job = *ledger_.Find(request.job);
     if (ledger_.free() + uint64_t{job.spare} < request.units) return false;
-    const Extents runs = UsableBy(SpareOf(job));
+    const Extents runs = Union(ledger_.map().FreeRuns(), SpareOf(job));
     return !Place(runs, End::kLow, request.units, request.contiguous, {}, Pieces::kWhole);
   }
 
@@ -385,8 +374,9 @@ class Round {
       decision.extents = at;
       return OpensSafely(decision, measure) ? std::optional(decision) : std::nullopt;
     };
-    return FirstPlace(Spared(ledger_.map().FreeRuns(), job, decision.terms.claim), job, request,
-                      {units, decision.terms.end, std::nullopt, pieces}, open);
+    return FirstPlace(ledger_.map().FreeRuns(), job, request,
+                      {units, decision.terms.claim, decision.terms.end, std::nullopt, pieces},
+                      open);
   }
 
   bool OpensSafely(const Decision& decision, Measure measure) const {
@@ -583,6 +573,7 @@ class Round {
   const std::vector<Request>& requests_;
   const Config& config_;
   const Outlook& outlook_;
+  mutable Forecast forecast_{ledger_, outlook_};
   AskAgain* again_;  // nullptr: nobody wants to know
   const PolicyEntry* policy_;
   std::vector<size_t> by_ticket_;  // see Before

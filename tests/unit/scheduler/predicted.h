@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,7 +64,7 @@ struct Predicted {
   Asked About(JobId id, uint32_t gate = 0) {
     requests = {
         {.job = id, .kind = gate == 0 ? RequestKind::kGate0 : RequestKind::kGate, .gate = gate}};
-    return {ledger, requests, requests[0], config, Now()};
+    return {ledger, requests, requests[0], config, Now(), forecast.emplace(ledger, outlook)};
   }
 
   bool MayOpen(JobId id) { return FindPolicy(config.policy)->may_open(About(id)); }
@@ -79,6 +80,7 @@ struct Predicted {
   Config config;
   std::map<JobId, Course> courses;
   Outlook outlook;
+  std::optional<Forecast> forecast;
   std::vector<Request> requests;
 };
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "scheduler/ledger/ledger.h"
+#include "scheduler/policy/course.h"
+
+namespace sluice::scheduler {
+
+/// The rest of an iteration that is under way, looked at from now on.
+class RestOfIteration {
+ public:
+  RestOfIteration(const Course& course, double now_ns);
+
+  void GoToNow() { at_ = now_at_; }
+  /// To what lasts in so long from now, and no way back.
+  void GoTo(double in_ns) {
+    while (EndsIn() <= in_ns) ++at_;
+  }
+  Units units() const { return (*steps_)[at_].units; }
+  double EndsIn() const {
+    return at_ + 1 < steps_->size() ? (*steps_)[at_ + 1].from_ns - along_ns_
+                                    : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  const std::vector<UseOverTime::Step>* steps_;
+  double along_ns_;  // where in it now is
+  size_t at_ = 0;
+  size_t now_at_ = 0;
+};
+
+/// What the jobs of a ledger will hold from now on, as far as it is predicted. Worked out when
+/// somebody asks, and once for all who wait for their turn. Both arguments outlive it and stay as
+/// they are.
+class Forecast {
+ public:
+  Forecast(const Ledger& ledger, const Outlook& outlook) : ledger_(ledger), outlook_(outlook) {}
+
+  struct Jobs {
+    bool predictable = true;                 // all that are under way
+    std::vector<RestOfIteration> under_way;  // whose memory is expected to change
+    Units resident = 0;                      // held by those who do not change it
+    // of all whose course is known, and what the rest holds
+    uint64_t iterations = std::numeric_limits<uint64_t>::max();
+    uint64_t bases = 0;
+    Units transient = 0;  // the most that one of them has beyond its base
+  };
+  Jobs& jobs() {
+    if (!known_) Look();
+    return jobs_;
+  }
+
+  /// What those who are under way hold together, step by step. A step is added up when it is looked
+  /// at: a collision early in an iteration makes the rest of it unimportant. nullptr: the one
+  /// before it was the last.
+  const UseOverTime::Step* At(size_t k) {
+    while (k >= steps_.size() && next_ns_ != std::numeric_limits<double>::infinity()) Add();
+    return k < steps_.size() ? &steps_[k] : nullptr;
+  }
+  double EndOf(size_t k) {
+    const UseOverTime::Step* next = At(k + 1);
+    return next != nullptr ? next->from_ns : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  void Look();
+  void Add();
+
+  const Ledger& ledger_;
+  const Outlook& outlook_;
+  bool known_ = false;
+  Jobs jobs_;
+  std::vector<RestOfIteration> ahead_;  // of jobs_, at the step that is added up next
+  std::vector<UseOverTime::Step> steps_;
+  double next_ns_ = 0;  // where it begins
+};
+
+/// Its memory is expected to change.
+bool UnderWay(const Job& job);
+
+}  // namespace sluice::scheduler
