@@ -18,8 +18,8 @@ Units ClaimOf(const Workload& workload, const Options& options) {
   return part == 0 ? peak : peak + std::max((peak + part - 1) / part, workload.plan.piece_units);
 }
 
-/// What a node that has measured the job alone expects of it.
-Course CourseOf(const Workload& job, uint32_t groups_per_peak) {
+/// [gate]: GPU time alone from the trough to its launch.
+std::vector<double> GateTimes(const Workload& job) {
   std::vector<double> gate_ns;
   double ns = 0;
   size_t next = 0;
@@ -29,7 +29,26 @@ Course CourseOf(const Workload& job, uint32_t groups_per_peak) {
     }
     ns += job.kernels[k].alone_ns;
   }
-  return Course(job.plan, gate_ns, ns, job.base_units, groups_per_peak);
+  return gate_ns;
+}
+
+/// What a node that has measured the job alone expects of it.
+Course CourseOf(const Workload& job, uint32_t groups_per_peak) {
+  return Course(job.plan, GateTimes(job), job.alone_ns, job.base_units, groups_per_peak);
+}
+
+/// [gate]: the most that is needed from there until the GPU has passed it, which the host is so far
+/// ahead of. A process gives back what its GPU has passed, and of what it needs again before that
+/// its stream still has what it freed.
+std::vector<Units> KeptAt(const Workload& job, double credit_ns) {
+  const std::vector<double> gate_ns = GateTimes(job);
+  std::vector<Units> kept(job.plan.gates.size(), 0);
+  for (size_t k = 0; k < gate_ns.size(); ++k) {
+    for (size_t g = k; g < gate_ns.size() && gate_ns[g] - gate_ns[k] <= credit_ns; ++g) {
+      kept[k] = std::max(kept[k], job.plan.gates[g].need_units);
+    }
+  }
+  return kept;
 }
 
 /// All of the pool where the budget changes, and a Ballast keeps what is beyond it.
@@ -56,8 +75,8 @@ Pool::Pool(const Options& options, const std::vector<JobRun>& runs)
     const Workload& job = *run.workload;
     jobs_.push_back(
         {&run, &job,
-         AheadOf(job.plan, job.base_units, options.setting.claims, options.setting.steps), 0,
-         nullptr});
+         AheadOf(job.plan, job.base_units, options.setting.claims, options.setting.steps),
+         KeptAt(job, CreditOf(job, options, options.setting)), 0, nullptr});
   }
 }
 
@@ -158,7 +177,8 @@ bool Pool::Ask(size_t job, size_t gate, uint64_t launched) {
     if (deviation.iteration == iterations_[job] && deviation.gate == gate) need += deviation.units;
   }
   const Job& known = *ledger_.Find(Id(job));
-  if (known.leased > need) Release(job, need, launched);
+  const Units keep = std::max(need, member.kept[gate]);
+  if (known.leased > keep) Release(job, keep, launched);
   Request request;
   request.job = Id(job);
   request.kind = gate == 0 ? RequestKind::kGate0 : RequestKind::kGate;

@@ -79,6 +79,7 @@ class Pool {
     const JobRun* run = nullptr;
     const Workload* workload = nullptr;
     std::vector<Units> ahead;  // [gate]: most it holds from that gate on
+    std::vector<Units> kept;   // [gate]: most it needs until its GPU has passed the gate
     uint64_t began = 0;        // launches before its iteration
     Course* course = nullptr;
   };

@@ -78,6 +78,29 @@ TEST(Simulate, TurnsGetAsMuchDoneAsOneJobAlone) {
   EXPECT_NEAR(outcome->jobs[0].longest_wait_ns, 2010, 15);
 }
 
+/// In the middle of its iteration it needs little for two gates, which is 300 ns.
+TEST(Simulate, WhatIsNeededAgainBeforeTheGpuHasComeThereIsKept) {
+  Workload job = WorkloadOf("a", Ten());
+  constexpr size_t kDip = 9;
+  const Units above = job.plan.gates[kDip - 1].need_units;
+  job.plan.gates[kDip].need_units = job.plan.gates[kDip + 1].need_units = above - 20;
+  ASSERT_GT(job.plan.gates[kDip + 2].need_units, above - 20);
+  const auto released = [&](double credit_ns) {
+    Options options = InPool(82);
+    options.record = true;
+    options.setting.credit_parts = job.alone_ns / credit_ns;
+    const Result<Outcome> outcome = Simulate({{&job}, {&job}}, PlainMachine(), options);
+    EXPECT_TRUE(outcome.ok()) << outcome.status().message();
+    uint64_t units = 0;
+    for (const Record& record : outcome->records) {
+      if (record.event == EventKind::kRelease) units += TotalUnits(record.extents);
+    }
+    return static_cast<double>(units) / static_cast<double>(outcome->jobs[0].iterations) / 2;
+  };
+  EXPECT_NEAR(released(250), 36 + 20, 4) << "what it takes, and the dip";
+  EXPECT_NEAR(released(350), 36, 4);
+}
+
 /// Kernels that leave half of the GPU: what memory allows is what is gained.
 TEST(Simulate, MoreClaimsAndMoreMemoryLendMore) {
   Layers layers = Ten();
