@@ -74,6 +74,8 @@ struct Job {
   /// Where nothing is known of what it will ask for.
   Units unknown_piece() const { return stitches ? 1 : kWholeClaim; }
   bool past_gate() const { return phase == Phase::kRunning || phase == Phase::kUnprofiled; }
+  /// Its memory is expected to change, and it to come to a trough.
+  bool under_way() const { return past_gate() && !settled && !quiet; }
   /// With what it cannot do without: what comes back to it.
   uint64_t needs() const { return uint64_t{held()} + TotalUnits(away); }
   /// "job 2 'b'"

@@ -6,8 +6,6 @@
 
 namespace sluice::scheduler {
 
-bool UnderWay(const Job& job) { return job.past_gate() && !job.settled && !job.quiet; }
-
 RestOfIteration::RestOfIteration(const Course& course, double now_ns)
     : steps_(&course.Whole().steps), along_ns_(course.Along(now_ns)) {
   const auto next = std::partition_point(
@@ -29,7 +27,7 @@ void Forecast::Look() {
       jobs_.transient =
           std::max(jobs_.transient, course->peak() - std::min(course->peak(), course->base()));
     }
-    if (!UnderWay(job)) {
+    if (!job.under_way()) {
       jobs_.resident += job.held();
     } else if (course == nullptr || !course->open()) {
       jobs_.predictable = false;

@@ -81,7 +81,4 @@ class Forecast {
   double next_ns_ = 0;  // where it begins
 };
 
-/// Its memory is expected to change.
-bool UnderWay(const Job& job);
-
 }  // namespace sluice::scheduler

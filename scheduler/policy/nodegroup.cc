@@ -28,7 +28,7 @@ Beside Others(const Asked& asked) {
   for (const Job& job : asked.ledger.jobs()) {
     if (job.id == asked.request.job) continue;
     const Course* course = asked.outlook.Of(job.id);
-    if (!job.past_gate() || job.settled || job.quiet) {
+    if (!job.under_way()) {
       beside.high_water += job.held();
       continue;
     }

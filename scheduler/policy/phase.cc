@@ -10,8 +10,7 @@ bool InPhase(const Asked& asked) {
   if (asked.config.phase <= 0 || asked.request.kind != RequestKind::kGate0) return true;
   const Course* last = nullptr;
   for (const Job& other : asked.ledger.jobs()) {
-    if (other.id == asked.request.job || !other.past_gate() || other.settled || other.quiet)
-      continue;
+    if (other.id == asked.request.job || !other.under_way()) continue;
     const Course* course = asked.outlook.Of(other.id);
     if (course == nullptr || !course->open()) continue;  // nobody knows how far it is
     if (last == nullptr || course->opened_ns() > last->opened_ns()) last = course;

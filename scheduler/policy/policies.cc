@@ -42,7 +42,7 @@ uint32_t Occupants(const Ledger& ledger, JobId job) {
   uint32_t count = 0;
   uint32_t collective = 0;
   for (const Job& other : ledger.jobs()) {
-    if (other.id == job || !other.past_gate() || other.settled || other.quiet) continue;
+    if (other.id == job || !other.under_way()) continue;
     ++(other.collective ? collective : count);
   }
   const bool room = collective == 0 || MayHold(ledger, job) <= ledger.pool_units();

@@ -42,10 +42,15 @@ Course CourseOf(const Workload& job, uint32_t groups_per_peak) {
 /// its stream still has what it freed.
 std::vector<Units> KeptAt(const Workload& job, double credit_ns) {
   const std::vector<double> gate_ns = GateTimes(job);
-  std::vector<Units> kept(job.plan.gates.size(), 0);
+  const std::vector<GatePlan>& gates = job.plan.gates;
+  const auto before_the_gpu = [&](size_t gate, size_t ahead) {
+    return gate_ns[ahead] - gate_ns[gate] <= credit_ns ||
+           gates[ahead].launch - gates[gate].launch < kAlwaysQueued;
+  };
+  std::vector<Units> kept(gates.size(), 0);
   for (size_t k = 0; k < gate_ns.size(); ++k) {
-    for (size_t g = k; g < gate_ns.size() && gate_ns[g] - gate_ns[k] <= credit_ns; ++g) {
-      kept[k] = std::max(kept[k], job.plan.gates[g].need_units);
+    for (size_t g = k; g < gate_ns.size() && before_the_gpu(k, g); ++g) {
+      kept[k] = std::max(kept[k], gates[g].need_units);
     }
   }
   return kept;

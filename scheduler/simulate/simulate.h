@@ -81,6 +81,8 @@ struct Options {
 
 /// GPU time that the job's host may run ahead under `setting`.
 double CreditOf(const Workload& job, const Options& options, const Setting& setting);
+/// Kernels that may be queued however long they are, one of them at work.
+inline constexpr uint64_t kAlwaysQueued = 2;
 
 /// The smallest pool in which these jobs can take turns: the bases of all and the largest peak.
 uint64_t LeastPool(const std::vector<JobRun>& runs);

@@ -190,7 +190,6 @@ void World::Launch(size_t job) {
 
 /// Its host has issued more than it may before the GPU has come closer.
 bool World::Ahead(size_t job) const {
-  constexpr uint64_t kAlwaysQueued = 2;
   return options_.managed && hosts_.size() > 1 && gpu_.queued(job) > kAlwaysQueued &&
          gpu_.queued_ns(job) > hosts_[job].credit_ns;
 }

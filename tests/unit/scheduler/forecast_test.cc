@@ -12,7 +12,7 @@ const std::vector<Units> kTriangle = {2, 4, 6, 8, 6, 4, 2};
 /// Two are in their iterations, the second 150 ns behind the first; the third is at its trough.
 struct Three : Predicted {
   Three() : Predicted("timeshift", 32) {
-    for (const JobId id : {1, 2, 3}) Add(id, kTriangle);
+    for (const JobId id : {1u, 2u, 3u}) Add(id, kTriangle);
     Begin(1, 0);
     MoveTo(1, 1, 100);
     Begin(2, 150);

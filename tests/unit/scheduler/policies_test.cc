@@ -23,7 +23,8 @@ bool MayOpen(const std::string& policy, const Ledger& ledger, JobId job, uint32_
   const Config config{.policy = policy, .lanes = lanes};
   const std::vector<Request> requests = {{.job = job, .kind = RequestKind::kGate0}};
   const Outlook outlook;
-  return FindPolicy(policy)->may_open({ledger, requests, requests[0], config, outlook});
+  Forecast forecast(ledger, outlook);
+  return FindPolicy(policy)->may_open({ledger, requests, requests[0], config, outlook, forecast});
 }
 
 TEST(Policies, CountLanes) {
