@@ -181,10 +181,10 @@ bool Flow::Careful(const FlowJob& job) {
   return job.past_use.size() < kCarefulIterations;
 }
 
-/// A client that asks in pieces of its largest block has no use for less. Of a job with a profile.
+/// A client that asks in pieces of its largest block has no use for less; and one to which any units
+/// do packs its blocks no better. Of a job with a profile.
 Units Flow::WithMargin(Units units, const FlowJob& job) {
-  const Units piece = job.spec.stitches ? 1 : job.published->plan.piece_units;
-  return units + std::max((units + 49) / 50, piece);
+  return units + std::max((units + 49) / 50, job.published->plan.piece_units);
 }
 
 /// Of a job with a profile, in an iteration.

@@ -85,6 +85,25 @@ TEST_F(FlowStitchesTest, WhoBeginsIsGrantedWhatLiesApart) {
   EXPECT_FALSE(flow_->ledger().Find(2)->stitches);
 }
 
+/// Packed behind its gates it may need a block more than when it was measured, wherever its units
+/// lie.
+TEST_F(FlowStitchesTest, ItsClaimHasRoomForABlockMore) {
+  constexpr uint32_t kLayers = 2;
+  constexpr Units kBase = 2, kBlock = 10, kPeak = kBase + kLayers * kBlock;
+  StartOne(1, 40, true);
+  ASSERT_TRUE(Lease(1, kBase).ok());
+  clients_[1].Push(protocol::OpKind::kAlloc, kBase * kUnit);
+  ASSERT_TRUE(Lease(1, kPeak - kBase).ok());
+  for (int i = 0; i < 64 && clients_[1].profile() == 0; ++i) {
+    clients_[1].Iterate(kLayers, kBlock * kUnit);
+    Pass(5 * kMs);
+  }
+  ASSERT_TRUE(Release(1, {{kBase, kPeak - kBase}}).ok());
+  ASSERT_TRUE(Gate(1, 0, clients_[1].profile(), 0).ok());
+  EXPECT_GE(sink_.grants[1].back().claim, kPeak + kBlock);
+  EXPECT_EQ(Known(1).terms.piece, 1u);
+}
+
 /// Runs of one, and as many units as both were promised: with runs it would be stuck.
 TEST_F(FlowStitchesTest, SumsAreAllThatCounts) {
   StartOne(1, 0, true);
