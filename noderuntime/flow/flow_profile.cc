@@ -181,8 +181,8 @@ bool Flow::Careful(const FlowJob& job) {
   return job.past_use.size() < kCarefulIterations;
 }
 
-/// A client that asks in pieces of its largest block has no use for less; and one to which any units
-/// do packs its blocks no better. Of a job with a profile.
+/// A client that asks in pieces of its largest block has no use for less; and one to which any
+/// units do packs its blocks no better. Of a job with a profile.
 Units Flow::WithMargin(Units units, const FlowJob& job) {
   return units + std::max((units + 49) / 50, job.published->plan.piece_units);
 }
