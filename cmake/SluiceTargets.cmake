@@ -2,7 +2,7 @@
 # One place for what every target of the project shares: warnings, sanitizers, output folders, tests.
 include_guard(GLOBAL)
 
-option(SLUICE_WERROR "Treat warnings as errors (so do the presets where the environment says it)" $ENV{SLUICE_WERROR})
+option(SLUICE_WERROR "Treat warnings as errors; by default as the environment's variable of this name says" $ENV{SLUICE_WERROR})
 set(SLUICE_SANITIZE "" CACHE STRING "Value for -fsanitize= (for example address,undefined or thread)")
 
 find_program(SLUICE_CCACHE ccache)

@@ -90,6 +90,21 @@ TEST(Place, AlwaysServesWhatFits) {
   }
 }
 
+TEST(HeldBeside, IsWhatAHolderHasNextToRunsWithRoom) {
+  PoolMap map(20);
+  map.Set({0, 2}, UnitState::kLeased, 1);   // beside a run of 3
+  map.Set({5, 1}, UnitState::kLeased, 2);   // somebody else's
+  map.Set({10, 2}, UnitState::kSpare, 1);   // between runs of 4 and 1
+  map.Set({13, 7}, UnitState::kLeased, 1);  // behind the run of 1
+  const auto beside = [&](Units units, std::optional<UnitState> state) {
+    return HeldBeside(map, map.FreeRuns(), units, 1, state);
+  };
+  EXPECT_EQ(beside(3, std::nullopt), (Extents{{1, 1}, {10, 1}}));
+  EXPECT_EQ(beside(3, UnitState::kLeased), (Extents{{1, 1}}));
+  EXPECT_EQ(beside(4, std::nullopt), (Extents{{10, 1}}));
+  EXPECT_EQ(beside(1, UnitState::kLeased), (Extents{{1, 1}, {13, 1}}));
+}
+
 TEST(Sparing, LeavesAloneWhatSomebodyHasToComeBackTo) {
   const Extents runs = {{0, 4}, {6, 10}};
   const Extents places = {{2, 3}, {8, 4}};

@@ -99,6 +99,9 @@ TEST(Simulate, WhatIsNeededAgainBeforeTheGpuHasComeThereIsKept) {
   };
   EXPECT_NEAR(released(250), 36 + 20, 4) << "what it takes, and the dip";
   EXPECT_NEAR(released(350), 36, 4);
+  // Two kernels are queued whatever the credit: a dip of one is over before the GPU has passed it.
+  job.plan.gates[kDip + 1].need_units = above;
+  EXPECT_NEAR(released(50), 36, 4);
 }
 
 /// Kernels that leave half of the GPU: what memory allows is what is gained.
