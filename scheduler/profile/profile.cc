@@ -17,7 +17,7 @@ constexpr size_t kTimesWanted = 2;
 constexpr size_t kLaunchesAwaited = 8192;
 constexpr uint32_t kTroughsCompared = 8;
 constexpr uint64_t kTroughTolerance = 32;  // troughs may differ by this part of the peak
-constexpr uint64_t kForgiven = 16;  // times what was required: a cycle that lasted so long was one
+constexpr uint64_t kForgiven = 16;         // times what is required at first: it was a cycle
 constexpr uint32_t kTimesForgiven = 2;
 constexpr uint64_t kMostRequired = 16384;  // launches
 constexpr uint64_t kDetectEvery = 16;      // launches, at least
@@ -173,23 +173,28 @@ bool Profiler::TroughRepeats(uint32_t period, uint32_t covered) const {
   return highest - lowest <= measure / kTroughTolerance;
 }
 
+uint32_t Profiler::RequiredAtFirst(uint32_t period) const {
+  return std::max(options_.min_covered, 2 * period);
+}
+
 uint32_t Profiler::Required(uint32_t period) const {
   const auto known = required_.find(period);
-  return known != required_.end() ? known->second : std::max(options_.min_covered, 2 * period);
+  return known != required_.end() ? known->second : RequiredAtFirst(period);
 }
 
 /// A loop inside an iteration looks like a cycle until it ends, each time: it has to go on for
 /// twice as long before it is believed again. A true cycle that something interrupted (an
-/// evaluation) had gone on for long. So has a long loop, but it ends in every iteration, and moves
-/// little of the memory that the iteration does: such a period is forgiven a few times only.
+/// evaluation) had gone on for long, however often it broke off before. So has a long loop, but it
+/// ends in every iteration, and moves little of the memory that the iteration does: such a period
+/// is forgiven a few times only.
 void Profiler::Distrust() {
-  const uint64_t required = Required(period_);
   const bool forgivable = MovesMostMemory() || forgiven_[period_] < kTimesForgiven;
-  if (covered_ >= kForgiven * required && forgivable) {
+  if (covered_ >= kForgiven * RequiredAtFirst(period_) && forgivable) {
     ++forgiven_[period_];
     required_.erase(period_);
   } else {
-    required_[period_] = static_cast<uint32_t>(std::min(2 * required, kMostRequired));
+    const uint64_t twice = 2 * uint64_t{Required(period_)};
+    required_[period_] = static_cast<uint32_t>(std::min(twice, kMostRequired));
   }
 }
 

@@ -112,6 +112,7 @@ class Profiler {
   void Lose();
   void Distrust();
   bool MovesMostMemory() const;
+  uint32_t RequiredAtFirst(uint32_t period) const;
   uint32_t Required(uint32_t period) const;
   bool TroughRepeats(uint32_t period, uint32_t covered) const;
   uint32_t TroughLaunch() const;

@@ -206,6 +206,23 @@ TEST_F(ProfilerTest, ACycleThatIsInterruptedNowAndThenIsForgivenEachTime) {
   EXPECT_GT(believed, 450u) << "of 600";
 }
 
+/// An iteration that broke off early once, and from then on goes on for long each time.
+TEST_F(ProfilerTest, ACycleThatWasInterruptedEarlyIsForgivenOnceItLasts) {
+  job.Begin(kWeights);
+  for (int i = 0; i < 10; ++i) job.Iteration(4, 8 * kMiB);
+  ASSERT_TRUE(profiler.certain());
+  uint64_t believed = 0;
+  uint64_t iterations = 0;
+  for (int n = 0; n < 40; ++n) {
+    job.Launch(500);
+    for (int i = 0; i < 50 + n % 30; ++i, ++iterations) {
+      job.Iteration(4, 8 * kMiB);
+      if (profiler.certain()) ++believed;
+    }
+  }
+  EXPECT_GT(believed, iterations * 3 / 4);
+}
+
 TEST_F(ProfilerTest, AccumulationCyclesAreFoundWhole) {
   job.Begin(kWeights);
   for (int i = 0; i < 4; ++i) {
