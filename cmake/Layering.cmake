@@ -31,7 +31,8 @@ set(SLUICE_LAYERS
 set(SLUICE_HEADER_HOMES
   "CLI/ : noderuntime/cli noderuntime/daemon noderuntime/config noderuntime/supervisor noderuntime/gateway deviceplugin/daemon simgpu/ctl examples tests bench"
   "curses.h : noderuntime/cli/look"
-  "spdlog/ : noderuntime deviceplugin tests"
+  "spdlog/ : common/log"
+  "fmt/ : common/log"
   "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
   "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
   "prometheus/ : common/metrics bench tests"

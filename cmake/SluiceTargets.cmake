@@ -4,10 +4,13 @@ include_guard(GLOBAL)
 
 option(SLUICE_WERROR "Treat warnings as errors; by default as the environment's variable of this name says" $ENV{SLUICE_WERROR})
 set(SLUICE_SANITIZE "" CACHE STRING "Value for -fsanitize= (for example address,undefined or thread)")
+# For clang, where reading them is up to half of the work. Whoever forgets an include is found by GCC's builds, which do
+# without: it forgets with them what it was not to warn of.
+option(SLUICE_PRECOMPILE "Precompile the standard headers that most sources read" OFF)
 
 find_program(SLUICE_CCACHE ccache)
 if(SLUICE_CCACHE)
-  # What it has to overlook where headers are precompiled (sluice_test_headers): that a header's time changes.
+  # What it has to overlook where headers are precompiled (_sluice_make_precompiled): that a header's time changes.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${SLUICE_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
@@ -35,27 +38,65 @@ if(SLUICE_SANITIZE)
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(sluice_sanitized INTERFACE -fsanitize=${SLUICE_SANITIZE})
 endif()
+if(SLUICE_SANITIZE MATCHES "undefined")
+  # Undefined behaviour is looked for in our code. What it hands to the libraries it is made with, those are made to
+  # check: bounds, empty optionals, null pointers.
+  target_compile_options(sluice_sanitized INTERFACE
+    -fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/sanitizer-ignorelist.txt)
+  target_compile_definitions(sluice_sanitized INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
 if(SLUICE_SANITIZE MATCHES "fuzzer")
   # New paths are looked for in our code, not in the libraries that it is made with.
   target_compile_options(sluice_sanitized INTERFACE
     -fsanitize-coverage-ignorelist=${PROJECT_SOURCE_DIR}/tests/fuzz/uncovered.txt)
 endif()
 
-# To optimise what is sanitized takes twice as long, so the presets do without; where the tests spend their time
-# it pays.
-function(sluice_optimize_sanitized target)
-  if(SLUICE_SANITIZE)
-    target_compile_options(${target} PRIVATE -O2)
+# Headers that are compiled once: NAME, for all that are compiled as LINK says, position-independent as a
+# library's code is, or as POSITION says.
+function(_sluice_make_precompiled name)
+  cmake_parse_arguments(ARG "" "POSITION" "LINK;HEADERS" ${ARGN})
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "")
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  if(ARG_POSITION)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE ${ARG_POSITION})
+  endif()
+  _sluice_cache_precompiled(${name})
+  target_precompile_headers(${name} PRIVATE <algorithm> <array> <atomic> <chrono> <cstdint> <functional> <map>
+    <memory> <optional> <set> <span> <string> <thread> <utility> <variant> <vector> ${ARG_HEADERS})
+endfunction()
+function(_sluice_read_precompiled target name)
+  _sluice_cache_precompiled(${target})
+  target_precompile_headers(${target} REUSE_FROM ${name})
+endfunction()
+# ccache has to know what they are made of.
+function(_sluice_cache_precompiled target)
+  if(SLUICE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  elseif(SLUICE_CCACHE)
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
 
-# sluice_library(NAME SOURCES a.cc ... [LINK t ...] [PUBLIC_LINK t ...]): a static library sluice::NAME.
+# sluice_library(NAME [OPTIMIZED] [OWN_OPTIONS] SOURCES a.cc ... [LINK t ...] [PUBLIC_LINK t ...]): a static library
+# sluice::NAME. To optimise what is sanitized takes twice as long, so the presets do without; OPTIMIZED: where the tests
+# spend their time it pays. OWN_OPTIONS: it will be given compiler options, so it cannot share headers.
 function(sluice_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED;OWN_OPTIONS" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
   add_library(sluice_${name} STATIC ${ARG_SOURCES})
   add_library(sluice::${name} ALIAS sluice_${name})
   target_link_libraries(sluice_${name}
     PUBLIC sluice_options sluice_sanitized ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
+  if(ARG_OPTIMIZED AND SLUICE_SANITIZE)
+    target_compile_options(sluice_${name} PRIVATE -O2)
+  elseif(SLUICE_PRECOMPILE AND NOT ARG_OWN_OPTIONS)
+    if(NOT TARGET sluice_headers)
+      _sluice_make_precompiled(sluice_headers LINK sluice_options sluice_sanitized
+        HEADERS <filesystem> <fstream> <mutex> <sstream>)
+    endif()
+    _sluice_read_precompiled(sluice_${name} sluice_headers)
+  endif()
 endfunction()
 
 # sluice_program(NAME SOURCES a.cc ... LINK t ...): an executable in build/<preset>/bin.
@@ -73,29 +114,16 @@ function(sluice_without_optimising target)
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
-function(_sluice_quick_flags target)
-  sluice_without_optimising(${target})
-  if(SLUICE_CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -fpch-preprocess)
-  elseif(SLUICE_CCACHE)
-    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-  endif()
-endfunction()
 function(sluice_compile_quickly target)
-  _sluice_quick_flags(${target})
-  target_precompile_headers(${target} REUSE_FROM sluice_test_headers)
+  sluice_without_optimising(${target})
+  _sluice_read_precompiled(${target} sluice_test_headers)
 endfunction()
 
 # Compiled as they are: position-independent as a program's code is.
 function(sluice_make_test_headers)
-  add_library(sluice_test_headers OBJECT ${PROJECT_SOURCE_DIR}/tests/support/precompiled.cc)
-  target_link_libraries(sluice_test_headers PRIVATE sluice_options sluice_sanitized GTest::gtest)
-  set_target_properties(sluice_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(sluice_test_headers PRIVATE -fPIE)
-  _sluice_quick_flags(sluice_test_headers)
-  target_precompile_headers(sluice_test_headers PRIVATE
-    <algorithm> <array> <atomic> <chrono> <cstdint> <functional> <map> <memory> <optional> <set> <span>
-    <string> <thread> <utility> <variant> <vector> <gtest/gtest.h>)
+  _sluice_make_precompiled(sluice_test_headers POSITION -fPIE LINK sluice_options sluice_sanitized GTest::gtest
+    HEADERS <nlohmann/json.hpp> <gtest/gtest.h>)
+  sluice_without_optimising(sluice_test_headers)
 endfunction()
 
 # sluice_test(SOURCES x_test.cc ... LINK t ... [TIMEOUT s] [ENVIRONMENT K=V ...] [NAME n]
