@@ -2,10 +2,10 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/cluster/event_queue.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "common/log/log.h"
 
 namespace sluice::deviceplugin {
 namespace {
@@ -66,7 +66,7 @@ void EventQueue::Run() {
 bool EventQueue::Send(const Event& event) {
   const Status told = post_(event, [this] { return stop_.load(); });
   if (told.code() == StatusCode::kUnavailable) {
-    spdlog::debug("event on {}: {}", event.whom, told.message());
+    logging::Debug("event on {}: {}", event.whom, told.message());
     return false;
   }
   if (told.ok() || told.code() == StatusCode::kFailedPrecondition) {
@@ -79,7 +79,7 @@ bool EventQueue::Send(const Event& event) {
 
 void EventQueue::GiveUp(const Event& event, const std::string& why) {
   ++figures_->events_failed;
-  spdlog::warn("event on {}: {}", event.whom, why);
+  logging::Warn("event on {}: {}", event.whom, why);
 }
 
 }  // namespace sluice::deviceplugin

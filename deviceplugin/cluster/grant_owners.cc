@@ -2,12 +2,11 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/cluster/grant_owners.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <bit>
 #include <set>
 
+#include "common/log/log.h"
 #include "deviceplugin/pods/over.h"
 
 namespace sluice::deviceplugin {
@@ -70,7 +69,7 @@ GrantOwners::Found GrantOwners::Look() {
   for (const auto& [id, match] : matches_) {
     const auto same = before.find(id);
     if (same != before.end() && same->second == match) continue;
-    spdlog::info("grant {}: container {} of pod {}", id, match.part, match.pod);
+    logging::Info("grant {}: container {} of pod {}", id, match.part, match.pod);
   }
   // What kubelet does not say is not the end of anybody.
   if (listed.ok()) {
@@ -125,8 +124,8 @@ void GrantOwners::CountMisses(const std::vector<GrantRecord>& grants, const std:
     if (looks % kManyLooks != 0 || !std::has_single_bit(looks / kManyLooks)) continue;
     world_.renew();
     if (looks != kManyLooks) continue;
-    spdlog::warn("grant {} of {} ids from {}: nobody is found who has it; {}", grant.id,
-                 grant.devices.size(), grant.devices.front(), where);
+    logging::Warn("grant {} of {} ids from {}: nobody is found who has it; {}", grant.id,
+                  grant.devices.size(), grant.devices.front(), where);
   }
 }
 

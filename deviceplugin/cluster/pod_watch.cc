@@ -3,11 +3,11 @@
 #include "deviceplugin/cluster/pod_watch.h"
 
 #include <malloc.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "common/log/log.h"
 #include "deviceplugin/cluster/pod_json.h"
 #include "deviceplugin/daemon/clock.h"
 
@@ -118,9 +118,9 @@ void PodWatch::Say(const Status& status) {
   if (status.message() == said_) return;
   said_ = status.message();
   if (status.ok()) {
-    spdlog::info("the node's pods are followed again");
+    logging::Info("the node's pods are followed again");
   } else {
-    spdlog::warn("the node's pods: {}", status.message());
+    logging::Warn("the node's pods: {}", status.message());
   }
 }
 

@@ -3,7 +3,6 @@
 #include "deviceplugin/cluster/terms_keeper.h"
 
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cerrno>
 #include <set>
 
+#include "common/log/log.h"
 #include "deviceplugin/pods/unasked.h"
 
 namespace sluice::deviceplugin {
@@ -118,7 +118,7 @@ uint64_t TermsKeeper::Serve(const GrantRecord& grant, const pods::Pod& pod,
                             const std::string& part) {
   const GrantTerms terms = pods::TermsFor(pod, part, grant.bytes, world_.trust, world_.ceilings);
   if (Status s = store_->SetTerms(grant.id, terms); !s.ok()) {
-    spdlog::error("terms of {}: {}", terms.job, s.message());
+    logging::Error("terms of {}: {}", terms.job, s.message());
   }
   const std::string report = store_->ReportOf(grant.id);
   Tell(pod, kRefused, terms.refusal.empty() ? report : terms.refusal, &told_[grant.id]);
@@ -127,13 +127,13 @@ uint64_t TermsKeeper::Serve(const GrantRecord& grant, const pods::Pod& pod,
     Tell(pod, ReasonFor(happened.word), happened.text, &happened_[grant.id][happened.word]);
   }
   const uint64_t limit = InForce(grant, terms, report);
-  if (Status s = store_->SetInForce(grant.id, limit); !s.ok()) spdlog::error("{}", s.message());
+  if (Status s = store_->SetInForce(grant.id, limit); !s.ok()) logging::Error("{}", s.message());
   return limit;
 }
 
 /// Who comes next need not wait.
 void TermsKeeper::End(const std::string& grant) const {
-  if (Status s = store_->Remove(grant); !s.ok()) spdlog::warn("{}", s.message());
+  if (Status s = store_->Remove(grant); !s.ok()) logging::Warn("{}", s.message());
 }
 
 uint64_t TermsKeeper::LimitFor(const GrantRecord& grant, const GrantTerms& terms) const {
@@ -196,7 +196,7 @@ void TermsKeeper::Tell(const pods::Pod& pod, const char* reason, const std::stri
   if (*told == text) return;
   *told = text;
   if (text.empty()) return;
-  spdlog::warn("{}/{}: {}", pod.space, pod.name, text);
+  logging::Warn("{}/{}: {}", pod.space, pod.name, text);
   world_.warn(pod, reason, text);
 }
 

@@ -2,11 +2,11 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/collect/collector.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <optional>
 #include <set>
+
+#include "common/log/log.h"
 
 namespace sluice::deviceplugin {
 
@@ -38,7 +38,7 @@ size_t Collector::Collect(const GrantStore& store, const Owners& owners, StaleBo
     if (gone.ok()) {
       ++removed;
     } else {
-      spdlog::warn("grant {}: {}", id, gone.message());
+      logging::Warn("grant {}: {}", id, gone.message());
     }
   }
   return removed;
@@ -50,7 +50,7 @@ void Collector::Run(int every_s) {
   while (!stop_) {
     lock.unlock();
     const size_t removed = Collect(*store_, owners_, &book);
-    if (removed > 0) spdlog::info("{} grants were over", removed);
+    if (removed > 0) logging::Info("{} grants were over", removed);
     lock.lock();
     wake_.wait_for(lock, std::chrono::seconds(every_s), [this] { return stop_; });
   }

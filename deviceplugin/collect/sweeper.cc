@@ -2,12 +2,11 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/collect/sweeper.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <filesystem>
 
 #include "common/grant/leftovers.h"
+#include "common/log/log.h"
 
 namespace sluice::deviceplugin {
 
@@ -27,9 +26,9 @@ void Sweeper::Run() {
     const Result<size_t> swept =
         SweepLeftovers(*store_, std::filesystem::file_time_type::clock::now());
     if (!swept.ok()) {
-      spdlog::warn("leftovers of grants: {}", swept.status().message());
+      logging::Warn("leftovers of grants: {}", swept.status().message());
     } else if (*swept > 0) {
-      spdlog::info("{} leftovers of grants without a record are removed", *swept);
+      logging::Info("{} leftovers of grants without a record are removed", *swept);
     }
     lock.lock();
     wake_.wait_for(lock, std::chrono::minutes(1), [this] { return stop_; });

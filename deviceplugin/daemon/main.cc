@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "common/grant/store.h"
+#include "common/log/log.h"
 #include "common/metrics/exposer.h"
 #include "common/nvml.h"
 #include "deviceplugin/cluster/cluster.h"
@@ -80,7 +80,7 @@ Status SetDriverLimits(Nvml* nvml, const std::vector<Nvml::Gpu>& gpus, const Dev
   if (!*wanted) return {};
   options->delivery.driver_limit_mib = DriverLimitsMiB(gpus, ids.gpus(), options->driver_charges);
   for (const auto& [uuid, mib] : options->delivery.driver_limit_mib) {
-    spdlog::info("{}: the driver {} limits each container to {} MiB", uuid, *version, mib);
+    logging::Info("{}: the driver {} limits each container to {} MiB", uuid, *version, mib);
   }
   return {};
 }
@@ -101,7 +101,7 @@ HealthWatch::Lasting LastingErrors(const GrantStore* store) {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   return {store->BrokenGpus(boot), [store, boot](const std::string& uuid, uint64_t xid) {
             const Status kept = store->SetBroken(uuid, xid, boot);
-            if (!kept.ok()) spdlog::error("{}: {}", uuid, kept.message());
+            if (!kept.ok()) logging::Error("{}: {}", uuid, kept.message());
           }};
 }
 
@@ -109,11 +109,11 @@ HealthWatch::Lasting LastingErrors(const GrantStore* store) {
 /// allocate.
 void TellHealth(const std::string& uuid, bool healthy, const std::string& why, Cluster* cluster) {
   if (healthy) {
-    spdlog::info("{} is offered again", uuid);
+    logging::Info("{} is offered again", uuid);
     return;
   }
   const std::string text = uuid + " is not offered: " + why;
-  spdlog::warn("{}", text);
+  logging::Warn("{}", text);
   if (cluster != nullptr) cluster->WarnOnNode("SluiceGpuUnhealthy", text);
 }
 
@@ -145,10 +145,10 @@ std::unique_ptr<ForeignWatch> WatchOthers(const Options& options, Nvml* nvml, Cl
     const std::string why = manager.empty() ? "" : ForeignRefusal(uuid, manager);
     offer->SetRefused(gpu, why);
     if (why.empty()) {
-      spdlog::info("{} is offered again: it is in one piece and nobody else manages it", uuid);
+      logging::Info("{} is offered again: it is in one piece and nobody else manages it", uuid);
       return;
     }
-    spdlog::warn("{}", why);
+    logging::Warn("{}", why);
     if (cluster != nullptr) cluster->WarnOnNode("SluiceGpuRefused", why);
   };
   return std::make_unique<ForeignWatch>(
@@ -181,7 +181,7 @@ Status Run(Options options) {
   Result<Nvml::Listed> all = (*nvml)->Gpus();
   if (!all.ok()) return all.status();
   for (const Nvml::Silent& gpu : all->silent) {
-    spdlog::error("GPU {} is left out: {}", gpu.index, gpu.why);
+    logging::Error("GPU {} is left out: {}", gpu.index, gpu.why);
   }
   const Result<std::vector<Nvml::Gpu>> gpus = GpusMeant(std::move(*all), options.gpus);
   if (!gpus.ok()) return gpus.status();
@@ -190,8 +190,8 @@ Status Run(Options options) {
   const Result<GrantStore> store = GrantStore::Open(options.root);
   if (!store.ok()) return store.status().Annotate("--root");
   for (const Gpu& gpu : ids->gpus()) {
-    spdlog::info("{}: {} granules of {}", gpu.uuid, GranulesOf(gpu, ids->granule_bytes()),
-                 FormatBytes(ids->granule_bytes()));
+    logging::Info("{}: {} granules of {}", gpu.uuid, GranulesOf(gpu, ids->granule_bytes()),
+                  FormatBytes(ids->granule_bytes()));
   }
   if (Status s = SetDriverLimits(nvml->get(), *gpus, *ids, &options); !s.ok()) return s;
   if (Status s = SetMpsVersion(nvml->get(), &options); !s.ok()) return s;
@@ -202,7 +202,7 @@ Status Run(Options options) {
     auto started = ServeMetrics(options, figures, offer, *store);
     if (!started.ok()) return started.status();
     exposer = std::move(*started);
-    spdlog::info("metrics at port {}", exposer->port());
+    logging::Info("metrics at port {}", exposer->port());
   }
   const Sweeper sweeper(&*store);
   const Allocator allocator(&offer.ids(), &*store, options.delivery);

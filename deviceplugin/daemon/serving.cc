@@ -4,13 +4,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "common/log/log.h"
 #include "common/unique_fd.h"
 #include "deviceplugin/daemon/clock.h"
 #include "deviceplugin/registrar/registration.h"
@@ -64,7 +64,7 @@ void Serving::ShowReady() const {
     return;
   }
   const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!file.valid()) spdlog::error("--ready-file {}: {}", path, std::strerror(errno));
+  if (!file.valid()) logging::Error("--ready-file {}: {}", path, std::strerror(errno));
 }
 
 Status Serving::Look() {
@@ -91,7 +91,7 @@ void Serving::TakeEvents() {
     }
   }
   if (events.folder_gone) {
-    spdlog::warn("{} is gone: waiting for it", names_.folder);
+    logging::Warn("{} is gone: waiting for it", names_.folder);
     watch_.reset();
     registrar_.OnSocketLost();
     registrar_.OnKubelet(false);
@@ -115,7 +115,7 @@ void Serving::Serve(uint64_t now_ns) {
   if (server.ok()) {
     server_ = std::move(*server);
   } else {
-    spdlog::error("{}", server.status().message());
+    logging::Error("{}", server.status().message());
   }
 }
 
@@ -124,9 +124,9 @@ void Serving::Register(uint64_t now_ns) {
   registrar_.OnRegistered(said.ok(), now_ns);
   ++(said.ok() ? figures_->registrations : figures_->registrations_failed);
   if (said.ok()) {
-    spdlog::info("registered {} with kubelet", names_.resource);
+    logging::Info("registered {} with kubelet", names_.resource);
   } else if (said.message() != last_failure_) {
-    spdlog::warn("not registered yet: {}", said.message());
+    logging::Warn("not registered yet: {}", said.message());
   }
   last_failure_ = said.message();
 }

@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/inventory/foreign_watch.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
+
+#include "common/log/log.h"
 
 namespace sluice::deviceplugin {
 
@@ -36,9 +36,9 @@ void ForeignWatch::LookOnce() {
   if (text != said_) {
     said_ = text;
     if (view.ok()) {
-      spdlog::info("who else manages the GPUs is known again");
+      logging::Info("who else manages the GPUs is known again");
     } else {
-      spdlog::warn("who else manages the GPUs is not known: {}", text);
+      logging::Warn("who else manages the GPUs is not known: {}", text);
     }
   }
   if (view.ok()) book_.OnLook(ForeignManagers(uuids_, *view));

@@ -2,10 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/inventory/health_watch.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 
+#include "common/log/log.h"
 #include "deviceplugin/daemon/clock.h"
 
 namespace sluice::deviceplugin {
@@ -31,7 +30,7 @@ HealthWatch::HealthWatch(Nvml* nvml, std::vector<Nvml::Gpu> gpus, HealthBook::Op
   }
   TellChanges();
   if (const Status watched = nvml_->WatchErrors(gpus_); !watched.ok()) {
-    spdlog::warn("errors of GPUs are not seen: {}", watched.message());
+    logging::Warn("errors of GPUs are not seen: {}", watched.message());
   }
   thread_ = std::thread([this] { Run(); });
 }

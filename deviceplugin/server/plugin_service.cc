@@ -2,10 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "deviceplugin/server/plugin_service.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
+#include "common/log/log.h"
 #include "deviceplugin/daemon/clock.h"
 
 namespace sluice::deviceplugin {
@@ -98,13 +97,13 @@ grpc::Status PluginService::Grant(const v1beta1::AllocateRequest& request,
     containers.push_back(Strings(container.devices_ids()));
     // Kubelet may have chosen before it was told.
     if (const std::string why = offer_->Refusal(containers.back()); !why.empty()) {
-      spdlog::warn("refused: {}", why);
+      logging::Warn("refused: {}", why);
       return {grpc::StatusCode::FAILED_PRECONDITION, why};
     }
   }
   const Result<std::vector<Access>> given = allocator_->Allocate(containers, Since1970Ns());
   if (!given.ok()) {
-    spdlog::warn("refused: {}", given.status().message());
+    logging::Warn("refused: {}", given.status().message());
     return ToGrpc(given.status());
   }
   for (const Access& access : *given) Fill(access, response->add_container_responses());

@@ -3,7 +3,6 @@
 #include "noderuntime/daemon/daemon.h"
 
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "common/nvml.h"
 #include "noderuntime/daemon/predecessor.h"
 
@@ -162,7 +162,7 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
       if (status.ok()) status = StoreEverything();
       if (!status.ok()) {
         keeper_.reset();
-        spdlog::warn(
+        logging::Warn(
             "no keeper ({}): if this daemon is killed, its jobs keep what they hold and "
             "get no more",
             status.message());
@@ -189,7 +189,7 @@ Status Daemon::Listen() {
   Result<EventLoop::Token> added = loop_.Add(signals_.get(), EPOLLIN, [this](uint32_t) {
     signalfd_siginfo info;
     if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
-      spdlog::info("stopping (signal {})", info.ssi_signo);
+      logging::Info("stopping (signal {})", info.ssi_signo);
       stopping_ = true;
     }
   });
@@ -203,10 +203,10 @@ Status Daemon::Listen() {
   control_listener_ = std::move(*listener);
   added = loop_.Add(control_listener_.get(), EPOLLIN, [this](uint32_t) { AcceptControl(); });
   if (!added.ok()) return added.status();
-  spdlog::info("GPU {} '{}' ({}): pool {} in {} handles, lease unit {}, policy {}", options_.gpu,
-               device_->info().name, DeviceUuidText(device_->info().uuid),
-               FormatBytes(pool_.bytes()), access_.handles.size(), FormatBytes(options_.unit_bytes),
-               options_.policy);
+  logging::Info("GPU {} '{}' ({}): pool {} in {} handles, lease unit {}, policy {}", options_.gpu,
+                device_->info().name, DeviceUuidText(device_->info().uuid),
+                FormatBytes(pool_.bytes()), access_.handles.size(),
+                FormatBytes(options_.unit_bytes), options_.policy);
   initialised_ = true;
   return {};
 }
@@ -238,12 +238,12 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   }
   NoteHoldings(now);
   if (event_log_.has_value()) {
-    if (Status s = event_log_->Flush(); !s.ok()) spdlog::error("{}", s.message());
+    if (Status s = event_log_->Flush(); !s.ok()) logging::Error("{}", s.message());
   }
   if (registry_changed_ || flow_->changes() != saved_changes_) SaveState();
   if (!jobs_.empty()) idle_since_ns_ = now;
   if (options_.idle_exit_s && now - idle_since_ns_ >= Nanoseconds(*options_.idle_exit_s)) {
-    spdlog::info("no job for {} s: done", *options_.idle_exit_s);
+    logging::Info("no job for {} s: done", *options_.idle_exit_s);
     stopping_ = true;
   }
   if (!stopping_) return true;
@@ -309,7 +309,7 @@ void Daemon::Poison(const flow::Extents& extents) {
         device_->Poison(extent.offset * options_.unit_bytes, extent.length * options_.unit_bytes);
     if (status.ok() || poison_failed_) continue;
     poison_failed_ = true;
-    spdlog::error("{}: handed-over memory is not overwritten any more", status.message());
+    logging::Error("{}: handed-over memory is not overwritten any more", status.message());
   }
 }
 
@@ -324,11 +324,11 @@ void Daemon::Shutdown() {
   if (leaves_them) {
     SaveState();
     dir_.RemoveControlSocket();
-    spdlog::info("{} jobs wait for the next daemon", jobs_.size());
+    logging::Info("{} jobs wait for the next daemon", jobs_.size());
   } else {
     for (auto& [id, client] : clients_) client.session->Close("sluice-noded stops");
     dir_.Clear();
-    if (keeper_.has_value() && !keeper_->Bye().ok()) spdlog::warn("the keeper does not end");
+    if (keeper_.has_value() && !keeper_->Bye().ok()) logging::Warn("the keeper does not end");
   }
   if (event_log_.has_value()) (void)event_log_->Flush().ok();
 }

@@ -2,8 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <spdlog/common.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/log/log.h"
 #include "common/status.h"
 #include "noderuntime/bypass/bypass.h"
 #include "noderuntime/bypass/process_watch.h"
@@ -165,8 +164,8 @@ class Daemon : private flow::FlowSink {
 
   // daemon_lines.cc: lines of the log that a client can cause as often as it likes. Each job has a
   // budget for them, and so have all launchers together.
-  void SayOfJob(flow::JobId job, spdlog::level::level_enum level, const std::string& text);
-  void SayOfLaunchers(spdlog::level::level_enum level, const std::string& text);
+  void SayOfJob(flow::JobId job, logging::Level level, const std::string& text);
+  void SayOfLaunchers(logging::Level level, const std::string& text);
   void SayLeftOut(uint64_t now_ns);
 
   // daemon_control.cc: launchers and the command line
@@ -211,7 +210,7 @@ class Daemon : private flow::FlowSink {
   bool Stitches(uint16_t minor) const;
   void AcceptSession(uint32_t id, Client* client);
   void CloseClient(uint32_t id, const std::string& reason);
-  void DropClient(uint32_t id, const std::string& reason, spdlog::level::level_enum level);
+  void DropClient(uint32_t id, const std::string& reason, logging::Level level);
   void KeepRecording(flow::JobId id, JobEntry* job, uint64_t now_ns);
   void PollHolders(uint64_t now_ns);
   void CloseOverdue(uint64_t now_ns);

@@ -4,12 +4,12 @@
 // library does nothing in its processes, and the daemon has no pool as long as it is there, but for
 // one handle, without which there would be none to speak of. The pool comes and goes as it does
 // with groups: this daemon ends, and the next one makes what is right then.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "common/nvml.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/daemon/job_figures.h"
@@ -135,7 +135,7 @@ void Daemon::AwaitTerms(JobEntry* job, Client* client) {
   const auto process = identity::ContainerOfProcess(peer.pid, peer.pidfd.get());
   if (!process.has_value()) return;
   if (Status s = grants_->ReportFirstPod(job->grant, process->pod); !s.ok()) {
-    spdlog::error("{}", s.message());
+    logging::Error("{}", s.message());
   }
 }
 
@@ -150,7 +150,7 @@ void Daemon::AnswerAsked(uint32_t id, Client* client) {
   if (job.left_alone) told.flags |= protocol::kLeaveAlone;
   (void)client->session->Tell(told).ok();
   // A monitor asks every second.
-  DropClient(id, "it was told about the job's memory", spdlog::level::debug);
+  DropClient(id, "it was told about the job's memory", logging::Level::kDebug);
 }
 
 }  // namespace sluice::noded

@@ -4,13 +4,13 @@
 // processes, counted, and told to the pod. Nobody is stopped: what such a process takes lies
 // outside the pool, where the reserve is.
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/identity/process.h"
 
@@ -28,8 +28,8 @@ Status Daemon::WatchProcesses() {
   if (!watch.ok()) {
     // Not what the daemon is for: everybody else is served without it.
     if (options_.grants.empty()) return {};
-    spdlog::warn("who uses the GPU past this daemon is not looked for: {}",
-                 watch.status().message());
+    logging::Warn("who uses the GPU past this daemon is not looked for: {}",
+                  watch.status().message());
     return {};
   }
   processes_ = std::move(*watch);
@@ -76,15 +76,15 @@ void Daemon::FoundBypassing(pid_t pid) {
   if (job == jobs_.end()) {
     text += container.has_value() ? " and is of pod " + container->pod + ", which has no grant here"
                                   : " and is in no pod";
-    return SayOfLaunchers(spdlog::level::warn, text);
+    return SayOfLaunchers(logging::Level::kWarn, text);
   }
   text +=
       ": its memory is not in the pod's grant and not lent to anybody. Sluice's library is not "
       "in it: LD_PRELOAD is not what the container was given, or the program is linked "
       "statically or with musl";
-  SayOfJob(job->first, spdlog::level::warn, text);
+  SayOfJob(job->first, logging::Level::kWarn, text);
   if (Status s = grants_->ReportBypass(job->second.grant, text); !s.ok()) {
-    spdlog::error("{}", s.message());
+    logging::Error("{}", s.message());
   }
 }
 

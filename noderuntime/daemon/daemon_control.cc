@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // The daemon's own socket: launchers register jobs, the command line asks for the state.
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/daemon/text_file.h"
 
@@ -104,7 +104,7 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
       }
     }
     if (status.ok()) continue;
-    SayOfLaunchers(spdlog::level::warn, "launcher: " + status.message());
+    SayOfLaunchers(logging::Level::kWarn, "launcher: " + status.message());
     protocol::Close close = {};
     close.header = session::MakeHeader(protocol::FrameType::kClose, sizeof close);
     session::CopyText(status.message(), close.text);
@@ -162,7 +162,7 @@ Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) 
   if (job.ok()) {
     client.job = *job;
     jobs_.at(*job).launcher = control;
-    SayOfLaunchers(spdlog::level::info,
+    SayOfLaunchers(logging::Level::kInfo,
                    "job " + std::to_string(*job) + " '" + wanted.name + "': registered");
     // Before the answer: whoever has it relies on the job.
     Keep(keeper::Kind::kListener, *job, jobs_.at(*job).listener.get());
@@ -175,7 +175,7 @@ Status Daemon::Register(uint32_t control, const session::RegisterFrame& wanted) 
   answer.header = session::MakeHeader(protocol::FrameType::kRegistered, sizeof answer, wanted.seq);
   answer.status = static_cast<uint32_t>(job.status().code());
   session::CopyText(job.status().message(), answer.path);
-  SayOfLaunchers(spdlog::level::info, "'" + wanted.name + "' refused: " + job.status().message());
+  SayOfLaunchers(logging::Level::kInfo, "'" + wanted.name + "' refused: " + job.status().message());
   return client.connection.SendFrame(answer);
 }
 

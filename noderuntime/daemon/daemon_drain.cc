@@ -3,8 +3,8 @@
 // No new jobs, until further notice: so that a GPU or a node comes to be empty while those that are
 // there go on and end as they would have. On a cluster the device plugin does not offer the GPU's
 // memory meanwhile; a container that was given some before may begin.
-#include <spdlog/spdlog.h>
 
+#include "common/log/log.h"
 #include "common/nvml.h"
 #include "noderuntime/daemon/daemon.h"
 
@@ -17,7 +17,7 @@ Status Daemon::Drain(ControlClient* client, const protocol::Drain& wanted) {
   if (kept.ok()) {
     draining_ = drains;
     registry_changed_ = true;
-    SayOfLaunchers(spdlog::level::info,
+    SayOfLaunchers(logging::Level::kInfo,
                    drains ? "no new jobs from now on (drain)" : "new jobs are taken again");
   }
   protocol::Drained answer = {};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What is counted of the jobs and shown to who asks: nothing here decides anything.
-#include <spdlog/spdlog.h>
 #include <time.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/daemon/live_json.h"
 #include "noderuntime/daemon/text_file.h"
@@ -119,7 +119,7 @@ void Daemon::TellPod(flow::JobId id, const std::string& word, const std::string&
   if (!is_first && now - last->second < kEveryNs) return;
   last->second = now;
   if (Status s = grants_->ReportHappening(job.grant, {word, text}); !s.ok()) {
-    spdlog::error("{}", s.message());
+    logging::Error("{}", s.message());
   }
 }
 

@@ -3,7 +3,6 @@
 // Grants of containers: each is a job whose socket lies in the container's folder. Who reaches it
 // may use the grant; nothing is reserved before somebody does. The record says what it is worth, so
 // nothing that a container says can make it more.
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <algorithm>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "common/nvml.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/identity/process.h"
@@ -64,9 +64,9 @@ void Daemon::ReadGrants() {
 }
 
 void Daemon::TakeGrants(const grants::GrantWatch::Changes& changes) {
-  for (const std::string& error : changes.errors) spdlog::error("{}", error);
+  for (const std::string& error : changes.errors) logging::Error("{}", error);
   for (const GrantRecord& grant : changes.added) {
-    if (Status s = AddGrant(grant); !s.ok()) spdlog::error("grant {}: {}", grant.id, s.message());
+    if (Status s = AddGrant(grant); !s.ok()) logging::Error("grant {}: {}", grant.id, s.message());
   }
   for (const auto& [id, terms] : changes.terms) TakeTerms(id, terms);
   for (const std::string& id : changes.removed) EndGrant(id);
@@ -82,7 +82,7 @@ Status Daemon::AddGrant(const GrantRecord& grant) {
   // perhaps a neighbour that is just ending, perhaps the job itself, is asked when a program
   // begins.
   const Result<flow::JobSpec> spec = CheckAmounts(wanted);
-  if (!spec.ok() && !HasNoPool()) spdlog::error("grant {}: {}", grant.id, spec.status().message());
+  if (!spec.ok() && !HasNoPool()) logging::Error("grant {}: {}", grant.id, spec.status().message());
   const auto known = FindGrant(grant.id);
   const bool is_new = known == jobs_.end();
   const flow::JobId id = is_new ? next_job_++ : known->first;
@@ -99,8 +99,8 @@ Status Daemon::AddGrant(const GrantRecord& grant) {
     job.limit_bytes = wanted.limit_bytes;
     job.request_bytes = wanted.request_bytes;
     job.grant = grant.id;
-    SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant.id +
-                                            " of " + FormatBytes(grant.bytes));
+    SayOfLaunchers(logging::Level::kInfo, "job " + std::to_string(id) + ": grant " + grant.id +
+                                              " of " + FormatBytes(grant.bytes));
   }
   registry_changed_ = true;
   const Status listens = ListenForGrant(id, grant.id);
@@ -161,8 +161,9 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
   job.refusal = applied.ok() || runs ? terms.refusal : applied.message();
   ReportTerms(&job, terms.refusal.empty() ? applied.message() : terms.refusal);
   AnswerTerms(job);
-  SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": grant " + grant + " is " +
-                                          terms.job + "'s, limit " + FormatBytes(job.limit_bytes));
+  SayOfLaunchers(logging::Level::kInfo, "job " + std::to_string(id) + ": grant " + grant + " is " +
+                                            terms.job + "'s, limit " +
+                                            FormatBytes(job.limit_bytes));
   registry_changed_ = true;
   std::vector<uint32_t> waiting;
   for (const auto& [client_id, client] : clients_) {
@@ -200,7 +201,7 @@ Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms
 
 void Daemon::Report(const JobEntry& job, const std::string& text) {
   if (!grants_.has_value() || job.grant.empty()) return;
-  if (Status s = grants_->Report(job.grant, text); !s.ok()) spdlog::error("{}", s.message());
+  if (Status s = grants_->Report(job.grant, text); !s.ok()) logging::Error("{}", s.message());
 }
 
 /// Stays where what is said of one of its processes goes.
@@ -213,7 +214,7 @@ void Daemon::ReportTerms(JobEntry* job, const std::string& text) {
 void Daemon::AnswerTerms(const JobEntry& job) {
   if (!grants_.has_value() || job.grant.empty() || !job.terms.has_value()) return;
   const Status s = grants_->Answer(job.grant, *job.terms, job.limit_bytes);
-  if (!s.ok()) spdlog::error("{}", s.message());
+  if (!s.ok()) logging::Error("{}", s.message());
 }
 
 /// Memory that one group has had is never another's: whoever kept a way to it could go on reading
@@ -250,7 +251,7 @@ void Daemon::RenewPoolOfGroup() {
 /// By a new daemon: nothing of this one, whatever it has mapped, is left then. It gets no pool
 /// before the GPU has the old one's memory back, which is the proof that nobody holds it any more.
 void Daemon::RenewPool(const std::string& why) {
-  spdlog::info("{}: ending, so that the next daemon makes another pool", why);
+  logging::Info("{}: ending, so that the next daemon makes another pool", why);
   renews_pool_ = true;
   stopping_ = true;
 }
@@ -262,7 +263,7 @@ void Daemon::EndGrant(const std::string& grant) {
   const flow::JobId id = found->first;
   found->second.grant.clear();
   registry_changed_ = true;
-  SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": its grant was taken back");
+  SayOfLaunchers(logging::Level::kInfo, "job " + std::to_string(id) + ": its grant was taken back");
   RemoveJobIfOver(id);
 }
 

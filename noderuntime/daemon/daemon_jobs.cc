@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // Jobs and their sessions, from the registration to the last holder.
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 
 namespace sluice::noded {
@@ -70,7 +70,7 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   dir_.RemoveJobDir(id);
   registry_changed_ = true;
   DropKeptJob(id);
-  SayOfLaunchers(spdlog::level::info, "job " + std::to_string(id) + ": " + last);
+  SayOfLaunchers(logging::Level::kInfo, "job " + std::to_string(id) + ": " + last);
   for (const uint32_t client : orphans) CloseClient(client, "the job is over");
 }
 
@@ -83,7 +83,7 @@ void Daemon::AcceptClient(flow::JobId id) {
   if (of_job >= kMaxClientsPerJob) return;
   Result<session::Peer> peer = session::PeerOf(socket.get());
   if (!peer.ok()) {
-    SayOfJob(id, spdlog::level::warn, peer.status().message());
+    SayOfJob(id, logging::Level::kWarn, peer.status().message());
     return;
   }
   const uint32_t client_id = next_connection_++;
@@ -99,7 +99,7 @@ void Daemon::AcceptClient(flow::JobId id) {
   if (!readable.ok()) return;
   client.socket_token = *readable;
   const auto ended = loop_.Add(pidfd, EPOLLIN, [this, client_id](uint32_t) {
-    DropClient(client_id, "its process ended", spdlog::level::info);
+    DropClient(client_id, "its process ended", logging::Level::kInfo);
   });
   if (ended.ok()) client.pidfd_token = *ended;
   clients_.emplace(client_id, std::move(client));
@@ -147,7 +147,7 @@ bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_
   }
   if (const auto* closed = std::get_if<session::Closed>(&event)) {
     client.parted = closed->parted;
-    DropClient(id, closed->reason, closed->by_peer ? spdlog::level::info : spdlog::level::warn);
+    DropClient(id, closed->reason, closed->by_peer ? logging::Level::kInfo : logging::Level::kWarn);
     return false;
   }
   if (const auto* declared = std::get_if<session::Declaration>(&event)) {
@@ -209,7 +209,7 @@ bool Daemon::TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t 
     registry_changed_ = true;
     DropKept(job_id, false);
   }
-  DropClient(id, "it gave back what an earlier session was charged for", spdlog::level::debug);
+  DropClient(id, "it gave back what an earlier session was charged for", logging::Level::kDebug);
   return false;
 }
 
@@ -277,7 +277,7 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
   job.started = false;
   job.orphan_until_ns = 0;
   if (Status s = client->session->Prepare(); !s.ok()) {
-    SayOfJob(client->job, spdlog::level::err, s.message());
+    SayOfJob(client->job, logging::Level::kError, s.message());
     CloseClient(id, s.message());
     return;
   }
@@ -289,14 +289,14 @@ void Daemon::AcceptSession(uint32_t id, Client* client) {
   registry_changed_ = true;
   SaveState();
   if (Status s = client->session->Accept(job.limit_bytes, job.request_bytes); !s.ok()) {
-    SayOfJob(client->job, spdlog::level::err, s.message());
+    SayOfJob(client->job, logging::Level::kError, s.message());
     CloseClient(id, s.message());
     return;
   }
   UpdateInterest(client);
   // Why another process of it was refused before is over.
   Report(job, job.terms_report);
-  SayOfJob(client->job, spdlog::level::info,
+  SayOfJob(client->job, logging::Level::kInfo,
            "session of process " + std::to_string(job.pid) + " ('" + job.spec.name + "')");
 }
 
@@ -304,10 +304,10 @@ void Daemon::CloseClient(uint32_t id, const std::string& reason) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return;
   found->second.session->Close(reason);
-  DropClient(id, reason, spdlog::level::warn);
+  DropClient(id, reason, logging::Level::kWarn);
 }
 
-void Daemon::DropClient(uint32_t id, const std::string& reason, spdlog::level::level_enum level) {
+void Daemon::DropClient(uint32_t id, const std::string& reason, logging::Level level) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return;
   const flow::JobId job_id = found->second.job;
@@ -357,7 +357,7 @@ void Daemon::PollHolders(uint64_t now_ns) {
   }
   for (const flow::JobId id : gone) {
     JobEntry& job = jobs_.at(id);
-    SayOfJob(id, spdlog::level::info,
+    SayOfJob(id, logging::Level::kInfo,
              "the last holder, process " + std::to_string(job.holder->pid()) + ", is gone");
     job.holder.reset();
     flow_->HolderGone(id, now_ns);

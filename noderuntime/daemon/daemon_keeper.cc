@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What the next daemon will need, put where it outlives this one.
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <utility>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 
 namespace sluice::noded {
@@ -39,7 +39,7 @@ Status Daemon::WatchKeeper() {
 
 void Daemon::LoseKeeper(const Status& why) {
   if (!keeper_.has_value()) return;
-  spdlog::warn("the keeper: {}", why.message());
+  logging::Warn("the keeper: {}", why.message());
   loop_.Remove(keeper_token_);
   keeper_.reset();
   // Another one in its place, once: what it is to keep is all here.
@@ -49,7 +49,7 @@ void Daemon::LoseKeeper(const Status& why) {
   if (status.ok()) return;
   if (keeper_.has_value()) loop_.Remove(keeper_token_);
   keeper_.reset();
-  spdlog::error(
+  logging::Error(
       "no keeper: if this daemon is killed now, its jobs keep what they hold and get no "
       "more ({})",
       status.message());
@@ -177,8 +177,8 @@ void Daemon::SaveState() {
   state_bytes_.Append(registry_bytes_.bytes());
   state_bytes_.PutBytes(flow_bytes_.bytes());
   if (!notebook_->Write(state_bytes_.bytes()) && !std::exchange(too_large_, true)) {
-    spdlog::error("the state of this daemon is too large to be kept ({} bytes)",
-                  state_bytes_.bytes().size());
+    logging::Error("the state of this daemon is too large to be kept ({} bytes)",
+                   state_bytes_.bytes().size());
   }
 }
 

@@ -3,9 +3,9 @@
 // The limit of a job that is there: by its pod's terms, or by an operator while it runs. What the
 // ledger can promise decides (I0), so that a job is never given a limit that others could keep it
 // from reaching, nor one below what it has or needs.
-#include <spdlog/spdlog.h>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 
 namespace sluice::noded {
@@ -47,7 +47,7 @@ Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
   }
   if (Status s = ApplyLimit(id, job, limit, job->spec.priority); !s.ok()) return s;
   registry_changed_ = true;
-  SayOfLaunchers(spdlog::level::info,
+  SayOfLaunchers(logging::Level::kInfo,
                  "job " + std::to_string(id) + ": limit " + FormatBytes(limit) + " by an operator");
   if (!of_pod) return {};
   // For the plugin, which keeps room for it, and for daemons after this one.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What a job has that left its claim, to host memory and back.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 
 namespace sluice::noded {
@@ -28,7 +28,7 @@ bool Daemon::CanMove(flow::JobId job, flow::Units units) {
 }
 
 Status Daemon::MoveOut(flow::JobId job, const flow::Extents& extents) {
-  SayOfJob(job, spdlog::level::info,
+  SayOfJob(job, logging::Level::kInfo,
            "moves " + FormatBytes(TotalUnits(extents) * options_.unit_bytes) +
                " to host memory: it needs more than its claim, and others wait");
   if (!has_moved_) {

@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // Which policy decides, the search for a better one while jobs run, and how much of the pool is
 // lent.
-#include <spdlog/spdlog.h>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 #include "scheduler/policy/policies.h"
 
@@ -33,7 +33,7 @@ Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& w
     options_ = options;
     policy_was_set_ = registry_changed_ = true;
     StartOrStopTuner();
-    SayOfLaunchers(spdlog::level::info, "policy " + options_.policy + " from now on");
+    SayOfLaunchers(logging::Level::kInfo, "policy " + options_.policy + " from now on");
   }
   protocol::PolicySet answer = {};
   answer.header = session::MakeHeader(protocol::FrameType::kPolicySet, sizeof answer, wanted.seq);
@@ -51,7 +51,7 @@ Status Daemon::SetBudget(ControlClient* client, const protocol::SetBudget& wante
   const Status set = flow_->SetBudget(units, NowNs());
   if (set.ok()) {
     StartOrStopTuner();  // what was best in another one may not be
-    SayOfLaunchers(spdlog::level::info, "budget " + FormatBytes(units * unit) + " was asked for");
+    SayOfLaunchers(logging::Level::kInfo, "budget " + FormatBytes(units * unit) + " was asked for");
   }
   protocol::BudgetSet answer = {};
   answer.header =
@@ -86,7 +86,7 @@ void Daemon::StartOrStopTuner() {
 
 void Daemon::LookForBetter(uint64_t now_ns) {
   if (tuner_ == nullptr || flow_->frozen()) return;
-  if (const auto news = tuner_->Look(flow_.get(), now_ns)) spdlog::info("{}", *news);
+  if (const auto news = tuner_->Look(flow_.get(), now_ns)) logging::Info("{}", *news);
 }
 
 }  // namespace sluice::noded

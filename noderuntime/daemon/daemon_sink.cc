@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What the flow decides becomes frames, log lines and oracle entries.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 
 namespace sluice::noded {
@@ -79,7 +79,7 @@ void Daemon::Deny(flow::JobId job, uint32_t seq, protocol::DenyCode code, const 
   client->session->Answered();
   // Without a run it asks again, for less: nothing to tell anybody.
   if (code != protocol::DenyCode::kNoRun) {
-    SayOfJob(job, spdlog::level::info, "denied: " + text);
+    SayOfJob(job, logging::Level::kInfo, "denied: " + text);
   }
   protocol::Deny frame = {};
   frame.header = MakeHeader(protocol::FrameType::kDeny, sizeof frame, seq);
@@ -95,7 +95,7 @@ void Daemon::Quiesce(flow::JobId job, uint32_t seq) {
 }
 
 void Daemon::Notice(flow::JobId job, uint32_t seq, const flow::Line& line) {
-  SayOfJob(job, spdlog::level::info, line.text);
+  SayOfJob(job, logging::Level::kInfo, line.text);
   if (line.about == flow::About::kWait) TellPod(job, "waited", line.text);
   if (line.about != flow::About::kRecord) figures_.Told(job, NowNs(), line.reason, line.text);
   protocol::Notice frame = {};
@@ -104,7 +104,7 @@ void Daemon::Notice(flow::JobId job, uint32_t seq, const flow::Line& line) {
   SendTo(job, frame);
 }
 
-void Daemon::Say(const std::string& text) { spdlog::info("{}", text); }
+void Daemon::Say(const std::string& text) { logging::Info("{}", text); }
 
 void Daemon::Log(const scheduler::Record& record) {
   Count(record);

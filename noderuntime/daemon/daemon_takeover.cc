@@ -2,13 +2,13 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // A daemon that follows one which died: the same jobs, the same memory, and nothing decided before
 // everybody has said what he holds.
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "common/bytes.h"
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 #include "scheduler/policy/policies.h"
 
@@ -55,9 +55,9 @@ Status Daemon::TakeOver(Takeover found, const flow::FlowOptions& options, flow::
     Keep(keeper::Kind::kDaemonPage, id, job.absent->pages.daemon_fd());
     job.absent->pages.WantResume(true);
   }
-  spdlog::info("taking over from process {}: {} jobs, {} of {} free", found.state.daemon_pid,
-               jobs_.size(), FormatBytes(flow_->ledger().free() * options_.unit_bytes),
-               FormatBytes(pool_.bytes()));
+  logging::Info("taking over from process {}: {} jobs, {} of {} free", found.state.daemon_pid,
+                jobs_.size(), FormatBytes(flow_->ledger().free() * options_.unit_bytes),
+                FormatBytes(pool_.bytes()));
   return {};
 }
 
@@ -97,7 +97,7 @@ Status Daemon::TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns) {
   // It may have died before it could answer; one answer too many is read by nobody.
   const uint32_t launcher = jobs_.at(id).launcher;
   if (launcher != 0 && !AnswerRegistration(launcher, id, 0).ok()) {
-    spdlog::info("job {}: its launcher is gone", id);
+    logging::Info("job {}: its launcher is gone", id);
   }
   return {};
 }
@@ -119,7 +119,7 @@ void Daemon::TakeSession(flow::JobId id, JobEntry* job, KeptFds* fds, uint64_t n
     }
     job->holder.emplace(job->pid, std::move(pidfd), std::move(liveness), now_ns);
     if (!job->holder->can_tell()) {
-      spdlog::error(
+      logging::Error(
           "job {} '{}': what shows the end of process {} and its children was lost; its memory "
           "stays in quarantine",
           id, job->spec.name, job->pid);
@@ -178,8 +178,8 @@ void Daemon::ResumeSession(uint32_t id, Client* client, const session::Declarati
     return CloseClient(id, s.message());
   }
   if (Status s = flow_->Resume(job_id, declared, now); !s.ok()) return CloseClient(id, s.message());
-  spdlog::info("job {} '{}': session of process {} goes on, {} held", job_id, job.spec.name,
-               job.pid, FormatBytes(flow_->ledger().held(job_id) * options_.unit_bytes));
+  logging::Info("job {} '{}': session of process {} goes on, {} held", job_id, job.spec.name,
+                job.pid, FormatBytes(flow_->ledger().held(job_id) * options_.unit_bytes));
   registry_changed_ = true;
   UpdateInterest(client);
 }
@@ -188,7 +188,7 @@ void Daemon::DropAbsent(flow::JobId id, const std::string& reason) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end() || !found->second.absent.has_value()) return;
   JobEntry& job = found->second;
-  spdlog::info("job {}: session of process {} closed: {}", id, job.pid, reason);
+  logging::Info("job {}: session of process {} closed: {}", id, job.pid, reason);
   const uint64_t now = NowNs();
   loop_.Remove(job.absent->pidfd_token);
   const bool holds = flow_->Die(id, now);
@@ -220,17 +220,17 @@ void Daemon::Recover(uint64_t now_ns) {
   recovering_ = false;
   for (const auto& [id, job] : jobs_) {
     if (!job.absent.has_value()) continue;
-    spdlog::warn("job {} '{}': process {} has not come back yet; it keeps what it had", id,
-                 job.spec.name, job.pid);
+    logging::Warn("job {} '{}': process {} has not come back yet; it keeps what it had", id,
+                  job.spec.name, job.pid);
   }
-  spdlog::info("taken over: {} of {} free",
-               FormatBytes(flow_->ledger().free() * options_.unit_bytes),
-               FormatBytes(pool_.bytes()));
+  logging::Info("taken over: {} of {} free",
+                FormatBytes(flow_->ledger().free() * options_.unit_bytes),
+                FormatBytes(pool_.bytes()));
   flow_->Thaw(now_ns);
   if (options_.policy == scheduler::kSpatialPolicy && flow_->policy_name() != options_.policy) {
     options_.policy = flow_->policy_name();
-    spdlog::warn("policy spatial: the limits of these jobs cannot all be reserved; {} decides",
-                 options_.policy);
+    logging::Warn("policy spatial: the limits of these jobs cannot all be reserved; {} decides",
+                  options_.policy);
   }
 }
 

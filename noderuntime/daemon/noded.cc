@@ -3,14 +3,13 @@
 #include "noderuntime/daemon/noded.h"
 
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <memory>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/gpu/cuda_device.h"
 
@@ -26,14 +25,6 @@ int Complain(int code, const Status& status) {
   return code;
 }
 
-void SetUpLog() {
-  auto logger =
-      std::make_shared<spdlog::logger>("noded", std::make_shared<spdlog::sinks::stderr_sink_st>());
-  logger->set_pattern("%H:%M:%S.%e %l %v");
-  logger->flush_on(spdlog::level::trace);
-  spdlog::set_default_logger(std::move(logger));
-}
-
 /// Before any thread of the driver starts, so that all of them leave these signals to the loop.
 void BlockSignals() {
   sigset_t signals;
@@ -46,7 +37,7 @@ void BlockSignals() {
 
 void SayReady(int fd) {
   if (fd < 0) return;
-  if (::write(fd, "ready\n", 6) != 6) spdlog::warn("ready-fd {}: nobody reads it", fd);
+  if (::write(fd, "ready\n", 6) != 6) logging::Warn("ready-fd {}: nobody reads it", fd);
   ::close(fd);
 }
 
@@ -71,7 +62,7 @@ int RunNoded(const std::vector<std::string>& arguments, const flow::FaultPlan& f
   }
   const config::Options& options = std::get<config::Options>(*parsed);
   if (Status s = config::Validate(options); !s.ok()) return Complain(kExitUsage, s);
-  SetUpLog();
+  logging::SetUp();
   BlockSignals();
   if (Status s = Serve(options, faults); !s.ok()) return Complain(kExitFailed, s);
   return 0;

@@ -3,11 +3,11 @@
 #include "noderuntime/daemon/predecessor.h"
 
 #include <poll.h>
-#include <spdlog/spdlog.h>
 
 #include <string>
 #include <utility>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/event_loop.h"
 
 namespace sluice::noded {
@@ -67,19 +67,19 @@ Result<std::optional<Predecessor>> FindPredecessor(config::Options* options,
   }
   if (!useless.empty() || !found.has_value()) {
     if (!useless.empty()) {
-      spdlog::error(
+      logging::Error(
           "what the last daemon left cannot be used: {}; its jobs keep what they hold "
           "and get no more",
           useless);
     }
-    if (Status s = keeper->Bye(); !s.ok()) spdlog::warn("the keeper: {}", s.message());
+    if (Status s = keeper->Bye(); !s.ok()) logging::Warn("the keeper: {}", s.message());
     return None();
   }
   const KeptState& state = found->state;
   if (state.unit_bytes != options->unit_bytes || state.handle_bytes != options->handle_bytes ||
       options->pool_bytes.value_or(state.handles * state.handle_bytes) !=
           state.handles * state.handle_bytes) {
-    spdlog::warn("the pool stays as the last daemon made it: its jobs have it mapped");
+    logging::Warn("the pool stays as the last daemon made it: its jobs have it mapped");
   }
   options->unit_bytes = state.unit_bytes;
   options->handle_bytes = state.handle_bytes;

@@ -3,12 +3,11 @@
 // sluice-gateway: what of a node may be asked from elsewhere. It keeps nothing and decides nothing;
 // without it everything goes on.
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "common/log/log.h"
 #include "common/metrics/exposer.h"
 #include "noderuntime/gateway/admin_service.h"
 #include "noderuntime/gateway/metrics.h"
@@ -31,11 +30,11 @@ void AwaitEnd(const sigset_t& signals, PageService* page) {
   while (true) {
     const int number = ::sigtimedwait(&signals, nullptr, page != nullptr ? &kLook : nullptr);
     if (number > 0) {
-      spdlog::info("stopping (signal {})", number);
+      logging::Info("stopping (signal {})", number);
       return;
     }
     if (page != nullptr && page->Over()) {
-      spdlog::info("stopping: there is no daemon, and nobody looks");
+      logging::Info("stopping: there is no daemon, and nobody looks");
       return;
     }
   }
@@ -54,7 +53,7 @@ Status Serve(const Options& options) {
     Result<std::unique_ptr<AdminServer>> started = AdminServer::Start(options.admin_socket, &node);
     if (!started.ok()) return started.status().Annotate("--admin-socket");
     admin = std::move(*started);
-    spdlog::info("orders are taken at {}", options.admin_socket);
+    logging::Info("orders are taken at {}", options.admin_socket);
   }
   std::unique_ptr<metrics::Exposer> metrics;
   if (options.metrics != kOff) {
@@ -62,7 +61,7 @@ Status Serve(const Options& options) {
                                            [&] { return MetricsOf(options.node, node.Look()); });
     if (!started.ok()) return started.status();
     metrics = std::move(*started);
-    spdlog::info("metrics at port {}", metrics->port());
+    logging::Info("metrics at port {}", metrics->port());
   }
   std::unique_ptr<PageService> page;
   if (options.page != kOff) {
@@ -70,7 +69,7 @@ Status Serve(const Options& options) {
         PageService::Start(options.runtime_dir, options.page, options.page_idle_exit_s);
     if (!started.ok()) return started.status().Annotate("--page");
     page = std::move(*started);
-    spdlog::info("the live page is at {}; 'sluice page' says its address", page->authority());
+    logging::Info("the live page is at {}; 'sluice page' says its address", page->authority());
   }
   SayReady(options.ready_fd);
   AwaitEnd(signals, options.page_idle_exit_s > 0 ? page.get() : nullptr);
@@ -81,10 +80,7 @@ Status Serve(const Options& options) {
 }  // namespace sluice::gateway
 
 int main(int argc, char** argv) {
-  auto logger = std::make_shared<spdlog::logger>("gateway",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("%H:%M:%S.%e %l %v");
-  spdlog::set_default_logger(std::move(logger));
+  sluice::logging::SetUp();
   int status = 0;
   const auto options = sluice::gateway::ReadCommandLine(argc, argv, &status);
   if (options.ok() && !options->has_value()) return status;

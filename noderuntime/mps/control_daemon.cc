@@ -3,7 +3,6 @@
 #include "noderuntime/mps/control_daemon.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "common/log/log.h"
 #include "common/mps_folder.h"
 #include "common/unique_fd.h"
 
@@ -55,11 +55,11 @@ std::optional<uint64_t> ControlDaemon::Start(uint64_t now_ns) {
   if (const Status started = Spawn(); !started.ok()) {
     const uint64_t wait = restarts_.Ended(0);
     next_ns_ = now_ns + wait;
-    spdlog::error("{}: no MPS control daemon: {}; once more in {} ms", control_.gpu,
-                  started.message(), wait / 1'000'000);
+    logging::Error("{}: no MPS control daemon: {}; once more in {} ms", control_.gpu,
+                   started.message(), wait / 1'000'000);
     return wait;
   }
-  spdlog::info("{}: MPS control daemon started", control_.gpu);
+  logging::Info("{}: MPS control daemon started", control_.gpu);
   return std::nullopt;
 }
 
@@ -89,9 +89,9 @@ void ControlDaemon::Look(uint64_t now_ns) {
   child_.reset();
   const uint64_t wait = restarts_.Ended(now_ns - since_ns_);
   next_ns_ = now_ns + wait;
-  spdlog::warn("{}: its MPS control daemon ended, {}; {} may say why; once more in {} ms",
-               control_.gpu, ended->Describe(), MpsLogFolder(control_.dir, control_.gpu),
-               wait / 1'000'000);
+  logging::Warn("{}: its MPS control daemon ended, {}; {} may say why; once more in {} ms",
+                control_.gpu, ended->Describe(), MpsLogFolder(control_.dir, control_.gpu),
+                wait / 1'000'000);
 }
 
 void ControlDaemon::AskToEnd() {
@@ -110,7 +110,7 @@ void ControlDaemon::AskToEnd() {
 
 void ControlDaemon::End(int timeout_ms) {
   if (child_.has_value() && !child_->Wait(timeout_ms / 2).has_value()) {
-    spdlog::warn("{}: its MPS control daemon does not quit", control_.gpu);
+    logging::Warn("{}: its MPS control daemon does not quit", control_.gpu);
     child_->Signal(SIGTERM);
     (void)child_->Wait(timeout_ms / 2);
   }

@@ -3,13 +3,13 @@
 #include "noderuntime/mps/namespaces.h"
 
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
+#include "common/log/log.h"
 #include "common/mps_folder.h"
 #include "noderuntime/mps/socket_links.h"
 
@@ -129,7 +129,7 @@ void Namespaces::TakeOutcome(const CommandRun::Outcome& outcome, uint64_t now_ns
       TakeLists(now_ns);
       break;
     case Phase::kSteps:
-      spdlog::info("{}: MPS: {}", control_.gpu, Words(running_));
+      logging::Info("{}: MPS: {}", control_.gpu, Words(running_));
       break;
     case Phase::kRest:
       break;
@@ -197,7 +197,7 @@ void Namespaces::Rest(uint64_t until_ns) {
 }
 
 void Namespaces::SayOnce(const std::string& text) {
-  if (said_.insert(text).second) spdlog::warn("{}: {}", control_.gpu, text);
+  if (said_.insert(text).second) logging::Warn("{}: {}", control_.gpu, text);
 }
 
 }  // namespace sluice::mps

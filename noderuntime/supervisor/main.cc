@@ -2,8 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // sluice-node: what runs on a node of a cluster in the place of a launcher.
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
@@ -11,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "common/log/log.h"
 #include "common/nvml.h"
 #include "noderuntime/supervisor/options.h"
 #include "noderuntime/supervisor/supervisor.h"
@@ -29,7 +28,7 @@ Result<Node> LookAtNode() {
   Result<Nvml::Listed> listed = (*nvml)->Gpus();
   if (!listed.ok()) return listed.status();
   for (const Nvml::Silent& gpu : listed->silent) {
-    spdlog::error("GPU {} is left out: {}", gpu.index, gpu.why);
+    logging::Error("GPU {} is left out: {}", gpu.index, gpu.why);
   }
   const Result<std::string> driver = (*nvml)->DriverVersion();
   return Node{std::move(listed->gpus), driver.ok() ? *driver : ""};
@@ -56,7 +55,7 @@ Result<std::vector<mps::Control>> Controls(const Options& options,
   if (!node.ok()) return node.status().Annotate("--compute mps");
   const Result<bool> v3 = MpsV3Wanted(options.mps_version, node->driver, options.mps_dir);
   if (!v3.ok()) return v3.status();
-  spdlog::info("MPS {}: the driver is {}", *v3 ? "v3" : "legacy", node->driver);
+  logging::Info("MPS {}: the driver is {}", *v3 ? "v3" : "legacy", node->driver);
   for (const Nvml::Gpu& gpu : node->gpus) {
     if (std::find(numbers.begin(), numbers.end(), gpu.index) == numbers.end()) continue;
     controls.push_back({options.mps_control, options.mps_dir, gpu.uuid, *v3});
@@ -125,10 +124,7 @@ Status Do(Options options) {
 }  // namespace sluice::supervisor
 
 int main(int argc, char** argv) {
-  auto logger =
-      std::make_shared<spdlog::logger>("node", std::make_shared<spdlog::sinks::stderr_sink_st>());
-  logger->set_pattern("%H:%M:%S.%e %l %v");
-  spdlog::set_default_logger(std::move(logger));
+  sluice::logging::SetUp();
   int status = 0;
   auto options = sluice::supervisor::ReadCommandLine(argc, argv, &status);
   if (options.ok() && !options->has_value()) return status;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+
+#include "common/log/log.h"
 
 namespace sluice::supervisor {
 namespace {
@@ -136,7 +137,7 @@ void Supervisor::Start(Daemon* daemon, uint64_t now_ns) {
   daemon->ready.reset();
   const uint64_t wait = daemon->restarts.Ended(0);
   daemon->next_ns = now_ns + wait;
-  spdlog::error("GPU {}: {}; once more in {} ms", daemon->gpu, failed.message(), wait / 1'000'000);
+  logging::Error("GPU {}: {}; once more in {} ms", daemon->gpu, failed.message(), wait / 1'000'000);
 }
 
 Status Supervisor::Look(Daemon* daemon, uint64_t now_ns) {
@@ -154,7 +155,7 @@ Status Supervisor::Look(Daemon* daemon, uint64_t now_ns) {
   }
   const uint64_t wait = daemon->restarts.Ended(now_ns - daemon->since_ns);
   daemon->next_ns = now_ns + wait;
-  spdlog::warn("{}; once more in {} ms", how, wait / 1'000'000);
+  logging::Warn("{}; once more in {} ms", how, wait / 1'000'000);
   return {};
 }
 
@@ -173,7 +174,7 @@ void Supervisor::ShowReady() {
   if (ready == shown_ready_) return;
   shown_ready_ = ready;
   signs_.SetReady(ready);
-  if (ready) spdlog::info("all {} daemons serve", daemons_.size());
+  if (ready) logging::Info("all {} daemons serve", daemons_.size());
 }
 
 void Supervisor::EndAll() {

@@ -2,10 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "tests/fuzz/daemon_world.h"
 
-#include <spdlog/spdlog.h>
-
 #include <filesystem>
 
+#include "common/log/log.h"
 #include "noderuntime/eventlog/record_json.h"
 #include "scheduler/audit/audit.h"
 
@@ -42,7 +41,7 @@ FuzzDevice::FuzzDevice() {
 }
 
 DaemonWorld::DaemonWorld(const std::string& dir, const flow::FaultPlan& faults) : dir_(dir) {
-  spdlog::set_level(spdlog::level::off);
+  logging::Silence();
   noded::g_now_ns = kStartNs;
   std::filesystem::remove_all(dir_);
   std::filesystem::create_directories(dir_);

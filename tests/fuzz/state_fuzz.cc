@@ -3,7 +3,6 @@
 // Everything else that the project reads and did not write a moment before: single frames, what a
 // dead daemon left, what a client declares to the next one, requests to the keeper, event logs. The
 // first byte says which. The frames of whole sessions are frames_fuzz.cc's.
-#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,6 +14,7 @@
 #include <memory>
 #include <sstream>
 
+#include "common/log/log.h"
 #include "noderuntime/daemon/kept_state.h"
 #include "noderuntime/eventlog/record_json.h"
 #include "noderuntime/flow/flow.h"
@@ -255,7 +255,7 @@ void ReadLog(ByteSource* source) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice::fuzz;  // NOLINT
-  spdlog::set_level(spdlog::level::off);
+  logging::Silence();
   ByteSource source({data, size});
   void (*const kTargets[])(ByteSource*) = {Parse,   ReadWholeState, ReadBrokenState,
                                            Declare, AskKeeper,      ReadLog};
