@@ -9,144 +9,26 @@
 #include <fstream>
 #include <latch>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "common/bytes.h"
 #include "common/grant/record.h"
 #include "common/grant/store.h"
-#include "noderuntime/cli/simulated_gpu.h"
-#include "noderuntime/cli/work_dir.h"
+#include "tests/integration/deviceplugin/device_plugin_bed.h"
 #include "tests/support/fake_kubelet.h"
 #include "tests/support/resident.h"
-#include "tests/support/scrape.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_bed.h"
 
 namespace sluice::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Devices = FakeKubelet::Devices;
-
 using Clock = std::chrono::steady_clock;
 
-constexpr int kPatienceMs = 60'000;
+class DevicePlugin : public DevicePluginBed {};
 
 double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
-
-size_t Healthy(const Devices& devices) {
-  return static_cast<size_t>(std::count_if(devices.healthy.begin(), devices.healthy.end(),
-                                           [](const auto& d) { return d.second; }));
-}
-bool AllHealthy(const Devices& devices) { return Healthy(devices) == devices.healthy.size(); }
-std::vector<std::string> Ids(const Devices& devices) {
-  std::vector<std::string> ids;
-  for (const auto& [id, healthy] : devices.healthy) ids.push_back(id);
-  return ids;
-}
-
-/// Simulated GPUs, the plugin as a process of its own, and a kubelet that comes and goes.
-class DevicePlugin : public ::testing::Test {
- protected:
-  void Up(unsigned gpus, uint64_t memory, const std::string& machine = "") {
-    auto work = cli::WorkDir::Create("");
-    ASSERT_TRUE(work.ok());
-    work_.emplace(std::move(*work));
-    std::ofstream(work_->File("machine")) << machine;
-    auto gpu =
-        cli::SimulatedGpu::Up(layout_, work_->File("gpu"), memory, work_->File("machine"), gpus);
-    ASSERT_TRUE(gpu.ok()) << gpu.status().message();
-    gpu_.emplace(std::move(*gpu));
-    kubelet_dir_ = work_->File("kubelet");
-    fs::create_directories(kubelet_dir_);
-    // On a node it is below /run, which is a tmpfs, too.
-    memory_.emplace("/dev/shm");
-    root_ = memory_->path();
-  }
-  void TearDown() override {
-    if (!plugin_.has_value()) return;
-    if (!plugin_->ended()) Stop(SIGTERM);
-    EXPECT_EQ(plugin_->status().Describe(), "exit code 0") << Describe(*plugin_);
-  }
-
-  void Start(std::vector<std::string> flags = {}) {
-    cli::SpawnOptions options;
-    options.environment = gpu_->Select(cli::Environment::Current());
-    options.argv = {layout_.Program("sluice-device-plugin"), "--kubelet-dir", kubelet_dir_,
-                    "--root", root_};
-    options.argv.insert(options.argv.end(), flags.begin(), flags.end());
-    auto plugin = cli::JobProcess::Start("plugin", std::move(options));
-    ASSERT_TRUE(plugin.ok()) << plugin.status().message();
-    plugin_.emplace(std::move(*plugin));
-  }
-  void Stop(int signal) {
-    plugin_->Signal(signal);
-    Finish(*plugin_, kPatienceMs);
-  }
-  /// Of this process alone: all of 127.0.0.0/8 is this machine, and a process's number has 22 bits.
-  static uint32_t MetricsHost() { return INADDR_LOOPBACK | (static_cast<uint32_t>(getpid()) << 2); }
-  static std::string MetricsAddress() {
-    const uint32_t host = MetricsHost();
-    return "127." + std::to_string(host >> 16 & 255) + '.' + std::to_string(host >> 8 & 255) + '.' +
-           std::to_string(host & 255) + ":9454";
-  }
-  static std::string ScrapePlugin() { return Scrape(9454, MetricsHost()); }
-  Devices Await(FakeKubelet& kubelet, const std::function<bool(const Devices&)>& good) {
-    const auto devices = kubelet.AwaitDevices(good);
-    EXPECT_TRUE(devices.has_value());
-    return devices.value_or(Devices());
-  }
-  GrantRecord RecordBeside(const FakeKubelet::Container& container) {
-    const std::string folder = container.mounts.at(0).first;
-    std::ostringstream text;
-    text << std::ifstream(root_ + "/g/" + fs::path(folder).filename().string()).rdbuf();
-    const Result<GrantRecord> grant = ParseGrant(text.str());
-    EXPECT_TRUE(grant.ok()) << grant.status().message();
-    return grant.ok() ? *grant : GrantRecord();
-  }
-  /// What a container gets that asks for one granule, with a driver of this version.
-  std::map<std::string, std::string> EnvironmentWith(const std::string& driver,
-                                                     std::vector<std::string> flags) {
-    Up(1, 64 * kMiB, "driver = " + driver + "\n");
-    fs::create_directories(work_->File("cgroup"));
-    std::ofstream(work_->File("cgroup/cgroup.controllers")) << "cpu memory\n";
-    FakeKubelet kubelet(kubelet_dir_);
-    for (const char* flag : {"--granule", "4MiB", "--reserve", "16MiB", "--cgroups"}) {
-      flags.emplace_back(flag);
-    }
-    flags.push_back(work_->File("cgroup"));
-    Start(std::move(flags));
-    const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
-    EXPECT_TRUE(given.ok()) << given.status().message();
-    Stop(SIGTERM);
-    return given.ok() ? given->front().environment : std::map<std::string, std::string>();
-  }
-  void Xid(unsigned gpu, unsigned code) { Control(gpu, "xid", std::to_string(code)); }
-  /// What happens to a GPU.
-  void Control(unsigned gpu, const std::string& what, const std::string& value) {
-    cli::SpawnOptions options;
-    options.argv = {layout_.Program("simgpu-ctl"),
-                    what,
-                    work_->File("gpu"),
-                    value,
-                    "--gpu",
-                    std::to_string(gpu)};
-    options.environment = cli::Environment::Current();
-    const auto done = cli::RunCommand(std::move(options));
-    ASSERT_TRUE(done.ok()) << done.status().message();
-  }
-
-  const cli::Layout layout_ = cli::Layout::At(Program("BIN"));
-  std::optional<cli::WorkDir> work_;
-  std::optional<cli::SimulatedGpu> gpu_;
-  std::optional<cli::JobProcess> plugin_;
-  std::string kubelet_dir_;
-  std::optional<TempFolder> memory_;
-  std::string root_;
-};
 
 TEST_F(DevicePlugin, RegistersAndOffersEveryGranule) {
   Up(2, 64 * kMiB);
@@ -428,151 +310,6 @@ TEST_F(DevicePlugin, SweepsWhatAPluginThatWasKilledLeftOfGrants) {
   while (!gone() && Clock::now() < until) std::this_thread::yield();
   EXPECT_TRUE(gone());
   EXPECT_TRUE(fs::exists(store->FolderOf(in_the_making)));
-}
-
-TEST_F(DevicePlugin, AGpuOfAnotherPluginIsWithheldUntilThatOneIsGone) {
-  Up(2, 64 * kMiB);
-  FakeKubelet kubelet(kubelet_dir_);
-  Start({"--granule", "4MiB", "--reserve", "16MiB", "--pod-resources", kubelet.pod_resources()});
-  const Devices all = Await(kubelet, AllHealthy);
-  const auto given = kubelet.Allocate({{Ids(all).front()}, {Ids(all).back()}});
-  ASSERT_TRUE(given.ok()) << given.status().message();
-  const std::string uuid = given->front().environment.at("NVIDIA_VISIBLE_DEVICES");
-  ASSERT_NE(uuid, given->back().environment.at("NVIDIA_VISIBLE_DEVICES"));
-
-  kubelet.OfferOf("nvidia.com/gpu.shared", {uuid + "::0", uuid + "::1"});
-  const Devices rest =
-      Await(kubelet, [](const Devices& devices) { return Healthy(devices) == 12; });
-  ASSERT_EQ(rest.healthy.size(), 24u) << "the capacity stays";
-  EXPECT_FALSE(rest.healthy.at(Ids(all).front()));
-  EXPECT_TRUE(rest.healthy.at(Ids(all).back()));
-  // Kubelet may have chosen before it was told; the other GPU is as it was.
-  const Status late = kubelet.Allocate({{Ids(all).front()}}).status();
-  EXPECT_EQ(late.message(), uuid +
-                                " is not offered: nvidia.com/gpu.shared offers it; allowed: a "
-                                "GPU that nobody else manages (leave it out there or here, or "
-                                "say --foreign-gpus share)");
-  EXPECT_TRUE(kubelet.Allocate({{Ids(all).back()}}).ok());
-  // Who has a grant there keeps it.
-  EXPECT_EQ(RecordBeside(given->front()).gpu, uuid);
-
-  kubelet.OfferOf("nvidia.com/gpu.shared", {});
-  kubelet.OfferOf("example.com/nic", {"mlx5_0"});
-  Await(kubelet, AllHealthy);
-  EXPECT_TRUE(kubelet.Allocate({{Ids(all).front()}}).ok());
-}
-
-TEST_F(DevicePlugin, AGpuThatIsSomebodyElsesFromTheBeginningIsNeverOffered) {
-  Up(1, 64 * kMiB);
-  std::string uuid;
-  {
-    FakeKubelet kubelet(kubelet_dir_);
-    Start({"--granule", "4MiB", "--reserve", "16MiB", "--foreign-gpus", "share"});
-    const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
-    ASSERT_TRUE(given.ok());
-    uuid = given->front().environment.at("NVIDIA_VISIBLE_DEVICES");
-    Stop(SIGTERM);
-  }
-  FakeKubelet kubelet(kubelet_dir_);
-  kubelet.Own("nvidia.com/gpu", uuid, "main");
-  Start({"--granule", "4MiB", "--reserve", "16MiB", "--pod-resources", kubelet.pod_resources()});
-  // The first list that kubelet sees.
-  const Devices devices = Await(kubelet, [](const Devices&) { return true; });
-  EXPECT_EQ(devices.healthy.size(), 12u);
-  EXPECT_EQ(Healthy(devices), 0u);
-  const Status refused = kubelet.Allocate({{Ids(devices).front()}}).status();
-  EXPECT_NE(refused.message().find("nvidia.com/gpu gave it to default/pod/main"), std::string::npos)
-      << refused.message();
-  Stop(SIGTERM);
-  // Who says so has both.
-  Start({"--granule", "4MiB", "--reserve", "16MiB", "--pod-resources", kubelet.pod_resources(),
-         "--foreign-gpus", "share"});
-  Await(kubelet, AllHealthy);
-}
-
-TEST_F(DevicePlugin, AGpuInMigModeIsNotOfferedAsIfItWereWhole) {
-  Up(2, 64 * kMiB);
-  Control(1, "mig", "on");
-  FakeKubelet kubelet(kubelet_dir_);
-  // Whoever shares GPUs with others cannot share this one either.
-  Start({"--granule", "4MiB", "--reserve", "16MiB", "--foreign-gpus", "share"});
-  const Devices first = Await(kubelet, [](const Devices&) { return true; });
-  ASSERT_EQ(first.healthy.size(), 24u);
-  EXPECT_EQ(Healthy(first), 12u);
-  size_t refused = 0;
-  for (const auto& [id, healthy] : first.healthy) {
-    const auto given = kubelet.Allocate({{id}});
-    EXPECT_EQ(given.ok(), healthy) << id;
-    if (given.ok()) continue;
-    ++refused;
-    EXPECT_NE(given.status().message().find(" is not offered: its MIG mode is on, "),
-              std::string::npos)
-        << given.status().message();
-  }
-  EXPECT_EQ(refused, 12u);
-  Control(1, "mig", "off");
-  Await(kubelet, AllHealthy);
-}
-
-TEST_F(DevicePlugin, AGpuThatDoesNotAnswerLeavesTheOthersOffered) {
-  Up(3, 64 * kMiB);
-  Control(1, "lose", "on");
-  std::optional<FakeKubelet> kubelet(std::in_place, kubelet_dir_);
-  Start({"--granule", "4MiB", "--reserve", "16MiB"});
-  EXPECT_EQ(Await(*kubelet, AllHealthy).healthy.size(), 24u);
-  Stop(SIGTERM);
-  const std::string said = Describe(*plugin_);
-  EXPECT_NE(said.find("GPU 1 is left out: NVML: device 1: error 15"), std::string::npos) << said;
-  EXPECT_EQ(said.find("GPU 2 is left out"), std::string::npos) << said;
-  // The one behind it still has its own number.
-  kubelet.emplace(kubelet_dir_);
-  Start({"--granule", "4MiB", "--reserve", "16MiB", "--gpus", "1,2"});
-  EXPECT_EQ(Await(*kubelet, AllHealthy).healthy.size(), 12u);
-}
-
-TEST_F(DevicePlugin, ANodeOfWhichNoGpuAnswersIsAnError) {
-  Up(1, 64 * kMiB);
-  Control(0, "lose", "on");
-  Start();
-  Finish(*plugin_, kPatienceMs);
-  EXPECT_EQ(plugin_->status().Describe(), "exit code 1");
-  EXPECT_NE(Describe(*plugin_).find("NVML: device 0: error 15"), std::string::npos)
-      << Describe(*plugin_);
-  plugin_.reset();
-}
-
-TEST_F(DevicePlugin, ANewDriverIsToldOfALimit) {
-  const auto environment = EnvironmentWith("615.21.04", {});
-  EXPECT_EQ(environment.at("NVIDIA_GPU_MEMORY_LIMIT"), "64") << "the pool and the reserve";
-  EXPECT_EQ(environment.at("NVIDIA_GPU_MEMORY_REQUEST"), "0");
-}
-
-TEST_F(DevicePlugin, ADriverThatChargesWhatIsMadeIsToldOfTheReserve) {
-  const auto environment = EnvironmentWith("615.21.04", {"--driver-charges", "made"});
-  EXPECT_EQ(environment.at("NVIDIA_GPU_MEMORY_LIMIT"), "16");
-}
-
-TEST_F(DevicePlugin, AnOldDriverIsToldOfNone) {
-  const auto environment = EnvironmentWith("580.65.06", {});
-  EXPECT_FALSE(environment.contains("NVIDIA_GPU_MEMORY_LIMIT"));
-  EXPECT_FALSE(environment.contains("NVIDIA_GPU_MEMORY_REQUEST"));
-}
-
-TEST_F(DevicePlugin, NoDriverIsToldWhereItIsOff) {
-  const auto environment = EnvironmentWith("615.21.04", {"--driver-limit", "off"});
-  EXPECT_FALSE(environment.contains("NVIDIA_GPU_MEMORY_LIMIT"));
-}
-
-TEST_F(DevicePlugin, ALimitThatMustBeAndCannotKeepsItFromStarting) {
-  Up(1, 64 * kMiB, "driver = 580.65.06\n");
-  Start({"--driver-limit", "on"});
-  Finish(*plugin_, kPatienceMs);
-  EXPECT_NE(Describe(*plugin_).find("--driver-limit on: the driver is 580.65.06; allowed: on with "
-                                    "a driver from 615"),
-            std::string::npos)
-      << Describe(*plugin_);
-  EXPECT_EQ(plugin_->status().Describe(), "exit code 1");
-  plugin_.reset();
 }
 
 TEST_F(DevicePlugin, WaitsForAKubeletThatIsNotThereYet) {
