@@ -33,6 +33,7 @@ set(SLUICE_HEADER_HOMES
   "curses.h : noderuntime/cli/look"
   "spdlog/ : common/log"
   "fmt/ : common/log"
+  "common/log/ : common/log noderuntime deviceplugin tests"
   "grpc : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
   "google/protobuf : deviceplugin/server deviceplugin/registrar deviceplugin/collect noderuntime/gateway tests"
   "prometheus/ : common/metrics bench tests"

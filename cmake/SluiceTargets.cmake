@@ -2,10 +2,10 @@
 # One place for what every target of the project shares: warnings, sanitizers, output folders, tests.
 include_guard(GLOBAL)
 
-option(SLUICE_WERROR "Treat warnings as errors; by default as the environment's variable of this name says" $ENV{SLUICE_WERROR})
+option(SLUICE_WERROR "Treat warnings as errors" OFF)
 set(SLUICE_SANITIZE "" CACHE STRING "Value for -fsanitize= (for example address,undefined or thread)")
-# For clang, where reading them is up to half of the work. Whoever forgets an include is found by GCC's builds, which do
-# without: it forgets with them what it was not to warn of.
+# For clang, where reading them is up to half of the work. A library that forgets an include is found by GCC's builds,
+# which do without: GCC forgets with them what it was not to warn of. Tests read theirs precompiled everywhere.
 option(SLUICE_PRECOMPILE "Precompile the standard headers that most sources read" OFF)
 
 find_program(SLUICE_CCACHE ccache)
@@ -39,8 +39,8 @@ if(SLUICE_SANITIZE)
   target_link_options(sluice_sanitized INTERFACE -fsanitize=${SLUICE_SANITIZE})
 endif()
 if(SLUICE_SANITIZE MATCHES "undefined")
-  # Undefined behaviour is looked for in our code. What it hands to the libraries it is made with, those are made to
-  # check: bounds, empty optionals, null pointers.
+  # Null and wild pointers are looked for in our code. What it hands to the libraries it is made with, those are made
+  # to check: bounds, empty optionals, null pointers.
   target_compile_options(sluice_sanitized INTERFACE
     -fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/sanitizer-ignorelist.txt)
   target_compile_definitions(sluice_sanitized INTERFACE _GLIBCXX_ASSERTIONS)
@@ -143,9 +143,13 @@ function(sluice_test)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
-  # Sanitized it takes ten times as long, and other stages of .ci/run may have half of the processors.
+  # Sanitized it takes ten times as long, and other stages of .ci/run may have half of the processors; but .ci/run has
+  # to outlive it, to say which one stands still.
   if(SLUICE_SANITIZE)
     math(EXPR ARG_TIMEOUT "10 * ${ARG_TIMEOUT}")
+    if(ARG_TIMEOUT GREATER 900)
+      set(ARG_TIMEOUT 900)
+    endif()
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 /// What a daemon says of itself, in lines of `fmt`'s format strings, which are checked when they
 /// are compiled. Thread-safe, but for SetUp and Silence: before any thread is started.

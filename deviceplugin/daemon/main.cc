@@ -251,6 +251,7 @@ Status Run(Options options) {
 }  // namespace sluice::deviceplugin
 
 int main(int argc, char** argv) {
+  sluice::logging::SetUp();
   int status = 0;
   auto options = sluice::deviceplugin::ReadCommandLine(argc, argv, &status);
   if (options.ok() && !options->has_value()) return status;

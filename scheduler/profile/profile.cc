@@ -184,9 +184,10 @@ uint32_t Profiler::Required(uint32_t period) const {
 
 /// A loop inside an iteration looks like a cycle until it ends, each time: it has to go on for
 /// twice as long before it is believed again. A true cycle that something interrupted (an
-/// evaluation) had gone on for long, however often it broke off before. So has a long loop, but it
-/// ends in every iteration, and moves little of the memory that the iteration does: such a period
-/// is forgiven a few times only.
+/// evaluation) had gone on for long: kForgiven times as long as it takes to be believed at first,
+/// however often it broke off earlier than that before. So has a long loop, but it ends in every
+/// iteration, and moves little of the memory that the iteration does: such a period is forgiven a
+/// few times only.
 void Profiler::Distrust() {
   const bool forgivable = MovesMostMemory() || forgiven_[period_] < kTimesForgiven;
   if (covered_ >= kForgiven * RequiredAtFirst(period_) && forgivable) {

@@ -44,7 +44,7 @@ std::vector<Units> KeptAt(const Workload& job, double credit_ns) {
   const std::vector<double> gate_ns = GateTimes(job);
   const std::vector<GatePlan>& gates = job.plan.gates;
   const auto before_the_gpu = [&](size_t gate, size_t ahead) {
-    return gate_ns[ahead] - gate_ns[gate] <= credit_ns ||
+    return gate_ns[ahead] - gate_ns[gate] < credit_ns ||
            gates[ahead].launch - gates[gate].launch < kAlwaysQueued;
   };
   std::vector<Units> kept(gates.size(), 0);

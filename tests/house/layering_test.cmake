@@ -35,6 +35,7 @@ set(bad
   [[common/bytes.cc | <spdlog/spdlog.h>]]
   [[noderuntime/daemon/daemon.cc | <spdlog/spdlog.h>]]
   [[scheduler/ledger/ledger.cc | "noderuntime/flow/flow.h"]]
+  [[scheduler/ledger/ledger.cc | "common/log/log.h"]]
   [[scheduler/ledger/ledger.cc | <thread>]]
   [[scheduler/ledger/ledger.cc | <chrono>]]
   [[scheduler/ledger/ledger.h | <sys/mman.h>]]

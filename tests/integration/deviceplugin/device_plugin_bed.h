@@ -8,14 +8,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "common/bytes.h"
 #include "common/grant/record.h"
 #include "noderuntime/cli/simulated_gpu.h"
 #include "noderuntime/cli/work_dir.h"
 #include "tests/support/fake_kubelet.h"
-#include "tests/support/scrape.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_bed.h"
 
@@ -76,14 +79,6 @@ class DevicePluginBed : public ::testing::Test {
     plugin_->Signal(signal);
     Finish(*plugin_, kPatienceMs);
   }
-  /// Of this process alone: all of 127.0.0.0/8 is this machine, and a process's number has 22 bits.
-  static uint32_t MetricsHost() { return INADDR_LOOPBACK | (static_cast<uint32_t>(getpid()) << 2); }
-  static std::string MetricsAddress() {
-    const uint32_t host = MetricsHost();
-    return "127." + std::to_string(host >> 16 & 255) + '.' + std::to_string(host >> 8 & 255) + '.' +
-           std::to_string(host & 255) + ":9454";
-  }
-  static std::string ScrapePlugin() { return Scrape(9454, MetricsHost()); }
   Devices Await(FakeKubelet& kubelet, const std::function<bool(const Devices&)>& good) {
     const auto devices = kubelet.AwaitDevices(good);
     EXPECT_TRUE(devices.has_value());
@@ -98,24 +93,6 @@ class DevicePluginBed : public ::testing::Test {
     EXPECT_TRUE(grant.ok()) << grant.status().message();
     return grant.ok() ? *grant : GrantRecord();
   }
-  /// What a container gets that asks for one granule, with a driver of this version.
-  std::map<std::string, std::string> EnvironmentWith(const std::string& driver,
-                                                     std::vector<std::string> flags) {
-    Up(1, 64 * kMiB, "driver = " + driver + "\n");
-    std::filesystem::create_directories(work_->File("cgroup"));
-    std::ofstream(work_->File("cgroup/cgroup.controllers")) << "cpu memory\n";
-    FakeKubelet kubelet(kubelet_dir_);
-    for (const char* flag : {"--granule", "4MiB", "--reserve", "16MiB", "--cgroups"}) {
-      flags.emplace_back(flag);
-    }
-    flags.push_back(work_->File("cgroup"));
-    Start(std::move(flags));
-    const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
-    EXPECT_TRUE(given.ok()) << given.status().message();
-    Stop(SIGTERM);
-    return given.ok() ? given->front().environment : std::map<std::string, std::string>();
-  }
-  void Xid(unsigned gpu, unsigned code) { Control(gpu, "xid", std::to_string(code)); }
   /// What happens to a GPU.
   void Control(unsigned gpu, const std::string& what, const std::string& value) {
     cli::SpawnOptions options;

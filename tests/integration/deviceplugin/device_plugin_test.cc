@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <fstream>
 #include <latch>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "common/bytes.h"
@@ -17,6 +20,7 @@
 #include "tests/integration/deviceplugin/device_plugin_bed.h"
 #include "tests/support/fake_kubelet.h"
 #include "tests/support/resident.h"
+#include "tests/support/scrape.h"
 
 namespace sluice::testing {
 namespace {
@@ -24,7 +28,18 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-class DevicePlugin : public DevicePluginBed {};
+class DevicePlugin : public DevicePluginBed {
+ protected:
+  /// Of this process alone: all of 127.0.0.0/8 is this machine, and a process's number has 22 bits.
+  static uint32_t MetricsHost() { return INADDR_LOOPBACK | (static_cast<uint32_t>(getpid()) << 2); }
+  static std::string MetricsAddress() {
+    const uint32_t host = MetricsHost();
+    return "127." + std::to_string(host >> 16 & 255) + '.' + std::to_string(host >> 8 & 255) + '.' +
+           std::to_string(host & 255) + ":9454";
+  }
+  static std::string ScrapePlugin() { return Scrape(9454, MetricsHost()); }
+  void Xid(unsigned gpu, unsigned code) { Control(gpu, "xid", std::to_string(code)); }
+};
 
 double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();

@@ -2,13 +2,38 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // The driver's own limit of a container's memory.
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "common/bytes.h"
 #include "tests/integration/deviceplugin/device_plugin_bed.h"
 
 namespace sluice::testing {
 namespace {
 
-class DriverLimit : public DevicePluginBed {};
+class DriverLimit : public DevicePluginBed {
+ protected:
+  /// What a container gets that asks for one granule, with a driver of this version.
+  std::map<std::string, std::string> EnvironmentWith(const std::string& driver,
+                                                     std::vector<std::string> flags) {
+    Up(1, 64 * kMiB, "driver = " + driver + "\n");
+    std::filesystem::create_directories(work_->File("cgroup"));
+    std::ofstream(work_->File("cgroup/cgroup.controllers")) << "cpu memory\n";
+    FakeKubelet kubelet(kubelet_dir_);
+    for (const char* flag : {"--granule", "4MiB", "--reserve", "16MiB", "--cgroups"}) {
+      flags.emplace_back(flag);
+    }
+    flags.push_back(work_->File("cgroup"));
+    Start(std::move(flags));
+    const auto given = kubelet.Allocate({{Ids(Await(kubelet, AllHealthy)).front()}});
+    EXPECT_TRUE(given.ok()) << given.status().message();
+    Stop(SIGTERM);
+    return given.ok() ? given->front().environment : std::map<std::string, std::string>();
+  }
+};
 
 TEST_F(DriverLimit, ANewDriverIsToldOfALimit) {
   const auto environment = EnvironmentWith("615.21.04", {});

@@ -2,6 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "scheduler/policy/forecast.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/unit/scheduler/predicted.h"
 
 namespace sluice::scheduler {
