@@ -16,7 +16,7 @@ RestOfIteration::RestOfIteration(const Course& course, double now_ns)
 
 void Forecast::Look() {
   known_ = true;
-  jobs_.under_way.reserve(ledger_.jobs().size());
+  rests_.reserve(ledger_.jobs().size());
   for (const Job& job : ledger_.jobs()) {
     const Course* course = outlook_.Of(job.id);
     if (course == nullptr) {
@@ -32,27 +32,42 @@ void Forecast::Look() {
     } else if (course == nullptr || !course->open()) {
       jobs_.predictable = false;
     } else {
-      jobs_.under_way.emplace_back(*course, outlook_.now_ns);
+      rests_.emplace_back(*course, outlook_.now_ns);
     }
   }
+  jobs_.change = !rests_.empty();
+}
+
+Forecast::Held Forecast::Together(std::vector<RestOfIteration>* rests, double in_ns) {
+  Held held;
+  for (RestOfIteration& rest : *rests) {
+    rest.GoTo(in_ns);
+    held.units += rest.units();
+    held.until_ns = std::min(held.until_ns, rest.EndsIn());
+  }
+  return held;
+}
+
+Forecast::Held Forecast::In(double ns) {
+  if (!known_) Look();
+  return Together(&rests_, ns);
+}
+
+void Forecast::GoToNow() {
+  for (RestOfIteration& rest : rests_) rest.GoToNow();
 }
 
 void Forecast::Add() {
   if (steps_.empty()) {
     constexpr size_t kFewSteps = 32;
     steps_.reserve(kFewSteps);
-    ahead_ = jobs().under_way;
+    if (!known_) Look();
+    ahead_ = rests_;
     for (RestOfIteration& rest : ahead_) rest.GoToNow();
   }
-  Units units = 0;
-  double next = std::numeric_limits<double>::infinity();
-  for (RestOfIteration& rest : ahead_) {
-    rest.GoTo(next_ns_);
-    units += rest.units();
-    next = std::min(next, rest.EndsIn());
-  }
-  steps_.push_back({next_ns_, units});
-  next_ns_ = next;
+  const Held held = Together(&ahead_, next_ns_);
+  steps_.push_back({next_ns_, held.units});
+  next_ns_ = held.until_ns;
 }
 
 }  // namespace sluice::scheduler

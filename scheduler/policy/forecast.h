@@ -43,22 +43,31 @@ class Forecast {
   Forecast(const Ledger& ledger, const Outlook& outlook) : ledger_(ledger), outlook_(outlook) {}
 
   struct Jobs {
-    bool predictable = true;                 // all that are under way
-    std::vector<RestOfIteration> under_way;  // whose memory is expected to change
-    Units resident = 0;                      // held by those who do not change it
+    bool predictable = true;  // all that are under way
+    bool change = false;      // the memory of some that are is expected to
+    Units resident = 0;       // held by those who do not change it
     // of all whose course is known, and what the rest holds
     uint64_t iterations = std::numeric_limits<uint64_t>::max();
     uint64_t bases = 0;
     Units transient = 0;  // the most that one of them has beyond its base
   };
-  Jobs& jobs() {
+  const Jobs& jobs() {
     if (!known_) Look();
     return jobs_;
   }
 
-  /// What those who are under way hold together, step by step. A step is added up when it is looked
-  /// at: a collision early in an iteration makes the rest of it unimportant. nullptr: the one
-  /// before it was the last.
+  /// What those whose memory changes hold together in so long from now, and until when. Each time
+  /// it is asked after a later one, until `GoToNow`.
+  struct Held {
+    Units units = 0;
+    double until_ns = std::numeric_limits<double>::infinity();
+  };
+  Held In(double ns);
+  void GoToNow();
+
+  /// The same, step by step. A step is added up when it is looked at: a collision early in an
+  /// iteration makes the rest of it unimportant. nullptr: the one before it was the last. Valid
+  /// until another one is asked for.
   const UseOverTime::Step* At(size_t k) {
     while (k >= steps_.size() && next_ns_ != std::numeric_limits<double>::infinity()) Add();
     return k < steps_.size() ? &steps_[k] : nullptr;
@@ -69,6 +78,7 @@ class Forecast {
   }
 
  private:
+  static Held Together(std::vector<RestOfIteration>* rests, double in_ns);
   void Look();
   void Add();
 
@@ -76,7 +86,8 @@ class Forecast {
   const Outlook& outlook_;
   bool known_ = false;
   Jobs jobs_;
-  std::vector<RestOfIteration> ahead_;  // of jobs_, at the step that is added up next
+  std::vector<RestOfIteration> rests_;  // whose memory changes, where In was asked last
+  std::vector<RestOfIteration> ahead_;  // the same, at the step that is added up next
   std::vector<UseOverTime::Step> steps_;
   double next_ns_ = 0;  // where it begins
 };

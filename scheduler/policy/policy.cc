@@ -138,6 +138,11 @@ class Round {
   Extents SpareOf(const Job& job) const {
     return job.spare == 0 ? Extents() : ledger_.map().Held(job.id, UnitState::kSpare);
   }
+  /// Mostly there is nothing spare; `both` holds what is added up where there is.
+  const Extents& WithFree(const Extents& spare, Extents* both) const {
+    if (spare.empty()) return ledger_.map().FreeRuns();
+    return *both = Union(ledger_.map().FreeRuns(), spare);
+  }
 
   // jobs past their gate
 
@@ -166,10 +171,9 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
-    const Extents& free = ledger_.map().FreeRuns();
-    const Extents with_spare = spare.empty() ? Extents() : Union(free, spare);
+    Extents both;
     const uint64_t most = uint64_t{job.terms.claim} + job.spare;
-    return FirstPlace(spare.empty() ? free : with_spare, job, request,
+    return FirstPlace(WithFree(spare, &both), job, request,
                       {request.units, most, job.terms.end, UnitState::kLeased, pieces},
                       [&](const Extents& at) { return TryGrantAt(i, job, at, spare); });
   }
@@ -335,7 +339,8 @@ class Round {
     if (request.overtaken >= config_.max_overtakes || !Grantable(request)) return true;
     const Job& job = *ledger_.Find(request.job);
     if (ledger_.free() + uint64_t{job.spare} < request.units) return false;
-    const Extents runs = Union(ledger_.map().FreeRuns(), SpareOf(job));
+    Extents both;
+    const Extents& runs = WithFree(SpareOf(job), &both);
     return !Place(runs, End::kLow, request.units, request.contiguous, {}, Pieces::kWhole);
   }
 

@@ -60,10 +60,9 @@ Units Budget(const Asked& asked, const Forecast::Jobs& jobs) {
 
 /// A delay below which `mine` would not fit beside the others, found by looking at a few times
 /// only, and not for one above `enough`. 0: none was found, and nothing is said.
-double ShortOf(const UseOverTime& mine, std::vector<RestOfIteration>* rests, int64_t room,
-               double enough) {
+double ShortOf(const UseOverTime& mine, Forecast* others, int64_t room, double enough) {
   constexpr size_t kLooks = 16;
-  for (RestOfIteration& rest : *rests) rest.GoToNow();
+  others->GoToNow();
   const std::vector<UseOverTime::Step>& steps = mine.steps;
   const size_t apart = 1 + steps.size() / kLooks;
   double least = 0;
@@ -73,16 +72,10 @@ double ShortOf(const UseOverTime& mine, std::vector<RestOfIteration>* rests, int
     // Roundings, and what LeastDelay lets pass.
     if (end - begin < 8 * kTick) continue;
     const double in = end - 4 * kTick;
-    int64_t units = steps[i].units;
-    double until = kNever;
-    for (RestOfIteration& rest : *rests) {
-      rest.GoTo(in);
-      units += rest.units();
-      until = std::min(until, rest.EndsIn());
-    }
-    if (units <= room || until - in <= 4 * kTick) continue;
+    const Forecast::Held held = others->In(in);
+    if (int64_t{steps[i].units} + held.units <= room || held.until_ns - in <= 4 * kTick) continue;
     // However it is moved up to there, this step meets as much of the others.
-    least = std::max(least, until - begin - 4 * kTick);
+    least = std::max(least, held.until_ns - begin - 4 * kTick);
     if (least >= enough) break;
   }
   return least;
@@ -94,15 +87,15 @@ double TimeShiftOpensIn(const Asked& asked, double within) {
   // Mostly so, and seen before anything is predicted.
   if (LanesAreTaken(asked)) return kNever;
   const Course* course = asked.outlook.Of(asked.request.job);
-  Forecast::Jobs& jobs = asked.forecast.jobs();
+  const Forecast::Jobs& jobs = asked.forecast.jobs();
   // Where nothing can be predicted, one at a time.
-  if (!jobs.predictable || (course == nullptr && !jobs.under_way.empty())) return kNever;
+  if (!jobs.predictable || (course == nullptr && jobs.change)) return kNever;
   if (asked.ledger.jobs().size() < 2 || course == nullptr) return 0;
   // It is none of those who are under way: what it holds is among what stays.
   const Units held = asked.ledger.Find(asked.request.job)->held();
   const int64_t room = int64_t{Budget(asked, jobs)} - jobs.resident + held;
   const UseOverTime& mine = course->Whole();
-  const double least = ShortOf(mine, &jobs.under_way, room, within);
+  const double least = ShortOf(mine, &asked.forecast, room, within);
   if (least > 0 && least >= within) return least;
   const double delay = LeastDelay(mine, &asked.forecast, room, least, within);
   return delay < kTick ? 0 : delay;

@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "scheduler/policy/forecast.h"
 
-#include <algorithm>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/scheduler/predicted.h"
@@ -29,32 +30,41 @@ TEST(Forecast, TellsThoseWhoMoveFromThoseWhoStay) {
   Forecast forecast(three.ledger, three.Now());
   const Forecast::Jobs& jobs = forecast.jobs();
   EXPECT_TRUE(jobs.predictable);
-  EXPECT_EQ(jobs.under_way.size(), 2u);
+  EXPECT_TRUE(jobs.change);
   EXPECT_EQ(jobs.resident, 1u) << "the base of the third";
   EXPECT_EQ(jobs.bases, 3u);
   EXPECT_EQ(jobs.transient, 7u);
   EXPECT_EQ(jobs.iterations, 1u);
 }
 
+/// The first holds 6 from now on, 8 100 ns later, and so on; the second 2 for 50 ns, 4 for 100 ns,
+/// and so on; behind its end each holds its base.
 TEST(Forecast, AddsUpWhatTheyHoldFromNowOn) {
+  const std::vector<std::pair<double, Units>> wanted = {
+      {0, 6 + 2},   {50, 6 + 4},  {100, 8 + 4}, {150, 8 + 6}, {200, 6 + 6},
+      {250, 6 + 8}, {300, 4 + 8}, {350, 4 + 6}, {400, 2 + 6}, {450, 2 + 4},
+      {500, 1 + 4}, {550, 1 + 2}, {650, 1 + 1}};
   Three three;
   Forecast forecast(three.ledger, three.Now());
-  RestOfIteration first(three.courses.at(1), 200);
-  RestOfIteration second(three.courses.at(2), 200);
-  size_t k = 0;
-  Units most = 0;
-  for (; forecast.At(k) != nullptr; ++k) {
-    const UseOverTime::Step step = *forecast.At(k);
-    first.GoTo(step.from_ns);
-    second.GoTo(step.from_ns);
-    EXPECT_EQ(step.units, first.units() + second.units()) << "in " << step.from_ns << " ns";
-    EXPECT_EQ(forecast.EndOf(k), std::min(first.EndsIn(), second.EndsIn()));
-    most = std::max(most, step.units);
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    ASSERT_NE(forecast.At(k), nullptr) << k;
+    EXPECT_EQ(forecast.At(k)->from_ns, wanted[k].first) << k;
+    EXPECT_EQ(forecast.At(k)->units, wanted[k].second) << k;
+    EXPECT_EQ(forecast.EndOf(k), k + 1 < wanted.size() ? wanted[k + 1].first
+                                                       : std::numeric_limits<double>::infinity());
   }
-  EXPECT_GE(k, 7u) << "each step of both";
-  EXPECT_EQ(forecast.At(0)->from_ns, 0);
-  EXPECT_GT(most, 8u) << "more than one of them ever holds";
-  EXPECT_EQ(forecast.At(k - 1)->units, 2u) << "both bases at the end";
+  EXPECT_EQ(forecast.At(wanted.size()), nullptr);
+}
+
+TEST(Forecast, LooksAheadAndFromNowOnAgain) {
+  Three three;
+  Forecast forecast(three.ledger, three.Now());
+  EXPECT_EQ(forecast.In(160).units, 8u + 6u);
+  EXPECT_EQ(forecast.In(160).until_ns, 200);
+  EXPECT_EQ(forecast.In(700).units, 1u + 1u);
+  forecast.GoToNow();
+  EXPECT_EQ(forecast.In(0).units, 6u + 2u);
+  EXPECT_EQ(forecast.At(1)->units, 6u + 4u) << "one way of looking does not move the other";
 }
 
 TEST(Forecast, KnowsNothingWhereSomebodyIsMeasured) {
