@@ -255,7 +255,7 @@ void ReadLog(ByteSource* source) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice::fuzz;  // NOLINT
-  logging::Silence();
+  sluice::logging::Silence();
   ByteSource source({data, size});
   void (*const kTargets[])(ByteSource*) = {Parse,   ReadWholeState, ReadBrokenState,
                                            Declare, AskKeeper,      ReadLog};
