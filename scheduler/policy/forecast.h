@@ -44,8 +44,8 @@ class Forecast {
 
   struct Jobs {
     bool predictable = true;  // all that are under way
-    bool change = false;      // the memory of some that are is expected to
-    Units resident = 0;       // held by those who do not change it
+    bool change = false;      // somebody's memory is expected to change
+    Units resident = 0;       // held by those whose memory does not
     // of all whose course is known, and what the rest holds
     uint64_t iterations = std::numeric_limits<uint64_t>::max();
     uint64_t bases = 0;
