@@ -205,22 +205,28 @@ Units PoolMap::Count(JobId holder, UnitState state) const {
 }
 
 Extents Merge(Extents extents) {
-  std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
-  Extents result;
-  for (const Extent& extent : extents) {
+  const auto by_offset = [](const Extent& a, const Extent& b) { return a.offset < b.offset; };
+  if (!std::is_sorted(extents.begin(), extents.end(), by_offset)) {
+    std::sort(extents.begin(), extents.end(), by_offset);
+  }
+  size_t merged = 0;  // in place: what is written lies before what is read
+  for (const Extent extent : extents) {
     if (extent.length == 0) continue;
-    if (!result.empty() && result.back().end() >= extent.offset) {
-      result.back().length = std::max(result.back().end(), extent.end()) - result.back().offset;
+    if (merged > 0 && extents[merged - 1].end() >= extent.offset) {
+      Extent& last = extents[merged - 1];
+      last.length = std::max(last.end(), extent.end()) - last.offset;
     } else {
-      result.push_back(extent);
+      extents[merged++] = extent;
     }
   }
-  return result;
+  extents.resize(merged);
+  return extents;
 }
 
 Extents Union(const Extents& a, const Extents& b) {
-  Extents all = a;
+  Extents all;
+  all.reserve(a.size() + b.size());
+  all.insert(all.end(), a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
   return Merge(std::move(all));
 }

@@ -7,11 +7,13 @@
 namespace sluice::scheduler {
 
 RestOfIteration::RestOfIteration(const Course& course, double now_ns)
-    : steps_(&course.Whole().steps), along_ns_(course.Along(now_ns)) {
-  const auto next = std::partition_point(
-      steps_->begin() + 1, steps_->end(),
+    : last_(&course.Whole().steps.back()), along_ns_(course.Along(now_ns)) {
+  const UseOverTime::Step* first = course.Whole().steps.data();
+  const auto* next = std::partition_point(
+      first + 1, last_ + 1,
       [this](const UseOverTime::Step& step) { return step.from_ns - along_ns_ <= 0; });
-  at_ = now_at_ = static_cast<size_t>(next - steps_->begin()) - 1;
+  now_at_ = next - 1;
+  GoToNow();
 }
 
 void Forecast::Look() {

@@ -17,22 +17,29 @@ class RestOfIteration {
  public:
   RestOfIteration(const Course& course, double now_ns);
 
-  void GoToNow() { at_ = now_at_; }
+  void GoToNow() { Be(now_at_); }
   /// To what lasts in so long from now, and no way back.
   void GoTo(double in_ns) {
-    while (EndsIn() <= in_ns) ++at_;
+    while (ends_in_ns_ <= in_ns) Be(at_ + 1);
   }
-  Units units() const { return (*steps_)[at_].units; }
-  double EndsIn() const {
-    return at_ + 1 < steps_->size() ? (*steps_)[at_ + 1].from_ns - along_ns_
-                                    : std::numeric_limits<double>::infinity();
-  }
+  Units units() const { return units_; }
+  double EndsIn() const { return ends_in_ns_; }
 
  private:
-  const std::vector<UseOverTime::Step>* steps_;
-  double along_ns_;  // where in it now is
-  size_t at_ = 0;
-  size_t now_at_ = 0;
+  void Be(const UseOverTime::Step* step) {
+    at_ = step;
+    units_ = step->units;
+    ends_in_ns_ =
+        step == last_ ? std::numeric_limits<double>::infinity() : (step + 1)->from_ns - along_ns_;
+  }
+
+  // What is asked for at every step of anybody first.
+  double ends_in_ns_ = 0;
+  Units units_ = 0;
+  const UseOverTime::Step* at_ = nullptr;
+  const UseOverTime::Step* now_at_ = nullptr;
+  const UseOverTime::Step* last_ = nullptr;
+  double along_ns_ = 0;  // where in it now is
 };
 
 /// What the jobs of a ledger will hold from now on, as far as it is predicted. Worked out when

@@ -27,9 +27,7 @@ class Round {
         config_(config),
         outlook_(outlook),
         again_(again),
-        policy_(FindPolicy(config.policy)),
-        sums_(ledger),
-        safe_in_sums_(sums_.safe()) {
+        policy_(FindPolicy(config.policy)) {
     by_ticket_.resize(requests.size());
     std::iota(by_ticket_.begin(), by_ticket_.end(), size_t{0});
     std::sort(by_ticket_.begin(), by_ticket_.end(),
@@ -94,6 +92,9 @@ class Round {
   static bool Grantable(const Request& request) {
     return AsksPastGate(request) && request.insurance != Insurance::kLeaving;
   }
+
+  /// Worked out when somebody asks: in most rounds nobody's turn has come.
+  const Sums& InSums() const { return sums_ ? *sums_ : sums_.emplace(ledger_); }
 
   Asked About(const Request& request) const {
     return {ledger_, requests_, request, config_, outlook_, forecast_};
@@ -191,6 +192,7 @@ class Round {
   template <class Decide>
   std::optional<Decision> FirstPlace(const Extents& runs, const Job& job, const Request& request,
                                      const Wanted& wanted, const Decide& decide) const {
+    if (wanted.units == 0) return decide(Extents());
     Extents places;
     for (const Job& other : ledger_.jobs()) {
       if (!other.away.empty()) places = Union(places, other.away);
@@ -233,11 +235,12 @@ class Round {
     if (request.units > uint64_t{ledger_.free()} + job.spare) return true;
     const Rules& rules = ledger_.rules();
     // While somebody is stuck already, others may go on (NoWorse), and only a trial tells.
-    if (!rules.check_safety || !rules.check_raise || !safe_in_sums_) return false;
+    if (!rules.check_safety || !rules.check_raise || !InSums().safe()) return false;
     const uint64_t held = HeldAfter(job, request);
     const uint64_t ahead =
         held > job.terms.claim ? held : job.terms.claim - WaivedAfter(job, request);
-    return !sums_.SafeWith(job.id, held, ahead, job.phase == Phase::kRunning && job.terms.returns);
+    return !InSums().SafeWith(job.id, held, ahead,
+                              job.phase == Phase::kRunning && job.terms.returns);
   }
 
   std::optional<Decision> TryGrantAt(size_t i, const Job& job, const Extents& extents,
@@ -347,12 +350,8 @@ class Round {
   std::optional<Decision> TryOpen(size_t i, Measure measure, Pieces pieces) const {
     const Request& request = requests_[i];
     const Job& job = *ledger_.Find(request.job);
-    // Whoever predicts looks far ahead, behind all that is quickly told.
-    const bool late = policy_ != nullptr && policy_->opens_in != nullptr;
-    const uint32_t inside = late ? Occupants(ledger_, job.id) : 0;
-    if (policy_ == nullptr) return std::nullopt;
-    if (inside > 0 && inside >= config_.lanes && !WaitsForNobody(request)) return std::nullopt;
-    if (!late && !MayOpen(request)) return std::nullopt;
+    // Whose turn it is not is told without adding up what everybody holds.
+    if (policy_ == nullptr || !MayOpen(request)) return std::nullopt;
     if (request.kind == RequestKind::kNewcomer && SomebodyIsAway()) return std::nullopt;
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
@@ -370,11 +369,10 @@ class Round {
     // What it waited for may need a run that its own blocks leave no room for.
     const Units units = request.kind == RequestKind::kBringBack ? 0 : request.units;
     if (ledger_.rules().check_safety &&
-        !sums_.SafeWith(job.id, HeldAfter(job, request) - request.units + units,
-                        decision.terms.ahead(), decision.terms.returns)) {
+        !InSums().SafeWith(job.id, HeldAfter(job, request) - request.units + units,
+                           decision.terms.ahead(), decision.terms.returns)) {
       return std::nullopt;
     }
-    if (late && !MayOpen(request)) return std::nullopt;
     const auto open = [&](const Extents& at) {
       decision.extents = at;
       return OpensSafely(decision, measure) ? std::optional(decision) : std::nullopt;
@@ -391,7 +389,7 @@ class Round {
     // Stricter than for a grant: while anybody is stuck, nobody new comes in.
     // On sums it is asked in sums alone: the job itself is stuck in runs afterwards.
     Prospect opened(ledger_, *change);
-    if (!IsSafe(opened, measure) || !NoWorse(ledger_, opened, measure)) return false;
+    if (!IsSafeAndNoWorse(ledger_, opened, measure)) return false;
     // I6: nobody begins on what a job holds that has come to a standstill in its iteration.
     const auto stands = [](const Job& job) { return job.quiet && job.phase == Phase::kRunning; };
     if (std::none_of(ledger_.jobs().begin(), ledger_.jobs().end(), stands)) return true;
@@ -581,15 +579,17 @@ class Round {
   mutable Forecast forecast_{ledger_, outlook_};
   AskAgain* again_;  // nullptr: nobody wants to know
   const PolicyEntry* policy_;
-  std::vector<size_t> by_ticket_;  // see Before
-  Sums sums_;
-  bool safe_in_sums_ = true;
+  std::vector<size_t> by_ticket_;     // see Before
+  mutable std::optional<Sums> sums_;  // see InSums
 };
 
 }  // namespace
 
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
                              const Config& config, const Outlook& outlook, AskAgain* again) {
+  const auto has_spare = [](const Job& job) { return job.spare > 0; };
+  if (requests.empty() && std::none_of(ledger.jobs().begin(), ledger.jobs().end(), has_spare))
+    return std::nullopt;
   return Round(ledger, requests, config, outlook, again).Decide();
 }
 

@@ -73,48 +73,50 @@ Sums::Sums(const Ledger& ledger, Units withheld) : free_(int64_t{ledger.free()} 
     line.past_gate = job.past_gate();
     line.returns = job.phase == Phase::kRunning && job.terms.returns;
     line.held = job.held();
-    line.ahead = job.terms.ahead();
-    line.base = job.held() - TotalUnits(job.loose);
+    line.need = job.terms.ahead() - std::min(job.terms.ahead(), line.held);
+    line.base = line.held - TotalUnits(job.loose);
     lines_.push_back(line);
   }
   std::sort(lines_.begin(), lines_.end(),
-            [](const Line& a, const Line& b) { return a.need() < b.need(); });
+            [](const Line& a, const Line& b) { return a.need < b.need; });
+  safe_ = Safe(nullptr, free_);
 }
 
 bool Sums::SafeWith(JobId job, uint64_t held, uint64_t ahead, bool returns) const {
   for (const Line& line : lines_) {
     if (line.job != job) continue;
-    const int64_t left = static_cast<int64_t>(line.held) + free_ - static_cast<int64_t>(held);
+    const int64_t left = int64_t{line.held} + free_ - static_cast<int64_t>(held);
     if (left < 0) return false;
-    const Line changed{job, true, returns, held, ahead, line.base};
+    const Changed changed{job, returns, static_cast<int64_t>(ahead - std::min(ahead, held)),
+                          static_cast<int64_t>(held - std::min<uint64_t>(line.base, held))};
     return Safe(&changed, left);
   }
   return false;
 }
 
 /// Greedy is exhaustive, see FindOrder; in numbers the least need first is one.
-bool Sums::Safe(const Line* changed, int64_t free) const {
+bool Sums::Safe(const Changed* changed, int64_t free) const {
   int64_t kept = 0;
-  const auto serve = [&](const Line& line) {
-    if (!line.past_gate) return true;
-    if (!line.returns) {
-      kept += line.need();
+  const auto serve = [&](bool returns, int64_t need, int64_t gives_back) {
+    if (!returns) {
+      kept += need;
       return true;
     }
-    if (line.need() > std::max<int64_t>(free, 0)) return false;
-    free += static_cast<int64_t>(line.held - std::min(line.base, line.held));
+    if (need > std::max<int64_t>(free, 0)) return false;
+    free += gives_back;
     return true;
   };
   bool served = changed == nullptr;
+  const auto serve_changed = [&] {
+    served = true;
+    return serve(changed->returns, changed->need, changed->gives_back);
+  };
   for (const Line& line : lines_) {
-    if (!served && changed->need() <= line.need()) {
-      if (!serve(*changed)) return false;
-      served = true;
-    }
-    if (changed != nullptr && line.job == changed->job) continue;
-    if (!serve(line)) return false;
+    if (!served && changed->need <= line.need && !serve_changed()) return false;
+    if (!line.past_gate || (changed != nullptr && line.job == changed->job)) continue;
+    if (!serve(line.returns, line.need, int64_t{line.held} - line.base)) return false;
   }
-  return (served || serve(*changed)) && kept <= std::max<int64_t>(free, 0);
+  return (served || serve_changed()) && kept <= std::max<int64_t>(free, 0);
 }
 
 bool Fits(const Extents& runs, Units need, Units piece) {
@@ -174,10 +176,14 @@ Units Outside(const Extents& extents, const Extents& base) {
   return TotalUnits(extents) - TotalUnits(Intersect(extents, base));
 }
 
-Extents GivesBack(const Prospect& prospect, const Job& job) {
+/// To `extents`, which is not merged any more.
+void AddGivenBack(const Prospect& prospect, const Job& job, Extents* extents) {
+  const auto add = [extents](const Extents& more) {
+    extents->insert(extents->end(), more.begin(), more.end());
+  };
   const Change* change = prospect.change;
-  if (change == nullptr || change->job != job.id) return job.loose;
-  return Subtract(Union(job.loose, Subtract(change->takes, job.base)), change->frees);
+  if (change == nullptr || change->job != job.id) return add(job.loose);
+  add(Subtract(Union(job.loose, Subtract(change->takes, job.base)), change->frees));
 }
 
 /// Units of its base that it does not hold. It may be granted them again, and then it keeps them at
@@ -196,6 +202,7 @@ class Available {
  public:
   Available(const Prospect& prospect, Dying dying, const std::vector<Party>& returning)
       : prospect_(prospect), dying_(dying), units_(UnitsAtFirst(prospect, dying)) {
+    pending_.reserve(returning.size());
     for (const Party& party : returning) {
       Extents units = MayKeep(prospect, *party.job);
       if (units.empty()) continue;
@@ -269,10 +276,7 @@ class Available {
   const Extents& Runs() {
     RunsSoFar();
     if (pending_.empty()) return runs_;
-    for (const Job* job : pending_) {
-      const Extents more = GivesBack(prospect_, *job);
-      runs_.insert(runs_.end(), more.begin(), more.end());
-    }
+    for (const Job* job : pending_) AddGivenBack(prospect_, *job, &runs_);
     runs_ = Merge(std::move(runs_));
     pending_.clear();
     open_known_ = false;
@@ -368,26 +372,54 @@ bool IsSafe(const Prospect& prospect, Measure measure, Dying dying) {
   return FindOrder(prospect, measure, dying).safe();
 }
 
-bool NoWorse(const Ledger& before, const Prospect& after, Measure finest) {
-  // Both ways to count dying jobs: somebody may be safe only with their memory, but a decision must
-  // not be what makes it so. Both measures: where runs are lost already, sums must not get lost as
-  // well, since they are what a gate on sums (policy, OpenAtRest) lives on.
-  bool any_dying = false;
-  for (const Job& job : before.jobs()) any_dying |= job.phase == Phase::kDying;
-  for (const Dying dying : {Dying::kComesBack, Dying::kMayStay}) {
-    if (dying == Dying::kMayStay && !any_dying) break;  // the same question again
-    for (const Measure measure : {Measure::kExtents, Measure::kSums}) {
-      if (measure < finest) continue;
-      const Order now = FindOrder(after, measure, dying);
-      if (now.safe()) break;  // in extents, hence in sums
-      const Order then = FindOrder(before, measure, dying);
-      if (!std::includes(then.stuck.begin(), then.stuck.end(), now.stuck.begin(),
-                         now.stuck.end())) {
-        return false;
-      }
+namespace {
+
+/// Both measures: where runs are lost already, sums must not get lost as well, since they are what
+/// a gate on sums (policy, OpenAtRest) lives on.
+bool NoWorseWith(Dying dying, const Ledger& before, const Prospect& after, Measure finest) {
+  for (const Measure measure : {Measure::kExtents, Measure::kSums}) {
+    if (measure < finest) continue;
+    const Order now = FindOrder(after, measure, dying);
+    if (now.safe()) return true;  // in extents, hence in sums
+    const Order then = FindOrder(before, measure, dying);
+    if (!std::includes(then.stuck.begin(), then.stuck.end(), now.stuck.begin(), now.stuck.end())) {
+      return false;
     }
   }
   return true;
+}
+
+/// Somebody may be safe only with what dying jobs hold, but a decision must not be what makes it
+/// so. With nobody dying it is the same question again.
+bool NoWorseIfDeadStay(const Ledger& before, const Prospect& after, Measure finest) {
+  const bool any_dying = std::any_of(before.jobs().begin(), before.jobs().end(),
+                                     [](const Job& job) { return job.phase == Phase::kDying; });
+  return !any_dying || NoWorseWith(Dying::kMayStay, before, after, finest);
+}
+
+/// One of jobs that all return their memory takes and frees nothing and counts on no more than
+/// before: whoever could complete still can. (Beside jobs that keep theirs it is no proof: more
+/// that is available may be packed worse.)
+bool OnlyWaives(const Prospect& after) {
+  const Change* change = after.change;
+  if (change == nullptr || !change->takes.empty() || !change->frees.empty()) return false;
+  const Job& job = *after.ledger.Find(change->job);
+  return job.past_gate() && change->terms.ahead() <= job.terms.ahead() &&
+         change->terms.piece <= job.terms.piece &&
+         std::all_of(after.ledger.jobs().begin(), after.ledger.jobs().end(),
+                     [&](const Job& one) { return !one.past_gate() || Returns(after, one); });
+}
+
+}  // namespace
+
+bool NoWorse(const Ledger& before, const Prospect& after, Measure finest) {
+  if (&before == &after.ledger && OnlyWaives(after)) return true;
+  return NoWorseWith(Dying::kComesBack, before, after, finest) &&
+         NoWorseIfDeadStay(before, after, finest);
+}
+
+bool IsSafeAndNoWorse(const Ledger& before, const Prospect& after, Measure measure) {
+  return IsSafe(after, measure) && NoWorseIfDeadStay(before, after, measure);
 }
 
 }  // namespace sluice::scheduler

@@ -58,7 +58,7 @@ class Sums {
   /// `withheld`: so many of the free units count as taken, and as owed where fewer are free.
   explicit Sums(const Ledger& ledger, Units withheld = 0);
 
-  bool safe() const { return Safe(nullptr, free_); }
+  bool safe() const { return safe_; }
   /// The same after `job`, past its gate from now on at the latest, holds `held` units, counts on
   /// `ahead`, and has taken what it holds more from the free ones (or given them the rest).
   bool SafeWith(JobId job, uint64_t held, uint64_t ahead, bool returns) const;
@@ -68,16 +68,22 @@ class Sums {
     JobId job = kNoJob;
     bool past_gate = false;
     bool returns = false;
-    uint64_t held = 0;
-    uint64_t ahead = 0;
-    uint64_t base = 0;  // of what it holds: not given back
-    int64_t need() const { return static_cast<int64_t>(ahead - std::min(ahead, held)); }
+    Units need = 0;  // still, of its claim
+    Units held = 0;
+    Units base = 0;  // of what it holds: not given back
   };
-  /// With `changed` in the place of that job's line.
-  bool Safe(const Line* changed, int64_t free) const;
+  /// What a job would be otherwise than its line says.
+  struct Changed {
+    JobId job = kNoJob;
+    bool returns = false;
+    int64_t need = 0;
+    int64_t gives_back = 0;
+  };
+  bool Safe(const Changed* changed, int64_t free) const;
 
   std::vector<Line> lines_;  // by need, those outside their iteration too
   int64_t free_ = 0;         // below 0: owed
+  bool safe_ = true;
 };
 
 /// True if from `runs` any sequence of requests of `need` units in total, each with a run of at
@@ -108,5 +114,8 @@ bool IsSafe(const Prospect& prospect, Measure measure = Measure::kExtents,
 /// there before), it still lets those who can complete go on. kSums: asked on sums alone.
 /// `before` is a ledger as it stands.
 bool NoWorse(const Ledger& before, const Prospect& after, Measure finest = Measure::kExtents);
+
+/// IsSafe(after) and NoWorse(before, after), for whoever asks both.
+bool IsSafeAndNoWorse(const Ledger& before, const Prospect& after, Measure measure);
 
 }  // namespace sluice::scheduler

@@ -140,6 +140,7 @@ struct Seen {
   int safe = 0;
   int stuck = 0;
   int worse = 0;
+  int waives = 0;  // and takes and frees nothing
 };
 
 void Compare(const Ledger& ledger, const Decision& decision, const std::vector<Request>& requests,
@@ -161,8 +162,13 @@ void Compare(const Ledger& ledger, const Decision& decision, const std::vector<R
     }
     const bool plain = NoWorse(ledger, trial, measure);
     ASSERT_EQ(NoWorse(ledger, prospect, measure), plain);
+    ASSERT_EQ(IsSafeAndNoWorse(ledger, prospect, measure),
+              FindOrder(trial, measure).safe() && plain);
     seen->worse += plain ? 0 : 1;
   }
+  const GateTerms& before = ledger.Find(decision.job)->terms;
+  const bool only_terms = change->takes.empty() && change->frees.empty();
+  seen->waives += only_terms && change->terms.waived > before.waived ? 1 : 0;
 }
 
 TEST(Change, IsJudgedLikeALedgerItIsMadeOn) {
@@ -180,7 +186,7 @@ TEST(Change, IsJudgedLikeALedgerItIsMadeOn) {
       ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << ", step " << step;
     }
   }
-  for (const int count : {seen.allowed, seen.refused, seen.safe, seen.stuck, seen.worse}) {
+  for (const int count : {seen.allowed, seen.refused, seen.safe, seen.stuck, seen.worse, seen.waives}) {
     EXPECT_GT(count, 1000) << "the walk does not come to such states";
   }
 }
