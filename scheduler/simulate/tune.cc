@@ -221,7 +221,9 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   if (runs.size() < 2) return tuned;
 
   const CoarseRuns coarse(runs, tuning.kernels);
-  Search search(coarse.runs(), machine, options, tuning.stopped);
+  Options looks = options;
+  looks.iterations = std::min(options.iterations, tuning.iterations);
+  Search search(coarse.runs(), machine, looks, tuning.stopped);
   for (const Setting& setting : FirstLook(runs.size(), tuning)) search.Try(setting);
   const auto with_budget = [&](Setting* setting, Units budget) {
     (tuning.soft ? setting->policy.soft_budget : setting->budget) = budget;

@@ -52,6 +52,21 @@ TEST(Tune, NamesItsFinalistsBestFirst) {
   }
 }
 
+TEST(Tune, FindsTheSameHoweverLongIsMeasured) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  const std::vector<JobRun> runs{{&job}, {&job}};
+  const Result<Tuned> few = Tune(runs, PlainMachine(), InPool(50));
+  Options longer = InPool(50);
+  longer.iterations = 40;
+  const Result<Tuned> many = Tune(runs, PlainMachine(), longer);
+  ASSERT_TRUE(few.ok() && many.ok());
+  ASSERT_EQ(few->tried.size(), many->tried.size());
+  for (size_t i = 0; i < few->tried.size(); ++i) {
+    EXPECT_EQ(few->tried[i].throughput, many->tried[i].throughput) << i;
+  }
+  EXPECT_GE(many->outcome.jobs[0].iterations, 40u) << "what is answered is measured as asked";
+}
+
 /// A node that cannot change how far a host runs ahead, nor what it gives back.
 TEST(Tune, LeavesAloneWhatCannotBeChanged) {
   const Workload job = WorkloadOf("a", Ten(50));
