@@ -102,9 +102,11 @@ Result<Invocation> ParseCommandLine(const std::vector<std::string>& arguments,
                       "Event log of the daemon, if this starts one (sluice report reads it)");
   run_app->add_flag("--observe", run.observe,
                     "Record an iteration, and say what sharing the GPU would bring");
-  run_app->add_option("--trace", run.trace,
-                      "Where --observe writes the recorded iteration (PROGRAM.trace, or "
-                      "PROGRAM.2.trace and so on where that is there)");
+  run_app
+      ->add_option("--trace", run.trace,
+                   "Where --observe writes the recorded iteration (PROGRAM.trace, or "
+                   "PROGRAM.2.trace and so on where that is there)")
+      ->check(FileToWrite());
 
   CLI::App* status_app = app.add_subcommand("status", "Show jobs and who holds what");
   status_app->add_flag("--json", status.json, "As JSON");

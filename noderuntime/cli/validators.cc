@@ -22,4 +22,14 @@ CLI::Validator OneOf(std::vector<std::string> names) {
       allowed);
 }
 
+CLI::Validator FileToWrite() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (text.empty()) return "''; allowed: the name of a file";
+        if (text != "-") return "";
+        return "'-'; allowed: the name of a file (./- for one that is called so)";
+      },
+      "");
+}
+
 }  // namespace sluice::cli

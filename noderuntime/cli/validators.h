@@ -27,5 +27,7 @@ CLI::Validator Between(Number low, Number high, const std::string& allowed) {
 
 CLI::Validator Integer(uint64_t low, uint64_t high);
 CLI::Validator OneOf(std::vector<std::string> names);
+/// The standard output has the command's own answer, so `-` is no file.
+CLI::Validator FileToWrite();
 
 }  // namespace sluice::cli

@@ -24,7 +24,8 @@ LookCommands::LookCommands(CLI::App& app, std::string* runtime_dir, const std::s
   explain_app_->add_option("--runtime-dir", *runtime_dir, dir_help);
   report_app_->add_option("FILE", report_.file, "What sluice-noded --event-log wrote")->required();
   report_app_->add_flag("--json", report_.json, "As JSON");
-  report_app_->add_option("--html", report_.html, "Write a page, too, to this file");
+  report_app_->add_option("--html", report_.html, "Write a page, too, to this file")
+      ->check(FileToWrite());
 }
 
 std::optional<LookOptions> LookCommands::Chosen(const std::string& runtime_dir) const {

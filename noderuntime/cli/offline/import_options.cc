@@ -18,7 +18,9 @@ ImportFlags::ImportFlags(CLI::App& app)
     : app_(app.add_subcommand("import", "A memory snapshot of PyTorch as a memory trace")) {
   app_->add_option("FILE", options_.file, "What torch.cuda.memory._dump_snapshot wrote")
       ->required();
-  app_->add_option("-o,--output", options_.output, "Write the trace into this file")->required();
+  app_->add_option("-o,--output", options_.output, "Write the trace into this file")
+      ->required()
+      ->check(FileToWrite());
   app_->add_option("--device", options_.device, "Whose allocations (0)")
       ->check(Integer(0, kMaxDevice));
   app_->add_option("--from", options_.from_us,

@@ -142,11 +142,12 @@ Output RunPlace(const PlaceOptions& options) {
   const Status judged =
       scheduler::ValidatePlacement(instance->buffers, answer->offsets, answer->footprint);
   if (!judged.ok()) return Refused(judged.Annotate(options.file + ": the placement is wrong"));
-  if (!options.output.empty()) {
-    const std::string table = scheduler::WriteInstance(*instance, answer->offsets);
+  const Report report = Describe(options, *instance, *std::move(answer));
+  // A table that is there looks like an answer.
+  if (report.fits && !options.output.empty()) {
+    const std::string table = scheduler::WriteInstance(*instance, report.answer.offsets);
     if (Status status = WriteWholeFile(options.output, table); !status.ok()) return Refused(status);
   }
-  const Report report = Describe(options, *instance, *std::move(answer));
   return {report.fits ? 0 : 1, options.json ? Json(options, report) : Text(options, report), ""};
 }
 

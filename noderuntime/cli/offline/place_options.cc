@@ -46,7 +46,8 @@ PlaceFlags::PlaceFlags(CLI::App& app)
                    "How much is tried: quick, usual or thorough (usual, with --capacity thorough)")
       ->check(OneOf({"quick", "usual", "thorough"}));
   app_->add_option("-o,--output", options_.output,
-                   "Write the table with one more column, offset, to this file");
+                   "Write the table with one more column, offset, to this file, if it fits")
+      ->check(FileToWrite());
   app_->add_flag("--json", options_.json, "Results as JSON");
 }
 

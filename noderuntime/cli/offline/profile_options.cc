@@ -23,7 +23,7 @@ ProfileFlags::ProfileFlags(CLI::App& app)
   app_->add_option("--gates", options_.max_gates,
                    "Most gates in an iteration: where a job asks for memory (48, as on a node)")
       ->check(Integer(1, 1000));
-  app_->add_option("--svg", options_.svg, "Draw the curve into this file");
+  app_->add_option("--svg", options_.svg, "Draw the curve into this file")->check(FileToWrite());
   app_->add_flag("--json", options_.json, "Results as JSON, with every point of the curve");
 }
 

@@ -27,5 +27,15 @@ TEST(Validators, OneOfSomeWords) {
   EXPECT_EQ(check(std::string("c")), "'c'; allowed: a, b");
 }
 
+TEST(Validators, AFileToWriteHasAName) {
+  const CLI::Validator check = FileToWrite();
+  for (const char* good : {"a", "./-", "/dev/stdout", "--"}) {
+    EXPECT_EQ(check(std::string(good)), "") << good;
+  }
+  EXPECT_EQ(check(std::string("")), "''; allowed: the name of a file");
+  EXPECT_EQ(check(std::string("-")),
+            "'-'; allowed: the name of a file (./- for one that is called so)");
+}
+
 }  // namespace
 }  // namespace sluice::cli

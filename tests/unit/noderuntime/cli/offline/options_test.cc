@@ -170,5 +170,26 @@ TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
   }
 }
 
+TEST(OfflineOptions, FilesThatAreWrittenHaveAName) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"place", "in.csv", "-o"},
+                                             {"import", "in.pickle", "-o"},
+                                             {"profile", "a.trace", "--svg"},
+                                             {"report", "a.log", "--html"},
+                                             {"run", "--observe", "--trace"}}) {
+    for (const std::string name : {"-", ""}) {
+      std::vector<std::string> words = command;
+      words.push_back(name);
+      if (command.front() == "run") words.insert(words.end(), {"--", "true"});
+      const auto parsed = Parse(words);
+      ASSERT_FALSE(parsed.ok()) << command.front() << " " << name;
+      const std::string why = parsed.status().message();
+      EXPECT_NE(why.find(command.back()), std::string::npos) << why;
+      EXPECT_NE(why.find("'" + name + "'; allowed: the name of a file"), std::string::npos) << why;
+    }
+  }
+  EXPECT_EQ(Place({"-o", "./-"}).output, "./-");
+}
+
 }  // namespace
 }  // namespace sluice::cli
