@@ -84,7 +84,7 @@ SettingFlags::SettingFlags(CLI::App* app) : app_(app) {
   app->add_option("--credit-parts", setting_.credit_parts,
                   "A host runs ahead of its GPU by at most one of so many parts of its iteration "
                   "(8)")
-      ->check(Between(0.001, 1e6, "a number from 0.001 to 1000000"));
+      ->check(Between(1.0, 1e6, "a number from 1 to 1000000"));
   app->add_option("--nodegroup-groups", setting_.policy.groups_per_peak,
                   "A group of nodegroup takes or gives about this part of the peak (10)")
       ->check(Integer(1, 1000));

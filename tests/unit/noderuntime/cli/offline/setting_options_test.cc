@@ -134,8 +134,8 @@ TEST(SettingOptions, FaultsNameTheFlagAndWhatIsAllowed) {
   EXPECT_NE(with("--soft-budget", "some").find("--soft-budget: "), std::string::npos);
   EXPECT_NE(with("--phase", "1").find("'1'; allowed: a number from 0 to 0.99"), std::string::npos);
   EXPECT_NE(with("--drain", "always").find("allowed: when-others-wait, never"), std::string::npos);
-  for (const char* wrong : {"0", "-1", "nan", "inf", "x", ""}) {
-    EXPECT_NE(with("--credit-parts", wrong).find("allowed: a number from 0.001 to 1000000"),
+  for (const char* wrong : {"0", "0.01", "0.99", "-1", "nan", "inf", "x", ""}) {
+    EXPECT_NE(with("--credit-parts", wrong).find("allowed: a number from 1 to 1000000"),
               std::string::npos)
         << with("--credit-parts", wrong);
   }

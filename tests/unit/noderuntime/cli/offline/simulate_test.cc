@@ -16,6 +16,7 @@ namespace sluice::cli {
 namespace {
 
 using nlohmann::json;
+using scheduler::simulate::Setting;
 
 /// Resnet50 as recorded (data/traces), on the machines that come with the program.
 class SimulateTest : public testing::Test {
@@ -193,6 +194,13 @@ TEST_F(SimulateTest, FaultsNameTheFileAndTheFlag) {
   options_.jobs.front().file = work->File("broken.trace");
   ASSERT_TRUE(WriteWholeFile(options_.jobs.front().file, "# sluice-trace 1\nblock 0 x 1 1\n").ok());
   EXPECT_NE(fault().find("broken.trace: line 2: "), std::string::npos) << fault();
+}
+
+TEST_F(SimulateTest, CreditIsSaidAsItIs) {
+  Setting setting;
+  EXPECT_NE(Describe(setting, 1).find(", credit 1/8 of an iteration"), std::string::npos);
+  setting.credit_parts = 2.5;
+  EXPECT_NE(Describe(setting, 1).find(", credit 1/2.5 of an iteration"), std::string::npos);
 }
 
 }  // namespace
