@@ -42,9 +42,7 @@ Result<NamedTrace> ReadTrace(const std::string& file) {
 }
 
 Result<Scenario> Scenario::Load(const ScenarioOptions& options, const std::string& shipped) {
-  const Result<std::string> text = ReadMachineText(options.gpu, shipped);
-  if (!text.ok()) return text.status().Annotate("--gpu");
-  Result<Machine> machine = ParseMachine(*text, options.gpu);
+  Result<Machine> machine = ReadNamedMachine(options.gpu, shipped);
   if (!machine.ok()) return machine.status().Annotate("--gpu");
   return On(*std::move(machine), options);
 }

@@ -51,6 +51,13 @@ TEST_F(ProfileTest, SaysWhatAnIterationHolds) {
   EXPECT_EQ(most, (profile["peak_bytes"].get<uint64_t>() + (8 << 20) - 1) / (8 << 20));
 }
 
+TEST_F(ProfileTest, AMachineIsAFileThatSaysSomething) {
+  options_.gpu = SLUICE_TRACES;
+  const Output output = Profile();
+  EXPECT_EQ(output.code, 2);
+  EXPECT_EQ(output.err, "sluice: --gpu: machine file " SLUICE_TRACES ": is a directory\n");
+}
+
 TEST_F(ProfileTest, PrintsTablesForPeople) {
   const std::string text = Profile().out;
   EXPECT_EQ(text.substr(0, text.find('\n')),

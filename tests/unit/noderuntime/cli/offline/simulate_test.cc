@@ -196,6 +196,20 @@ TEST_F(SimulateTest, FaultsNameTheFileAndTheFlag) {
   EXPECT_NE(fault().find("broken.trace: line 2: "), std::string::npos) << fault();
 }
 
+TEST_F(SimulateTest, AMachineIsAFileThatSaysSomething) {
+  const Result<WorkDir> work = WorkDir::Create("");
+  ASSERT_TRUE(work.ok());
+  Add(1);
+  options_.scenario.gpu = SLUICE_MACHINES;
+  EXPECT_EQ(Simulate().err, "sluice: --gpu: machine file " SLUICE_MACHINES ": is a directory\n");
+  options_.scenario.gpu = work->File("empty.machine");
+  ASSERT_TRUE(WriteWholeFile(options_.scenario.gpu, "").ok());
+  const Output output = Simulate();
+  EXPECT_EQ(output.code, 2);
+  EXPECT_EQ(output.err, "sluice: --gpu: machine file " + options_.scenario.gpu +
+                            ": is empty; allowed: lines of 'key = value'\n");
+}
+
 TEST_F(SimulateTest, CreditIsSaidAsItIs) {
   Setting setting;
   EXPECT_NE(Describe(setting, 1).find(", credit 1/8 of an iteration"), std::string::npos);
