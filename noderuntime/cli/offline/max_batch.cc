@@ -31,8 +31,8 @@ class Question {
   Question(const Scenario& scenario, const std::vector<NamedTrace>& traces)
       : scenario_(scenario), traces_(traces) {}
 
-  /// The largest batch of each job with the whole pool for itself. An error names the one that has
-  /// none.
+  /// The largest batch of each job with all that they may use for itself. An error names the one
+  /// that has none.
   Status FindAlone() {
     for (const NamedTrace& trace : traces_) {
       const auto batch = LargestBatch(scheduler::trace::kMaxBatch, [&](uint64_t samples) {
@@ -44,8 +44,9 @@ class Question {
         if (!job.ok()) return job.status();
         return Status(StatusCode::kResourceExhausted,
                       trace.name + " needs " + FormatBytes(job->peak_bytes) +
-                          " with a batch of one sample, the pool has " +
-                          FormatBytes(scenario_.PoolBytes(1)));
+                          " with a batch of one sample, the " +
+                          (scenario_.HasBudget() ? "budget" : "pool") + " has " +
+                          FormatBytes(scenario_.UsableBytes(1)));
       }
       alone_.push_back(*batch);
     }
@@ -84,13 +85,23 @@ class Question {
 
   Result<Point> At(uint64_t first) const {
     Result<Scenario::Answer> answer = scenario_.Share(JobsAt(first));
-    if (!answer.ok()) return answer.status();
-    return Point{BatchesAt(alone_, first), *std::move(answer)};
+    if (answer.ok()) return Point{BatchesAt(alone_, first), *std::move(answer)};
+    return answer.status().Annotate(Named(BatchesAt(alone_, first)));
   }
 
   const std::vector<uint64_t>& alone() const { return alone_; }
 
  private:
+  /// "resnet50 at a batch of 64 samples, ...": in an error.
+  std::string Named(const std::vector<uint64_t>& batches) const {
+    std::string text;
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + traces_[i].name + " at a batch of " +
+              std::to_string(batches[i]) + " samples";
+    }
+    return text;
+  }
+
   const Scenario& scenario_;
   const std::vector<NamedTrace>& traces_;
   std::vector<uint64_t> alone_;
@@ -162,7 +173,11 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
   const std::optional<uint64_t> most = question.LargestThatFits();
   if (!most) return too_large("not even with a batch of one sample each");
   const Result<Point> fits = question.At(*most);
-  if (!fits.ok()) return Refused(fits.status());
+  if (!fits.ok()) {
+    return fits.status().code() == StatusCode::kResourceExhausted
+               ? too_large(fits.status().message())
+               : Refused(fits.status());
+  }
   std::optional<Point> keeps;
   if (options.keep_percent > 0) {
     keeps = question.LargestThatKeeps(*most, *fits, options.keep_percent / 100.0);

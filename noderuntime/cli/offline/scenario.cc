@@ -9,6 +9,7 @@
 #include "common/bytes.h"
 #include "common/machine_file.h"
 #include "noderuntime/cli/offline/files.h"
+#include "noderuntime/cli/offline/format.h"
 #include "scheduler/policy/policies.h"
 #include "scheduler/simulate/tune.h"
 #include "scheduler/trace/parse.h"
@@ -30,6 +31,8 @@ std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs, double stagger_ns 
   }
   return runs;
 }
+
+double AloneNs(const Workload& job) { return job.alone_ns + job.gap_ns; }
 
 }  // namespace
 
@@ -63,6 +66,12 @@ Result<Scenario> Scenario::On(Machine machine, const ScenarioOptions& options) {
 uint64_t Scenario::PoolBytes(size_t jobs) const {
   if (asked_.pool_bytes) return *asked_.pool_bytes;
   return machine_.memory - std::min(machine_.memory, jobs * machine_.context_bytes);
+}
+
+uint64_t Scenario::UsableBytes(size_t jobs) const {
+  const uint64_t pool = PoolBytes(jobs);
+  const Units budget = asked_.setting.budget;
+  return budget == 0 ? pool : std::min(pool, budget * asked_.unit_bytes);
 }
 
 Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch, Touched touched) const {
@@ -127,7 +136,7 @@ bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   uint64_t units = 0;
   for (const Workload& job : jobs) units += job.plan.peak_units;
   if (asked_.policy != "spatial") units = scheduler::simulate::LeastPool(RunsOf(jobs));
-  return units <= PoolBytes(jobs.size()) / asked_.unit_bytes;
+  return units <= UsableBytes(jobs.size()) / asked_.unit_bytes;
 }
 
 bool Scenario::Pages(const std::vector<Workload>& jobs) const {
@@ -136,6 +145,25 @@ bool Scenario::Pages(const std::vector<Workload>& jobs) const {
 
 Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
                                          double stagger_ns) const {
+  Result<Answer> answer = Play(jobs, stagger_ns);
+  if (answer.ok() || answer.status().code() != StatusCode::kResourceExhausted) return answer;
+  const bool spatial = asked_.policy == scheduler::kSpatialPolicy;
+  if (!CheckPool(jobs.size()).ok() || !(spatial || Fits(jobs))) return answer;
+  // There is memory for them, so it was simulated time that they ran out of.
+  const Workload& longest = *std::max_element(
+      jobs.begin(), jobs.end(),
+      [](const Workload& a, const Workload& b) { return AloneNs(a) < AloneNs(b); });
+  const scheduler::simulate::Options options = Options(jobs.size());
+  return Status(StatusCode::kInvalidArgument,
+                Format("the run is longer than the %.0f s that are simulated: an iteration of %s "
+                       "takes %.1f s alone, and of each job there are %u; allowed: smaller batches "
+                       "(a smaller --pool), fewer --iterations, less --gap or --stagger",
+                       options.most_ns / 1e9, longest.name.c_str(), AloneNs(longest) / 1e9,
+                       options.warm_up + options.iterations));
+}
+
+Result<Scenario::Answer> Scenario::Play(const std::vector<Workload>& jobs,
+                                        double stagger_ns) const {
   if (Status status = CheckPool(jobs.size()); !status.ok()) return status;
   Answer answer;
   const std::vector<JobRun> runs = RunsOf(jobs, stagger_ns);

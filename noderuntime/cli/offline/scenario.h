@@ -32,6 +32,10 @@ class Scenario {
 
   const Machine& machine() const { return machine_; }
   uint64_t PoolBytes(size_t jobs) const;
+  /// What of it the jobs may use: no more than the budget.
+  uint64_t UsableBytes(size_t jobs) const;
+  /// Whether one was asked for.
+  bool HasBudget() const { return asked_.setting.budget != 0; }
   /// kInvalidArgument: a flag asks for more than the pool. kResourceExhausted: the contexts of so
   /// many jobs leave none. Share asks as well.
   Status CheckPool(size_t jobs) const;
@@ -53,13 +57,15 @@ class Scenario {
   };
   /// Each job begins `stagger_ns` after the one before it: those that begin together, and never
   /// wait for memory, may stay in step and be idle at the same time. kResourceExhausted: they do
-  /// not fit.
+  /// not fit. kInvalidArgument: their iterations take longer than is simulated.
   Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs,
                        double stagger_ns = 0) const;
   /// Whether they fit at all under the policy; with spatial, without paging.
   bool Fits(const std::vector<scheduler::simulate::Workload>& jobs) const;
 
  private:
+  Result<Answer> Play(const std::vector<scheduler::simulate::Workload>& jobs,
+                      double stagger_ns) const;
   scheduler::simulate::Options Options(size_t jobs) const;
   bool Pages(const std::vector<scheduler::simulate::Workload>& jobs) const;
 

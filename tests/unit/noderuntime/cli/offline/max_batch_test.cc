@@ -107,5 +107,62 @@ TEST_F(MaxBatchTest, WhatFitsMayKeepTheThroughputAsItIs) {
   EXPECT_EQ(answer["fits"]["flags"], "--policy temporal");
 }
 
+/// What is found within a budget is what a pool of that size would give.
+TEST_F(MaxBatchTest, ABudgetIsAllThatThereIs) {
+  Add("resnet50");
+  Add("resnet50");
+  options_.scenario.policy = "flow";
+  options_.scenario.setting.claims = scheduler::Claims::kCurve;
+  options_.scenario.setting.budget = 1280;  // 10 GiB
+  const json budget = Answer();
+  ASSERT_TRUE(budget.is_object());
+  options_.scenario.setting.budget = 0;
+  options_.scenario.pool_bytes = uint64_t{10} << 30;
+  const json pool = Answer();
+  EXPECT_GT(budget["fits"]["jobs"][0]["batch"], 50);
+  EXPECT_EQ(budget["fits"]["jobs"], pool["fits"]["jobs"]);
+}
+
+TEST_F(MaxBatchTest, SaysWhenNothingFitsIntoTheBudget) {
+  Add("bert-base");
+  options_.scenario.policy = "flow";
+  options_.scenario.setting.budget = 128;
+  const Output output = Find();
+  EXPECT_EQ(output.code, 1);
+  const json answer = json::parse(output.out, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << output.out;
+  EXPECT_EQ(answer["error"],
+            "they do not fit: bert-base needs 2.1 GiB with a batch of one sample, the budget has "
+            "1.0 GiB");
+}
+
+/// A soft budget holds back who begins, and nobody who is there alone.
+TEST_F(MaxBatchTest, ASoftBudgetLimitsNoBatch) {
+  Add("resnet50");
+  options_.scenario.policy = "flow";
+  options_.scenario.setting.policy.soft_budget = 128;
+  const json job = Answer()["fits"]["jobs"][0];
+  EXPECT_EQ(job["ratio"], 1.0);
+}
+
+TEST_F(MaxBatchTest, ARunThatIsTooLongNamesTheBatchAndWhatToDo) {
+  Add("resnet50");
+  options_.scenario.pool_bytes = uint64_t{100} << 40;
+  for (const char* policy : {"temporal", "flow", "auto", "spatial"}) {
+    options_.scenario.policy = policy;
+    const Output output = Find();
+    EXPECT_EQ(output.code, 2) << policy;
+    EXPECT_NE(output.err.find("sluice: resnet50 at a batch of 1048576 samples: the run is longer "
+                              "than the 10000 s that are simulated: an iteration of resnet50 "
+                              "takes 22"),
+              std::string::npos)
+        << output.err;
+    EXPECT_NE(output.err.find("and of each job there are 8; allowed: smaller batches (a smaller "
+                              "--pool), fewer --iterations, less --gap or --stagger\n"),
+              std::string::npos)
+        << output.err;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::cli

@@ -210,6 +210,19 @@ TEST_F(SimulateTest, AMachineIsAFileThatSaysSomething) {
                             ": is empty; allowed: lines of 'key = value'\n");
 }
 
+TEST_F(SimulateTest, ARunThatIsTooLongIsNoQuestionOfMemory) {
+  Add(1 << 20);
+  options_.scenario.pool_bytes = uint64_t{100} << 40;
+  options_.scenario.policy = "flow";
+  const Output output = Simulate();
+  EXPECT_EQ(output.code, 2);
+  EXPECT_NE(output.err.find(
+                "sluice: the run is longer than the 10000 s that are simulated: an iteration of "
+                "resnet50 takes 22"),
+            std::string::npos)
+      << output.err;
+}
+
 TEST_F(SimulateTest, CreditIsSaidAsItIs) {
   Setting setting;
   EXPECT_NE(Describe(setting, 1).find(", credit 1/8 of an iteration"), std::string::npos);
