@@ -32,6 +32,7 @@ struct Shown {
   std::string why_batch;  // where nobody asked for it
   uint64_t unit_bytes = 0;
   std::string machine;
+  bool measured = false;  // times are those of a recording
   scheduler::Profile profile;
   scheduler::CyclePlan plan;
   std::vector<CurvePoint> curve;
@@ -74,6 +75,7 @@ Result<Shown> Look(const ProfileOptions& options, const std::string& shipped) {
   shown.name = trace->name;
   shown.unit_bytes = options.unit_bytes;
   shown.machine = scenario->machine().name;
+  shown.measured = scheduler::trace::IsMeasured(trace->trace);
   shown.profile = *std::move(profile);
   shown.plan = scheduler::PlanGates(shown.profile, options.unit_bytes,
                                     {.max_gates = options.max_gates, .margin_part = 0});
@@ -106,6 +108,7 @@ std::string Json(const Shown& shown) {
                          {"name", shown.name},
                          {"batch", shown.batch},
                          {"machine", shown.machine},
+                         {"measured", shown.measured},
                          {"launches", shown.profile.period},
                          {"iteration_ns", shown.profile.iteration_ns},
                          {"base_bytes", shown.profile.base_bytes},
@@ -144,6 +147,7 @@ std::string Text(const Shown& shown) {
   text += ", simulated on " + shown.machine + "\n";
   text += Format("  iteration  %.1f ms of GPU time, %u launches\n",
                  static_cast<double>(profile.iteration_ns) / 1e6, profile.period);
+  if (shown.measured) text += "  times      are those of the recording, whatever --gpu is\n";
   text += Format("  base       %s at the trough\n", FormatBytes(profile.base_bytes).c_str());
   text += Format("  peak       %s at launch %zu, after %.0f %% of the time\n",
                  FormatBytes(profile.peak_bytes).c_str(), shown.peak,

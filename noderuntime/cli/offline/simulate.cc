@@ -3,11 +3,13 @@
 #include "noderuntime/cli/offline/simulate.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "common/bytes.h"
 #include "noderuntime/cli/offline/format.h"
 #include "noderuntime/cli/offline/scenario.h"
 #include "scheduler/policy/policies.h"
+#include "scheduler/trace/measured.h"
 
 namespace sluice::cli {
 namespace {
@@ -52,6 +54,7 @@ double MovedPerIteration(const Outcome& outcome) {
 struct Shown {
   const SimulateOptions& options;
   const Scenario& scenario;
+  const std::vector<NamedTrace>& traces;
   const std::vector<Workload>& jobs;
   const Scenario::Answer& answer;
 };
@@ -85,6 +88,7 @@ std::string Json(const Shown& shown) {
     json["jobs"].push_back(
         {{"name", job.name},
          {"batch", shown.options.jobs[i].batch},
+         {"measured", scheduler::trace::IsMeasured(shown.traces[i].trace)},
          {"base_bytes", job.base_bytes},
          {"peak_bytes", job.peak_bytes},
          {"gpu_ms_alone", job.alone_ns / 1e6},
@@ -95,6 +99,19 @@ std::string Json(const Shown& shown) {
          {"waited_ms_per_iteration", outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u)}});
   }
   return JsonText(json);
+}
+
+/// Nothing where all times are the machine's.
+std::string WhoseTimes(const std::vector<NamedTrace>& traces) {
+  std::set<std::string> measured;
+  for (const NamedTrace& trace : traces) {
+    if (scheduler::trace::IsMeasured(trace.trace)) measured.insert(trace.name);
+  }
+  std::string names;
+  for (const std::string& name : measured) names += (names.empty() ? "" : ", ") + name;
+  if (names.empty()) return "";
+  return "  times            of " + names + " are those of " +
+         (measured.size() == 1 ? "its recording" : "their recordings") + ", whatever --gpu is\n";
 }
 
 std::string Text(const Shown& shown) {
@@ -114,6 +131,7 @@ std::string Text(const Shown& shown) {
                    outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u),
                    batch / outcome.iteration_ns * 1e9);
   }
+  text += WhoseTimes(shown.traces);
   text += SharedBy(answer.setting, shown.options.scenario.unit_bytes);
   text += Format("  throughput       %.3f iterations' GPU time per time", throughput);
   if (answer.temporal > 0) {
@@ -182,7 +200,7 @@ Output RunSimulate(const SimulateOptions& options, const std::string& shipped) {
     if (answer.status().code() != StatusCode::kResourceExhausted) return Refused(answer.status());
     return DoNotFit(answer.status().message(), options.json);
   }
-  const Shown shown{options, *scenario, *jobs, *answer};
+  const Shown shown{options, *scenario, traces, *jobs, *answer};
   return {0, options.json ? Json(shown) : Text(shown), ""};
 }
 

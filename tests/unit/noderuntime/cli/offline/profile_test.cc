@@ -90,6 +90,22 @@ TEST_F(ProfileTest, WithoutABatchItIsOneThatTheTraceWasMadeFrom) {
   EXPECT_EQ(heading(), "t at batch 1 (the one that was measured)");
 }
 
+TEST_F(ProfileTest, TimesOfARecordingAreSaidToBeIts) {
+  const std::string said = "  times      are those of the recording, whatever --gpu is\n";
+  EXPECT_EQ(Profile().out.find(said), std::string::npos);
+  Result<WorkDir> work = WorkDir::Create("");
+  ASSERT_TRUE(work.ok());
+  options_.file = work->File("t.trace");
+  options_.batch = 1;
+  ASSERT_TRUE(WriteWholeFile(options_.file,
+                             "# sluice-trace 1\n# op_ns=7\nblock 0 persistent 100 0\n"
+                             "op 0 a forward 1 0 1 0 r=0 w=\n")
+                  .ok());
+  EXPECT_NE(Profile().out.find(said), std::string::npos) << Profile().out;
+  options_.json = true;
+  EXPECT_EQ(json::parse(Profile().out, nullptr, false)["measured"], true);
+}
+
 TEST_F(ProfileTest, ALaunchMayTakeLongerThanFourSeconds) {
   Result<WorkDir> work = WorkDir::Create("");
   ASSERT_TRUE(work.ok());

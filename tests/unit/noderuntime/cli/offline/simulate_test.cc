@@ -223,6 +223,36 @@ TEST_F(SimulateTest, ARunThatIsTooLongIsNoQuestionOfMemory) {
       << output.err;
 }
 
+/// One operator of 3 ms beside a block that lives across it.
+constexpr char kMeasured[] =
+    "# sluice-trace 1\n"
+    "# op_ns=3000000\n"
+    "block 0 persistent 1048576 0\n"
+    "op 0 work forward 0 0 0 0 r= w=\n";
+
+TEST_F(SimulateTest, TimesOfARecordingAreSaidToBeIts) {
+  const Result<WorkDir> work = WorkDir::Create("");
+  ASSERT_TRUE(work.ok());
+  const std::string file = work->File("seen.trace");
+  ASSERT_TRUE(WriteWholeFile(file, kMeasured).ok());
+  options_.scenario.policy = "temporal";
+  options_.scenario.gpu = "p100-16";
+  options_.jobs = {{file, 1}, {file, 1}};
+  Add(1);
+  const json jobs = Answer()["jobs"];
+  ASSERT_EQ(jobs.size(), 3u);
+  EXPECT_EQ(jobs[0]["measured"], true);
+  EXPECT_EQ(jobs[2]["measured"], false);
+  options_.json = false;
+  const std::string text = Simulate().out;
+  EXPECT_NE(text.find("\n  times            of seen are those of its recording, whatever --gpu "
+                      "is\n"),
+            std::string::npos)
+      << text;
+  options_.jobs.erase(options_.jobs.begin(), options_.jobs.begin() + 2);
+  EXPECT_EQ(Simulate().out.find("recording"), std::string::npos);
+}
+
 TEST_F(SimulateTest, CreditIsSaidAsItIs) {
   Setting setting;
   EXPECT_NE(Describe(setting, 1).find(", credit 1/8 of an iteration"), std::string::npos);
