@@ -9,6 +9,7 @@
 #include "noderuntime/cli/daemon_commands.h"
 #include "noderuntime/cli/demo_console.h"
 #include "noderuntime/cli/doctor_command.h"
+#include "noderuntime/cli/flush_output.h"
 #include "noderuntime/cli/launcher.h"
 #include "noderuntime/cli/observed_run.h"
 #include "noderuntime/cli/offline/run.h"
@@ -68,8 +69,11 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   // As kubectl calls its plugins.
   const std::string name = argc > 0 ? argv[0] : "";
-  if (name.substr(name.rfind('/') + 1) == "kubectl-sluice") {
-    return sluice::cli::RunClusterCommand(arguments, sluice::cli::Environment::Current());
-  }
-  return sluice::cli::Main(arguments);
+  const bool plugin = name.substr(name.rfind('/') + 1) == "kubectl-sluice";
+  const int code =
+      plugin ? sluice::cli::RunClusterCommand(arguments, sluice::cli::Environment::Current())
+             : sluice::cli::Main(arguments);
+  // Whatever the answer was, nobody has it.
+  const sluice::Status written = sluice::cli::FlushOutput(stdout);
+  return written.ok() ? code : sluice::cli::Complain(written.message(), sluice::cli::kExitUsage);
 }

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
+#include "common/read_whole.h"
+#include "noderuntime/cli/work_dir.h"
 #include "tests/support/peer.h"
 
 namespace sluice::testing {
@@ -39,6 +42,29 @@ class BadInput : public ::testing::Test {
 
   TestBed bed_;
 };
+
+/// What `sluice` with `words` ends with where nothing can be written, and what it says.
+std::pair<int, std::string> OnAFullDevice(const std::string& words) {
+  const cli::WorkDir work = cli::WorkDir::Create("").value();
+  const std::string command =
+      Program("BIN") + "/sluice " + words + " >/dev/full 2>" + work.File("err");
+  const int status = std::system(command.c_str());
+  return {WEXITSTATUS(status), ReadWhole(work.File("err"))};
+}
+
+TEST(Output, ThatCannotBeWrittenIsTold) {
+  const std::string trace = Program("TRACES") + "/resnet50.trace";
+  for (const std::string& words :
+       {std::string("--version"), "simulate " + trace + ":8 --policy temporal",
+        "profile " + trace + " --json", "max-batch " + trace + " --policy temporal",
+        "place " + trace + " --batch 1 --effort quick"}) {
+    const auto& [code, err] = OnAFullDevice(words);
+    EXPECT_EQ(code, 2) << words;
+    EXPECT_EQ(err, "sluice: the output could not be written: No space left on device\n") << words;
+  }
+  // The answer to a question that is wrong is not on the standard output.
+  EXPECT_EQ(OnAFullDevice("lend").second.find("could not be written"), std::string::npos);
+}
 
 TEST_F(BadInput, IsAnsweredWithOneLineAndARunningJobDoesNotNotice) {
   Peer peer(bed_);
