@@ -45,6 +45,11 @@ ClientDevice::~ClientDevice() {
   driver_.cuDevicePrimaryCtxRelease(device_);
 }
 
+int ClientDevice::Attribute(CUdevice_attribute attribute) const {
+  int value = 0;
+  return driver_.cuDeviceGetAttribute(&value, attribute, device_) == CUDA_SUCCESS ? value : 0;
+}
+
 void ClientDevice::LoadKernels(const std::string& image) {
   driver_.Check(driver_.cuModuleLoadData(&module_, image.data()), "cuModuleLoadData");
 }

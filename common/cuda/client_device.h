@@ -21,6 +21,8 @@ class ClientDevice {
 
   /// Compute capability times ten.
   int arch() const { return arch_; }
+  /// 0 where the driver does not tell it.
+  int Attribute(CUdevice_attribute attribute) const;
   void LoadKernels(const std::string& image);
 
   /// In the order of the stream, as all that follows but for AllocatePersistent.

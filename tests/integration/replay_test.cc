@@ -90,6 +90,31 @@ TEST(ReplayTest, SpoiltMemoryIsFound) {
   }
 }
 
+TEST(ReplayTest, TheDriverSaysHowFastItsGpuIs) {
+  BedOptions options = GpuAlone();
+  options.gpu_memory = "1GiB";  // the context of a V100 takes half of it
+  options.machine = Program("MACHINES") + "/v100-32.machine";
+  const TestBed bed(options);
+  const auto planned_ms = [&](const std::vector<std::string>& speeds) {
+    std::vector<std::string> command = {Program("REPLAY"), Program("TRACES") + "/resnet50.trace",
+                                        "--batch",         "16",
+                                        "--iterations",    "1",
+                                        "--pattern",       "off",
+                                        "--size-scale",    "0.0078125",
+                                        "--json"};
+    command.insert(command.end(), speeds.begin(), speeds.end());
+    const cli::JobProcess job =
+        bed.Run({.label = "replay", .command = command, .under_sluice = false});
+    EXPECT_TRUE(job.status().ok()) << Describe(job);
+    return ReportOf(job).value("kernel_ms", 0.0);
+  };
+  const double as_shipped = planned_ms({"--machine", "v100-32", "--floor-us", "0"});
+  EXPECT_GT(as_shipped, 1);
+  EXPECT_NEAR(planned_ms({}), as_shipped, 0.01 * as_shipped);
+  const double slow = planned_ms({"--flops", "1e12"});
+  EXPECT_GT(slow, 5 * as_shipped) << "what is said aloud wins";
+}
+
 TEST(ReplayTest, IterationsTakeTheTimesOfTheirKernelsInVirtualTime) {
   BedOptions options = GpuAlone();
   options.machine = "time = virtual\nlaunch_ns = 100\nalloc_ns = 0\n";
@@ -196,7 +221,15 @@ TEST(ReplayTest, BadInputIsAnsweredWithOneLine) {
   };
   for (const Bad& bad : std::vector<Bad>{
            {{trace, "--batch", "0"}, "--batch must be a whole number from 1"},
-           {{trace, "--batch", "4"}, "--flops is missing"},
+           {{trace, "--batch", "4"}, "--bandwidth is missing"},  // the bus has no width there
+           {{trace, "--batch", "4", "--machine", "v101"}, "or one of 2080ti-11, demo"},
+           {{trace, "--batch", "4", "--machine", Program("TRACES")},
+            "--machine: machine file " + Program("TRACES") + ": is a directory"},
+           {{trace, "--batch", "4", "--machine", "/dev/null"}, "/dev/null: is empty"},
+           {{Program("TRACES"), "--batch", "4"},
+            "TRACE: " + Program("TRACES") + ": is a directory"},
+           {{"/dev/null", "--batch", "4"}, "TRACE: /dev/null: is empty"},
+           {{"/nonexistent", "--batch", "4"}, "TRACE: cannot read /nonexistent"},
            {{trace, "--batch", "4", "--flops", "1e12", "--bandwidth", "1e11", "--corrupt", "9999"},
             "--corrupt: no operator reads block 9999"},
            {{"/nonexistent", "--batch", "4", "--flops", "1e12", "--bandwidth", "1e11"},

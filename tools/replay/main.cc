@@ -2,12 +2,14 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
-#include "common/machine.h"
+#include "common/machine_file.h"
 #include "scheduler/trace/parse.h"
+#include "tools/replay/device_peaks.h"
 #include "tools/replay/options.h"
 #include "tools/replay/replayer.h"
 
@@ -22,31 +24,43 @@ int Complain(const std::string& text, int code) {
 }
 
 Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return Status(StatusCode::kNotFound, "cannot read " + path);
+  // A stream opens a folder, too, and reads nothing from it.
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Status(StatusCode::kInvalidArgument, path + ": is a directory");
   }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Status(StatusCode::kNotFound, "cannot read " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (text.view().empty()) return Status(StatusCode::kInvalidArgument, path + ": is empty");
   return std::move(text).str();
 }
 
-Result<Scaling> ReadScaling(const Options& options) {
-  if (options.machine.empty()) return ScalingOf(options, nullptr);
-  const Result<std::string> text = ReadFile(options.machine);
-  if (!text.ok()) return text.status().Annotate("--machine");
-  const Result<Machine> machine = ParseMachine(*text, options.machine);
-  if (!machine.ok()) return machine.status();
-  return ScalingOf(options, &*machine);
-}
+/// The files that were named, so that what is wrong with them is said before anything else.
+struct Inputs {
+  scheduler::trace::Trace trace;
+  std::optional<Machine> machine;
+};
 
-Result<Plan> ReadPlan(const Options& options) {
-  const Result<Scaling> scaling = ReadScaling(options);
-  if (!scaling.ok()) return scaling.status();
+Result<Inputs> ReadInputs(const Options& options) {
   const Result<std::string> text = ReadFile(options.trace);
   if (!text.ok()) return text.status().Annotate("TRACE");
-  const Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
+  Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
   if (!trace.ok()) return trace.status().Annotate(options.trace);
-  Result<Plan> plan = MakePlan(*trace, options.batch, *scaling);
+  Inputs inputs{*std::move(trace), std::nullopt};
+  if (options.machine.empty()) return inputs;
+  Result<Machine> machine = ReadNamedMachine(options.machine, ShippedMachines());
+  if (!machine.ok()) return machine.status().Annotate("--machine");
+  inputs.machine = *std::move(machine);
+  return inputs;
+}
+
+Result<Plan> PlanOf(const Options& options, const Inputs& inputs, const DevicePeaks& device) {
+  const Result<Scaling> scaling =
+      ScalingOf(options, inputs.machine ? &*inputs.machine : nullptr, device);
+  if (!scaling.ok()) return scaling.status();
+  Result<Plan> plan = MakePlan(inputs.trace, options.batch, *scaling);
   if (!plan.ok()) return plan.status().Annotate(options.trace);
   const std::optional<BlockId> corrupt = options.run.corrupt;
   if (corrupt && (*corrupt >= plan->block_bytes.size() ||
@@ -58,10 +72,26 @@ Result<Plan> ReadPlan(const Options& options) {
   return plan;
 }
 
-Report Run(const Options& options, const Plan& plan) {
-  const auto driver = cuda::ClientDriver::Load();
-  cuda::ClientDevice device(driver, options.device);
-  return Replayer(device, plan, options.run).Run();
+struct Gpu {
+  explicit Gpu(int ordinal) : driver(cuda::ClientDriver::Load()), device(driver, ordinal) {}
+
+  cuda::ClientDriver driver;
+  cuda::ClientDevice device;
+};
+
+int Run(const Options& options, const Inputs& inputs) {
+  std::optional<Gpu> gpu;
+  DevicePeaks peaks;
+  if (AsksDriver(options)) {
+    gpu.emplace(options.device);
+    peaks = PeaksOf(AttributesOf(gpu->device));
+  }
+  const Result<Plan> plan = PlanOf(options, inputs, peaks);
+  if (!plan.ok()) return Complain(plan.status().message(), kBadUsage);
+  if (!gpu) gpu.emplace(options.device);
+  const Report report = Replayer(gpu->device, *plan, options.run).Run();
+  std::fputs((options.json ? ReportJson(report) : ReportText(report)).c_str(), stdout);
+  return report.ok() ? 0 : Complain(Complaint(report), kMismatch);
 }
 
 int Main(const std::vector<std::string>& arguments) {
@@ -71,12 +101,10 @@ int Main(const std::vector<std::string>& arguments) {
     std::fputs(HelpText().c_str(), stdout);
     return 0;
   }
-  const Result<Plan> plan = ReadPlan(*options);
-  if (!plan.ok()) return Complain(plan.status().message(), kBadUsage);
+  const Result<Inputs> inputs = ReadInputs(*options);
+  if (!inputs.ok()) return Complain(inputs.status().message(), kBadUsage);
   try {
-    const Report report = Run(*options, *plan);
-    std::fputs((options->json ? ReportJson(report) : ReportText(report)).c_str(), stdout);
-    return report.ok() ? 0 : Complain(Complaint(report), kMismatch);
+    return Run(*options, *inputs);
   } catch (const cuda::OutOfMemory& failure) {
     return Complain(failure.what(), kOutOfMemory);
   } catch (const std::exception& failure) {

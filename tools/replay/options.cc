@@ -32,7 +32,10 @@ std::vector<Option> Table(Options* o) {
   return {
       Integer("--batch", "samples per iteration", kOne, scheduler::trace::kMaxBatch, &o->batch),
       Integer("--iterations", "to run", kOne, kMost, &run->iterations),
-      File("--machine", "machine file that gives --flops, --bandwidth and --floor-us", &o->machine),
+      File("--machine",
+           "machine file that gives --flops, --bandwidth and --floor-us, or the name of one that "
+           "came with this program, as v100-32; without it the driver says the first two",
+           &o->machine),
       Real("--flops", "FLOP/s of the GPU", 1, 1e18, &o->flops_per_s),
       Real("--bandwidth", "bytes/s of its memory", 1, 1e18, &o->bytes_per_s),
       Real("--floor-us", "least duration of an operator", 0, 1e9, &o->floor_us),
@@ -87,7 +90,12 @@ Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   return options;
 }
 
-Result<Scaling> ScalingOf(const Options& options, const Machine* machine) {
+bool AsksDriver(const Options& options) {
+  return options.machine.empty() && (options.flops_per_s == 0 || options.bytes_per_s == 0);
+}
+
+Result<Scaling> ScalingOf(const Options& options, const Machine* machine,
+                          const DevicePeaks& device) {
   Scaling scaling{options.flops_per_s, options.bytes_per_s, options.floor_us * 1e3,
                   options.time_scale, options.size_scale};
   if (machine != nullptr) {
@@ -97,9 +105,14 @@ Result<Scaling> ScalingOf(const Options& options, const Machine* machine) {
     }
     if (options.floor_us < 0) scaling.floor_ns = machine->default_cost.base_ns;
   }
-  if (options.floor_us < 0 && machine == nullptr) scaling.floor_ns = 0;
-  const std::string from =
-      machine == nullptr ? "; or name a --machine" : "; " + options.machine + " does not say it";
+  if (machine == nullptr) {
+    if (scaling.flops_per_s == 0) scaling.flops_per_s = device.flops_per_s;
+    if (scaling.bytes_per_s == 0) scaling.bytes_per_s = device.bytes_per_s;
+    if (options.floor_us < 0) scaling.floor_ns = 0;
+  }
+  const std::string from = machine == nullptr
+                               ? ", which its driver does not tell; or name a --machine"
+                               : "; " + options.machine + " does not say it";
   if (scaling.flops_per_s == 0) return Bad("--flops is missing: FLOP/s of the GPU" + from);
   if (scaling.bytes_per_s == 0) {
     return Bad("--bandwidth is missing: bytes/s of the GPU's memory" + from);

@@ -7,6 +7,7 @@
 
 #include "common/machine.h"
 #include "common/status.h"
+#include "tools/replay/device_peaks.h"
 #include "tools/replay/plan.h"
 #include "tools/replay/replayer.h"
 
@@ -15,11 +16,11 @@ namespace sluice::replay {
 struct Options {
   std::string trace;  // a file
   uint64_t batch = 0;
-  std::string machine;  // a file; empty: none
-  // 0: as the machine file says.
+  std::string machine;  // a file, or the name of one that came with the program; empty: none
+  // 0: as the machine file says, without one the driver.
   double flops_per_s = 0;
   double bytes_per_s = 0;
-  double floor_us = -1;  // below 0: as the machine file says
+  double floor_us = -1;  // below 0: as the machine file says; 0 without one
   double time_scale = 1;
   double size_scale = 1;
   double gap_ms = 0;
@@ -33,9 +34,13 @@ struct Options {
 /// what it allows.
 Result<Options> ParseOptions(const std::vector<std::string>& arguments);
 
+/// Whether the options leave a peak open that only the driver can tell.
+bool AsksDriver(const Options& options);
+
 /// What the options leave open is the machine's (its peaks, and the shortest kernel); null: there
-/// is none.
-Result<Scaling> ScalingOf(const Options& options, const Machine* machine);
+/// is none, and the peaks are the device's.
+Result<Scaling> ScalingOf(const Options& options, const Machine* machine,
+                          const DevicePeaks& device = {});
 
 std::string HelpText();
 

@@ -65,7 +65,30 @@ TEST(ReplayOptionsTest, TheMachineSaysWhatTheOptionsLeaveOpen) {
   EXPECT_EQ(ScalingOf(options, &machine).status().message(),
             "--bandwidth is missing: bytes/s of the GPU's memory; m does not say it");
   EXPECT_EQ(ScalingOf(Options{}, nullptr).status().message(),
-            "--flops is missing: FLOP/s of the GPU; or name a --machine");
+            "--flops is missing: FLOP/s of the GPU, which its driver does not tell; or name a "
+            "--machine");
+}
+
+TEST(ReplayOptionsTest, WithoutAMachineTheDriverIsAsked) {
+  Options options;
+  EXPECT_TRUE(AsksDriver(options));
+  const DevicePeaks peaks{.flops_per_s = 7, .bytes_per_s = 9};
+  const Result<Scaling> both = ScalingOf(options, nullptr, peaks);
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(both->flops_per_s, 7);
+  EXPECT_EQ(both->bytes_per_s, 9);
+  EXPECT_EQ(both->floor_ns, 0);
+  options.bytes_per_s = 5;
+  EXPECT_TRUE(AsksDriver(options));
+  EXPECT_EQ(ScalingOf(options, nullptr, peaks)->bytes_per_s, 5);
+  options.flops_per_s = 5;
+  EXPECT_FALSE(AsksDriver(options)) << "nothing is left open";
+  options = {};
+  options.machine = "m";
+  EXPECT_FALSE(AsksDriver(options));
+  EXPECT_EQ(ScalingOf(Options{}, nullptr, {.flops_per_s = 7}).status().message(),
+            "--bandwidth is missing: bytes/s of the GPU's memory, which its driver does not tell; "
+            "or name a --machine");
 }
 
 TEST(ReplayOptionsTest, HelpNamesEveryOption) {
