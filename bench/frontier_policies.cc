@@ -153,8 +153,8 @@ std::string PolicyTable(char regime, const std::vector<PolicyRow>& rows) {
       "Regime %c (simulated): the best of a grid under each policy, over taking turns, at", regime);
   for (const double pool : kFrontierPools) text += Format(" %.2f", pool);
   text += "\n";
-  std::vector<std::vector<double>> retained;
-  std::vector<double> worst;
+  std::vector<std::vector<double>> retained;  // by line, summed over what counts
+  size_t counted = 0;
   for (const PolicyRow& row : rows) {
     if (!row.error.empty()) {
       text += "  " + row.mix + ": " + row.error + "\n";
@@ -167,10 +167,12 @@ std::string PolicyTable(char regime, const std::vector<PolicyRow>& rows) {
       retained.assign(row.lines.size() + 1, std::vector<double>(kFrontierPoolCount, 0));
     }
     text += Format("  %-20s ", row.mix.c_str());
+    const bool counts = row.unlimited >= kWorthCounting;
+    counted += counts ? 1 : 0;
     const auto add = [&](size_t at, const double* throughput) {
       for (size_t p = 0; p < kFrontierPoolCount; ++p) {
         text += Format(" %.2f", throughput[p]);
-        retained[at][p] += RetainedOf(row, throughput[p]) / static_cast<double>(rows.size());
+        if (counts) retained[at][p] += RetainedOf(row, throughput[p]);
       }
       text += "   ";
     };
@@ -183,7 +185,9 @@ std::string PolicyTable(char regime, const std::vector<PolicyRow>& rows) {
   }
   text += Format("  %-20s ", "mean retained gain");
   for (const std::vector<double>& line : retained) {
-    for (const double value : line) text += Format(" %.2f", value);
+    for (const double sum : line) {
+      text += counted > 0 ? Format(" %.2f", sum / static_cast<double>(counted)) : "    -";
+    }
     text += "   ";
   }
   return text + "\n";

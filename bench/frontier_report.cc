@@ -15,7 +15,6 @@ namespace {
 using cli::Format;
 
 constexpr const char* kLineNames[] = {"contract", "steps", "auto"};
-constexpr double kWorthCounting = 1.03;
 constexpr double kNeverBelow = 0.98;  // of taking turns
 
 struct Goal {

@@ -39,8 +39,10 @@ struct RegimeRows {
   std::vector<Row> rows;
 };
 
-/// What was missed of the goals, one line each. Means are over mixes where unlimited memory gains 3
-/// % at least.
+/// Means are over mixes where unlimited memory gains so much over taking turns.
+inline constexpr double kWorthCounting = 1.03;
+
+/// What was missed of the goals, one line each.
 std::vector<std::string> Missed(const RegimeRows& measured);
 
 std::string FrontierTable(const RegimeRows& measured);

@@ -58,6 +58,7 @@ std::vector<Request>::iterator Pool::RequestOf(size_t job) {
 
 double Pool::NextMoveNs() const {
   double next = std::numeric_limits<double>::infinity();
+  if (options_.host.units == 0) return next;  // nobody is moved
   for (const Move& move : moves_) {
     const bool under_way = move.stage == Move::kLeaving || move.stage == Move::kReturning;
     if (under_way) next = std::min(next, move.until_ns);
@@ -66,6 +67,7 @@ double Pool::NextMoveNs() const {
 }
 
 void Pool::EndMoves() {
+  if (options_.host.units == 0) return;
   for (size_t job = 0; job < moves_.size(); ++job) {
     Move& move = moves_[job];
     if (move.until_ns > now_ns_) continue;

@@ -20,7 +20,7 @@ struct TuneOptions {
   bool soft = false;     // Config::soft_budget instead of Setting::budget
   uint32_t refined = 3;  // settings that are looked at more closely
   /// The search looks at jobs with about so many kernels (Coarse), its last candidates at all.
-  size_t kernels = 1000;
+  size_t kernels = 800;
   uint32_t iterations = 6;  // the same: at most so many are measured
   uint32_t candidates = 4;
   /// Of each policy with the same lanes and claims only the best is a candidate: who measures them
