@@ -186,7 +186,8 @@ TEST(Change, IsJudgedLikeALedgerItIsMadeOn) {
       ASSERT_FALSE(HasFatalFailure()) << "seed " << seed << ", step " << step;
     }
   }
-  for (const int count : {seen.allowed, seen.refused, seen.safe, seen.stuck, seen.worse, seen.waives}) {
+  for (const int count :
+       {seen.allowed, seen.refused, seen.safe, seen.stuck, seen.worse, seen.waives}) {
     EXPECT_GT(count, 1000) << "the walk does not come to such states";
   }
 }
