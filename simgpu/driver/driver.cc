@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -291,11 +292,9 @@ void SpendMappingTime(const Driver& driver, uint64_t simulated_ns) {
     driver.virtual_time->SpendInTurn(simulated_ns);
     return;
   }
-  // Robust: a process that is killed inside leaves nothing half done.
-  pthread_mutex_t* turn = &driver.gpus.front()->page()->mapping_turn;
-  if (pthread_mutex_lock(turn) == EOWNERDEAD) pthread_mutex_consistent(turn);
+  // A process that is killed inside leaves nothing half done.
+  const std::lock_guard turn(driver.gpus.front()->page()->mapping_turn);
   SpendDriverTime(driver, simulated_ns);
-  pthread_mutex_unlock(turn);
 }
 
 }  // namespace sluice::simgpu

@@ -28,12 +28,6 @@ void Raise(std::atomic<uint64_t>* peak, uint64_t value) {
 
 }  // namespace
 
-StateLock::StateLock(StatePage* page) : page_(page) {
-  if (pthread_mutex_lock(&page_->guard) == EOWNERDEAD) pthread_mutex_consistent(&page_->guard);
-}
-
-StateLock::~StateLock() { pthread_mutex_unlock(&page_->guard); }
-
 Status GpuState::Initialise(const std::string& dir, uint64_t capacity, bool kernel_enforced) {
   const std::string path = dir + "/state";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -48,13 +42,8 @@ Status GpuState::Initialise(const std::string& dir, uint64_t capacity, bool kern
   if (getrandom(page->uuid, sizeof page->uuid, 0) != sizeof page->uuid) {
     return Status::FromErrno(errno, "getrandom");
   }
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-  pthread_mutex_init(&page->guard, &attributes);
-  pthread_mutex_init(&page->mapping_turn, &attributes);
-  pthread_mutexattr_destroy(&attributes);
+  page->guard.Initialise();
+  page->mapping_turn.Initialise();
   page->real_mark_ns = MonotonicNs();
   page->first_start_ns = UINT64_MAX;
   page->owner = kNobody;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -83,13 +84,10 @@ class GpuState {
 /// Holds the page's guard.
 class StateLock {
  public:
-  explicit StateLock(StatePage* page);
-  ~StateLock();
-  StateLock(const StateLock&) = delete;
-  StateLock& operator=(const StateLock&) = delete;
+  explicit StateLock(StatePage* page) : guard_(page->guard) {}
 
  private:
-  StatePage* page_;
+  std::lock_guard<SharedMutex> guard_;
 };
 
 }  // namespace sluice::simgpu

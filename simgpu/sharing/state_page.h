@@ -2,8 +2,6 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
 
@@ -11,6 +9,7 @@
 #include "simgpu/sharing/injection.h"
 #include "simgpu/sharing/memory_family.h"
 #include "simgpu/sharing/process_id.h"
+#include "simgpu/sharing/shared_mutex.h"
 #include "simgpu/sharing/virtual_time.h"
 
 namespace sluice::simgpu {
@@ -83,8 +82,8 @@ struct Xid {
 };
 
 /// The shared state of one simulated GPU (file DIR/state), mapped by drivers, executors, NVML and
-/// simgpu-ctl. All fields but the atomic ones are read and written under `guard`, a robust mutex: a
-/// process killed inside it leaves numbers that are at worst one update old.
+/// simgpu-ctl. All fields but the atomic ones are read and written under `guard`: a process killed
+/// inside it leaves numbers that are at worst one update old.
 struct StatePage {
   uint64_t magic;
   uint32_t version;
@@ -92,8 +91,8 @@ struct StatePage {
       kernel_enforced;  // 1: DIR/gpu0 is a tmpfs of `capacity` bytes; 0: counted in this page only
   uint64_t capacity;
   unsigned char uuid[16];
-  pthread_mutex_t guard;
-  pthread_mutex_t mapping_turn;  // robust too: whose call changes mappings, if one at a time may
+  SharedMutex guard;
+  SharedMutex mapping_turn;  // whose call changes mappings, if one at a time may
 
   // Device clock (simulated ns since the GPU came up). While `busy` it stands at clock_ns, plus
   // what has elapsed of the running operation; while nobody holds the token it follows real time.

@@ -53,7 +53,8 @@ class Pair {
 
   /// Until `enough` holds for what is in the log, and then to the jobs' ends.
   void Run(const std::function<bool(Pair&)>& enough) {
-    Finish(jobs, 1'500'000, [&](cli::JobGroup&) {
+    const int patience_ms = 300'000 + 1'200 * static_cast<int>(Wanted());
+    Finish(jobs, patience_ms, [&](cli::JobGroup&) {
       const std::vector<Record>& records = bed.logs().front()->Read();
       for (; seen_ < records.size(); ++seen_) {
         if (records[seen_].event == EventKind::kEvict) ++evicted;

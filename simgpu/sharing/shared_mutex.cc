@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "simgpu/sharing/shared_mutex.h"
+
+#include <time.h>
+
+#include <cerrno>
+
+namespace sluice::simgpu {
+namespace {
+
+constexpr long kLookAgainNs = 10'000'000;  // NOLINT(google-runtime-int): timespec
+constexpr long kSecondNs = 1'000'000'000;  // NOLINT(google-runtime-int)
+
+timespec Soon() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  time.tv_nsec += kLookAgainNs;
+  if (time.tv_nsec >= kSecondNs) {
+    time.tv_nsec -= kSecondNs;
+    ++time.tv_sec;
+  }
+  return time;
+}
+
+}  // namespace
+
+void SharedMutex::Initialise() {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&mutex_, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+void SharedMutex::lock() {
+  int result = pthread_mutex_trylock(&mutex_);
+  while (result == EBUSY || result == ETIMEDOUT) {
+    const timespec until = Soon();
+    result = pthread_mutex_clocklock(&mutex_, CLOCK_MONOTONIC, &until);
+  }
+  if (result == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
+}
+
+}  // namespace sluice::simgpu
