@@ -68,12 +68,6 @@ Result<Machine> ReadNamedMachine(const std::string& name, const std::string& shi
   return ParseMachine(*text, name);
 }
 
-std::string ShippedMachines() {
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (program.parent_path().parent_path() / "simgpu").string();
-}
-
 Result<Machine> ReadMachineFile(const std::string& path) {
   std::string text;
   const Found found = ReadText(path, &text);

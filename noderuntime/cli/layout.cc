@@ -6,17 +6,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <filesystem>
+
+#include "common/program_files.h"
 
 namespace sluice::cli {
 
 Result<Layout> Layout::Find() {
-  char path[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length < 0) return Status::FromErrno(errno, "/proc/self/exe");
-  const std::filesystem::path program(std::string(path, static_cast<size_t>(length)));
-  return At(program.parent_path().string());
+  const Result<std::string> bin = ProgramFolder();
+  if (!bin.ok()) return bin.status();
+  return At(*bin);
 }
 
 Layout Layout::At(const std::string& bin) {
@@ -25,7 +24,7 @@ Layout Layout::At(const std::string& bin) {
   std::error_code ignored;
   const bool links = std::filesystem::is_directory(root / "lib/preload", ignored);
   return {bin, library, links ? (root / "lib/preload/$LIB/libsluice.so").string() : library,
-          (root / "simgpu").string()};
+          SimulatedGpuFolder(bin)};
 }
 
 std::string RuntimeDir(const Environment& environment, unsigned uid) {

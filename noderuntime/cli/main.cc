@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "common/flush_output.h"
 #include "noderuntime/cli/check_log.h"
 #include "noderuntime/cli/cluster_command.h"
 #include "noderuntime/cli/daemon_commands.h"
 #include "noderuntime/cli/demo_console.h"
 #include "noderuntime/cli/doctor_command.h"
-#include "noderuntime/cli/flush_output.h"
 #include "noderuntime/cli/launcher.h"
 #include "noderuntime/cli/observed_run.h"
 #include "noderuntime/cli/offline/run.h"
@@ -74,6 +74,6 @@ int main(int argc, char** argv) {
       plugin ? sluice::cli::RunClusterCommand(arguments, sluice::cli::Environment::Current())
              : sluice::cli::Main(arguments);
   // Whatever the answer was, nobody has it.
-  const sluice::Status written = sluice::cli::FlushOutput(stdout);
+  const sluice::Status written = sluice::FlushOutput(stdout);
   return written.ok() ? code : sluice::cli::Complain(written.message(), sluice::cli::kExitUsage);
 }

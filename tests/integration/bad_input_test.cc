@@ -43,11 +43,12 @@ class BadInput : public ::testing::Test {
   TestBed bed_;
 };
 
-/// What `sluice` with `words` ends with where nothing can be written, and what it says.
-std::pair<int, std::string> OnAFullDevice(const std::string& words) {
+/// What a program with `words` ends with where nothing can be written, and what it says.
+std::pair<int, std::string> OnAFullDevice(const std::string& words,
+                                          const std::string& program = "sluice") {
   const cli::WorkDir work = cli::WorkDir::Create("").value();
   const std::string command =
-      Program("BIN") + "/sluice " + words + " >/dev/full 2>" + work.File("err");
+      Program("BIN") + "/" + program + " " + words + " >/dev/full 2>" + work.File("err");
   const int status = std::system(command.c_str());
   return {WEXITSTATUS(status), ReadWhole(work.File("err"))};
 }
@@ -64,6 +65,9 @@ TEST(Output, ThatCannotBeWrittenIsTold) {
   }
   // The answer to a question that is wrong is not on the standard output.
   EXPECT_EQ(OnAFullDevice("lend").second.find("could not be written"), std::string::npos);
+  const auto& [code, err] = OnAFullDevice("--help", "sluice-replay");
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(err, "sluice-replay: the output could not be written: No space left on device\n");
 }
 
 TEST_F(BadInput, IsAnsweredWithOneLineAndARunningJobDoesNotNotice) {

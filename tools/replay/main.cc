@@ -7,7 +7,9 @@
 #include <optional>
 #include <sstream>
 
+#include "common/flush_output.h"
 #include "common/machine_file.h"
+#include "common/program_files.h"
 #include "scheduler/trace/parse.h"
 #include "tools/replay/device_peaks.h"
 #include "tools/replay/options.h"
@@ -50,7 +52,9 @@ Result<Inputs> ReadInputs(const Options& options) {
   if (!trace.ok()) return trace.status().Annotate(options.trace);
   Inputs inputs{*std::move(trace), std::nullopt};
   if (options.machine.empty()) return inputs;
-  Result<Machine> machine = ReadNamedMachine(options.machine, ShippedMachines());
+  const Result<std::string> bin = ProgramFolder();
+  if (!bin.ok()) return bin.status();
+  Result<Machine> machine = ReadNamedMachine(options.machine, SimulatedGpuFolder(*bin));
   if (!machine.ok()) return machine.status().Annotate("--machine");
   inputs.machine = *std::move(machine);
   return inputs;
@@ -117,7 +121,10 @@ int Main(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return sluice::replay::Main({argv + 1, argv + argc});
+    const int code = sluice::replay::Main({argv + 1, argv + argc});
+    // Whatever was found, nobody has it.
+    const sluice::Status written = sluice::FlushOutput(stdout);
+    return written.ok() ? code : sluice::replay::Complain(written.message(), 1);
   } catch (...) {  // no memory to read the files
     return 1;
   }

@@ -32,12 +32,6 @@ TEST(MachineFileName, AnErrorSaysWhichThereAre) {
   EXPECT_EQ(ReadMachineFile("/no/such").status().message(), "cannot read machine file /no/such");
 }
 
-TEST(MachineFileName, ThoseThatAreShippedLieBesideTheProgram) {
-  // .../tests/NAME is this one's path.
-  EXPECT_TRUE(ShippedMachines().ends_with("/simgpu")) << ShippedMachines();
-  EXPECT_EQ(ShippedMachines().find("/tests/"), std::string::npos) << ShippedMachines();
-}
-
 TEST(MachineFileName, AFolderIsNoMachine) {
   const testing::TempFolder work;
   const std::string said = "machine file " + work.path() + ": is a directory";

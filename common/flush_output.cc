@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "noderuntime/cli/flush_output.h"
+#include "common/flush_output.h"
 
 #include <cerrno>
 #include <cstring>
 
-namespace sluice::cli {
+namespace sluice {
 
 Status FlushOutput(std::FILE* out) {
   const bool lost = std::ferror(out) != 0;
@@ -22,4 +22,4 @@ Status FlushOutput(std::FILE* out) {
   return Status(StatusCode::kUnavailable, message);
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice

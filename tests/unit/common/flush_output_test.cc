@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-#include "noderuntime/cli/flush_output.h"
+#include "common/flush_output.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace sluice::cli {
+namespace sluice {
 namespace {
 
 using Stream = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -55,4 +55,4 @@ TEST(FlushOutput, AReaderThatHasGoneIsNoError) {
 }
 
 }  // namespace
-}  // namespace sluice::cli
+}  // namespace sluice

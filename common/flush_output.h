@@ -6,10 +6,10 @@
 
 #include "common/status.h"
 
-namespace sluice::cli {
+namespace sluice {
 
 /// Writes what `out` still holds. kUnavailable, with the reason: not all that was printed could be
 /// written. A reader that has gone, as `head` does, is no error.
 Status FlushOutput(std::FILE* out);
 
-}  // namespace sluice::cli
+}  // namespace sluice
