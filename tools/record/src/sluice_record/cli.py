@@ -54,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     own.add_argument("--side", type=int, metavar="PIXELS", help="of a square image (default: the model's)")
     own.add_argument("--tokens", type=int, metavar="N", help="of a sample (default: 128)")
     own.add_argument(
+        "--accumulate", type=int, metavar="N", help="batches whose gradients are added up before each step (default: 1)"
+    )
+    own.add_argument(
         "--config",
         type=_pair,
         action="append",
@@ -66,9 +69,9 @@ def _parser() -> argparse.ArgumentParser:
 def _record(arguments: argparse.Namespace) -> tuple[str, Trace]:
     place, function = split_target(arguments.target)
     built_in = place in LIBRARIES
-    chosen = {key: getattr(arguments, key) for key in ("optimizer", "side", "tokens", "config")}
+    chosen = {key: getattr(arguments, key) for key in ("optimizer", "side", "tokens", "accumulate", "config")}
     chosen = {key: value for key, value in chosen.items() if value is not None}
-    for key in ("side", "tokens"):
+    for key in ("side", "tokens", "accumulate"):
         if chosen.get(key, 1) < 1:
             raise RecordError(f"--{key}: {chosen[key]} must be at least 1")
     if chosen and not built_in:

@@ -35,16 +35,20 @@ class Options:
     side: int | None = None  # pixels of an image
     tokens: int | None = None  # per sample
     config: Mapping[str, str] = dataclasses.field(default_factory=dict)  # transformers: values in JSON, or text
+    accumulate: int = 1  # batches whose gradients are added up before a step of the optimizer
 
 
 class Workload:
     """A `make_step` for sluice_record.record; `notes` are complete after its first call."""
 
-    def __init__(self, library: ModuleType, optimizer: str) -> None:
+    def __init__(self, library: ModuleType, optimizer: str, accumulate: int) -> None:
         if optimizer not in OPTIMIZERS:
             raise RecordError(f"optimizer {optimizer!r}: there are {', '.join(OPTIMIZERS)}")
         text, self._optimizer = OPTIMIZERS[optimizer]
         self.notes = {"source": f"{library.__name__} {version(library.__name__)}", "optimizer": text}
+        self._accumulate = accumulate
+        if accumulate > 1:
+            self.notes["gradient_accumulation_steps"] = str(accumulate)
 
     def __call__(self, batch: int) -> tuple[Callable[..., None], tuple[torch.Tensor, ...]]:
         model = self.build().train()
@@ -52,9 +56,13 @@ class Workload:
         optimizer = self._optimizer(model.parameters())
 
         def step(*inputs: torch.Tensor) -> None:
-            # As in a plain training loop, loss and outputs stay referenced until the iteration is over.
-            loss, _outputs = self.loss(model, *inputs)
-            loss.backward()
+            # As in a plain training loop, loss and outputs stay referenced until there are others, or the iteration is
+            # over. The next batch takes the place of the one before.
+            for _ in range(self._accumulate):
+                loss, _outputs = self.loss(model, *inputs)
+                if self._accumulate > 1:
+                    loss = loss / self._accumulate
+                loss.backward()
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
@@ -73,7 +81,7 @@ class Workload:
 
 class ImageClassifier(Workload):
     def __init__(self, library: ModuleType, build: Callable[[], nn.Module], options: Options, side: int | None) -> None:
-        super().__init__(library, options.optimizer or "sgd")
+        super().__init__(library, options.optimizer or "sgd", options.accumulate)
         self.build = build  # type: ignore[method-assign]
         self._side = options.side or side
 
@@ -101,7 +109,7 @@ class ImageClassifier(Workload):
 
 class LanguageModel(Workload):
     def __init__(self, library: ModuleType, kind: str, options: Options) -> None:
-        super().__init__(library, options.optimizer or "adam")
+        super().__init__(library, options.optimizer or "adam", options.accumulate)
         self._config = {key: _value(text) for key, text in options.config.items()}
         self._kind = kind
         self._tokens = options.tokens or TOKENS

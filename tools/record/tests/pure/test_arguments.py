@@ -30,6 +30,8 @@ class Arguments(unittest.TestCase):
             ("gone.py:f",): (1, "sluice-record: no file gone.py"),
             ("x.py:f", "--side", "32"): (1, "--side: only for a target torchvision, timm, transformers:MODEL"),
             ("torchvision:resnet18", "--side", "0"): (1, "--side: 0 must be at least 1"),
+            ("torchvision:resnet18", "--accumulate", "0"): (1, "--accumulate: 0 must be at least 1"),
+            ("x.py:f", "--accumulate", "2"): (1, "--accumulate: only for a target torchvision, timm"),
         }
         for arguments, (status, text) in cases.items():
             with self.subTest(arguments):

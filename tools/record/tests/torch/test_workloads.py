@@ -2,10 +2,12 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """Models of known libraries: what is made of a name, and what a wrong one is told."""
 
+import collections
+
 import pytest
 import torch
 
-from sluice_record import RecordError
+from sluice_record import RecordError, record
 from sluice_record.cli import main
 from sluice_record.workloads import Options, workload
 
@@ -39,6 +41,23 @@ def test_the_configuration_is_applied_and_noted():
     assert made.notes["config"] == "n_layer=1 n_embd=48 n_head=4"
     assert made.notes["head"] == "GPT2LMHeadModel"
     assert [tuple(t.shape) for t in made.inputs(model, 2)] == [(2, 8), (2, 8)]
+
+
+def test_gradients_of_several_batches_are_added_up_before_a_step():
+    def operators(accumulate):
+        made = workload("torchvision", "squeezenet1_1", Options(side=64, accumulate=accumulate))
+        trace = record(made, name="squeezenet", batches=(2, 4), check=(3,), notes=made.notes)
+        phases = collections.Counter(op.phase for op in trace.sequence.operators())
+        return phases, trace.held("persistent", 2), trace.header.get("gradient_accumulation_steps")
+
+    once, held_once, note_once = operators(1)
+    thrice, held_thrice, note_thrice = operators(3)
+    assert (note_once, note_thrice) == (None, "3")
+    # Each loss is divided by their number.
+    assert thrice["forward"] == 3 * (once["forward"] + 1)
+    assert thrice["backward"] > 3 * once["backward"]
+    assert thrice["optimizer"] == once["optimizer"]
+    assert held_thrice == held_once
 
 
 def test_a_real_step_learns():
