@@ -18,6 +18,8 @@ function(expect line expected_result expected_text)
   if(result)
     set(result 1)
   endif()
+  # Long paths make it break its lines elsewhere.
+  string(REGEX REPLACE "[ \n]+" " " text "${text}")
   if(NOT result EQUAL expected_result OR NOT "${text}" MATCHES "${expected_text}")
     message(SEND_ERROR "${line}: expected ${expected_result} '${expected_text}', got ${result}:\n${text}")
   endif()
