@@ -3,6 +3,7 @@
 #include "common/program_files.h"
 
 #include <filesystem>
+#include <system_error>
 
 namespace sluice {
 

@@ -13,7 +13,8 @@ constexpr long kLookAgainNs = 10'000'000;  // NOLINT(google-runtime-int): timesp
 constexpr long kSecondNs = 1'000'000'000;  // NOLINT(google-runtime-int)
 
 /// By the clock that can be set: of the calls that wait with a bound, ThreadSanitizer knows the one
-/// that wants it (pthread_mutex_timedlock, not pthread_mutex_clocklock).
+/// that wants it (pthread_mutex_timedlock, not pthread_mutex_clocklock). Set back, it makes the
+/// look later by as much.
 timespec Soon() {
   timespec time;
   clock_gettime(CLOCK_REALTIME, &time);

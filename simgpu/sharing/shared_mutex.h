@@ -7,7 +7,9 @@
 namespace sluice::simgpu {
 
 /// A mutex in memory that processes share, any of which may be killed at any moment, inside it or
-/// while it waits for it. What it protects is then as the dead one left it.
+/// while it waits for it. What it protects is then as the dead one left it. (The kernel knows an
+/// owner by its thread number. One that is killed while it waits for an owner that has the same
+/// number in another PID namespace is taken for that one.)
 ///
 /// A robust mutex of the C library alone is not enough. It wakes one waiter when it is released,
 /// and the kernel wakes the next one if that one was killed before it took the mutex, but only if

@@ -52,8 +52,7 @@ class Pair {
   }
 
   /// Until `enough` holds for what is in the log, and then to the jobs' ends.
-  void Run(const std::function<bool(Pair&)>& enough) {
-    const int patience_ms = 300'000 + 1'200 * static_cast<int>(Wanted());
+  void Run(const std::function<bool(Pair&)>& enough, int patience_ms = 300'000) {
     Finish(jobs, patience_ms, [&](cli::JobGroup&) {
       const std::vector<Record>& records = bed.logs().front()->Read();
       for (; seen_ < records.size(); ++seen_) {
@@ -115,7 +114,8 @@ void ExpectNeighbourUnharmed(const std::vector<Record>& records, JobId deviates,
 
 TEST(Evict, BothJobsKeepEveryByte) {
   Pair pair({"--host-memory", "64MiB"});
-  pair.Run([](Pair& running) { return running.back >= Wanted(); });
+  const int patience_ms = 300'000 + 1'200 * static_cast<int>(Wanted());
+  pair.Run([](Pair& running) { return running.back >= Wanted(); }, patience_ms);
   for (const cli::JobProcess& job : pair.jobs.jobs()) {
     EXPECT_TRUE(job.status().ok()) << Describe(job);
     EXPECT_EQ(Number(job.out(), "mismatches"), 0u);

@@ -122,9 +122,11 @@ int Main(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   try {
     const int code = sluice::replay::Main({argv + 1, argv + argc});
-    // Whatever was found, nobody has it.
     const sluice::Status written = sluice::FlushOutput(stdout);
-    return written.ok() ? code : sluice::replay::Complain(written.message(), 1);
+    if (written.ok()) return code;
+    // What went wrong before says more.
+    const int lost = sluice::replay::Complain(written.message(), sluice::replay::kFailed);
+    return code != 0 ? code : lost;
   } catch (...) {  // no memory to read the files
     return 1;
   }

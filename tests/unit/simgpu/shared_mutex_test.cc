@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <mutex>
+#include <stdexcept>
 
 #include "simgpu/sharing/process_id.h"
 
@@ -28,6 +31,7 @@ class SharedMutexTest : public ::testing::Test {
   SharedMutexTest() {
     void* memory =
         mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("mmap");
     shared_ = static_cast<Shared*>(memory);
     shared_->mutex.Initialise();
   }
@@ -51,7 +55,10 @@ class SharedMutexTest : public ::testing::Test {
       const std::lock_guard guard(shared_->mutex);
       shared_->had_it.fetch_add(1);
     });
-    while (shared_->waits.load() == before || !SleepingProcessCpu(child)) sched_yield();
+    while (shared_->waits.load() == before || !SleepingProcessCpu(child)) {
+      if (ProcessGone(FindProcess(child))) throw std::runtime_error("a waiter has ended");
+      sched_yield();
+    }
     return child;
   }
 
@@ -98,7 +105,7 @@ TEST_F(SharedMutexTest, IsTakenThoughTheWakeUpWentToADeadOne) {
     int status = 0;
     EXPECT_EQ(waitpid(first, &status, 0), first);
     killed = WIFSIGNALED(status);
-    shared_->mutex.unlock();  // wakes nobody
+    shared_->mutex.unlock();  // wakes nobody, unless the second one has looked again already
     EXPECT_TRUE(Well(second));
   }
   EXPECT_TRUE(killed);

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import (
     Optimizer,
     register_optimizer_step_post_hook,
@@ -45,6 +46,7 @@ class Phases:
     def watching(self) -> Iterator[Phases]:
         before = register_optimizer_step_pre_hook(lambda *_: self._enter_optimizer(1))
         after = register_optimizer_step_post_hook(lambda *_: self._enter_optimizer(-1))
+        forward = register_module_forward_pre_hook(lambda *_: self._enter_module())
         try:
             with contextlib.ExitStack() as stack:
                 for name in ("backward", "grad"):
@@ -55,6 +57,12 @@ class Phases:
         finally:
             before.remove()
             after.remove()
+            forward.remove()
+
+    def _enter_module(self) -> None:
+        """The next batch, where gradients are accumulated: what it computes without a graph is no optimizer's."""
+        if not self._backward and torch.is_grad_enabled():
+            self._after_backward = False
 
     def _enter_optimizer(self, change: int) -> None:
         self._optimizer += change

@@ -54,6 +54,36 @@ def test_every_optimizer_takes_its_variant_for_a_gpu(name):
     assert updates and all(name.startswith("_foreach_") for name in updates), updates
 
 
+class Turning(nn.Module):
+    """Computes a part of its output without a graph, as rotary embeddings do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(16, 16)
+
+    def forward(self, x):
+        with torch.no_grad():
+            turn = x.cos()
+        return self.layer(x) * turn
+
+
+def test_what_a_later_batch_computes_without_a_graph_is_forward():
+    def make_step(batch):
+        model = Turning()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x):
+            for _ in range(2):
+                model(x).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return step, (torch.zeros(batch, 16),)
+
+    found = operators(record(make_step, name="turning", batches=(8, 16), check=(32,)))
+    assert [phase for name, phase in found if name == "cos"] == ["forward", "forward"]
+
+
 def test_what_follows_backward_without_a_graph_belongs_to_the_optimizer():
     def clip(batch, loss, x, kept):
         with torch.no_grad():
