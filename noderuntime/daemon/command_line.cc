@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "common/bytes.h"
+#include "common/program_files.h"
 #include "noderuntime/daemon/noded.h"
 
 namespace sluice::noded {
@@ -61,11 +62,11 @@ Result<double> ParseSeconds(const std::string& text, const std::string& field) {
 
 /// Beside this program, where it is installed and built; empty when it is not there.
 std::string DefaultKeeper() {
+  const Result<std::string> bin = ProgramFolder();
+  if (!bin.ok()) return "";
+  const std::string keeper = *bin + "/sluice-keeper";
   std::error_code failed;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) return "";
-  const auto keeper = self.parent_path() / "sluice-keeper";
-  return std::filesystem::exists(keeper, failed) ? keeper.string() : "";
+  return std::filesystem::exists(keeper, failed) ? keeper : "";
 }
 
 Status Convert(const Raw& raw, const CLI::App& app, const std::string& environment_oracle,

@@ -3,7 +3,9 @@
 #include "noderuntime/supervisor/options.h"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
+#include <string>
+
+#include "common/program_files.h"
 
 namespace sluice::supervisor {
 namespace {
@@ -39,9 +41,8 @@ Status CheckCompute(const std::string& compute, const Options& options) {
 }
 
 std::string BesideThisProgram(const std::string& name) {
-  std::error_code failed;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  return failed ? name : (self.parent_path() / name).string();
+  const Result<std::string> bin = ProgramFolder();
+  return bin.ok() ? *bin + "/" + name : name;
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "common/machine_file.h"
+#include "common/program_files.h"
 #include "simgpu/ctl/lifecycle.h"
 #include "simgpu/ctl/stats.h"
 #include "simgpu/sharing/gpu_folders.h"
@@ -185,14 +185,10 @@ std::string Parse(int argc, char** argv, Options* options) {
   return {};
 }
 
-/// The folder of the driver libraries of this build: ../simgpu from here.
+/// The folder of the driver libraries of this build; empty: it cannot be told.
 std::string LibraryFolder() {
-  char path[PATH_MAX];
-  const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (n <= 0) return {};
-  std::string folder(path, static_cast<size_t>(n));
-  for (int i = 0; i < 2; ++i) folder.resize(folder.rfind('/'));
-  return folder + "/simgpu";
+  const sluice::Result<std::string> bin = sluice::ProgramFolder();
+  return bin.ok() ? sluice::SimulatedGpuFolder(*bin) : "";
 }
 
 /// The text of --machine with `more` lines, and what it means.
