@@ -146,7 +146,7 @@ class Triangle:
         self.units = SMALL_UNITS if here.simulated else ["--lease-unit", "4MiB", "--handle", "32MiB"]
         self.pool = 12 * block_units * unit
         self.rounds = 0 if here.simulated else slow_down(here, base)
-        self.cycle = [here.program("workload"), "--iterations", "10" if here.small else "40", *base, "--rounds",
+        self.cycle = [here.program("workload"), "--iterations", "10" if here.small else "40" if here.simulated else "20", *base, "--rounds",
                       self.rounds]
         self.launches = blocks * (up + down) + 1
         # Blocks rise and fall one by one over a base.
@@ -179,7 +179,7 @@ def launch_ahead(here):
     """What the credit does for a CPU that runs far ahead of its GPU."""
     triangle = Triangle(here)
     live, launches, rounds, pool = triangle.live, triangle.launches, triangle.rounds, triangle.pool
-    pairs = [(triangle.measure("--credit", "off"), triangle.measure("--credit", "on")) for _ in range(1 if here.small else 3 if here.simulated else 10)]
+    pairs = [(triangle.measure("--credit", "off"), triangle.measure("--credit", "on")) for _ in range(1 if here.small else 3 if here.simulated else 5)]
     figures = {
         "live_over_peak": round(live, 4),
         "held_over_peak_credit_off": statistics.median(off[0] for off, on in pairs),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The Sluice authors
 """PyTorch on a real GPU, for parts.py: its ways to allocate, and two trainings that do not fit together."""
+import bisect
 import contextlib
 import json
 import os
@@ -26,6 +27,8 @@ WAYS = (("native allocator", {}, (), (), ()), ("cudaMallocAsync", ASYNC, (), (),
         # It asks the allocator what is live, which that over cudaMallocAsync does not tell (PyTorch 2.11).
         ("torch.compile, reduce-overhead", {}, ("--way", "compile"), ("--frameworks", "expandable"), SMALL_HANDLES))
 WAY_LIMIT_S = 100
+# Of `pair`. Beside these there is what runs without Sluice.
+POLICIES = ("temporal", "flow", "auto")
 # For PyTorch to load.
 LOAD_LIMIT_S = 60
 
@@ -92,7 +95,7 @@ def run_ways(context, section, save):
             if context.left() < 30:
                 section.append({"way": name, "not_run": "no time left"})
                 continue
-            command = job_command(1, ["--batch", "32", "--iterations", "8", *flags])
+            command = job_command(1, ["--batch", "32", "--iterations", "40", *flags])
             row = {"way": name}
             with here.daemon(16 << 30, ["--lend", "eager", *noded_flags]) as folder:
                 both = (Job(here, command, {**SAME_BITS, **environment}),
@@ -105,6 +108,7 @@ def run_ways(context, section, save):
                 row["alone"].get("losses") == row["under_sluice"].get("losses")
             for outcome in (row["alone"], row["under_sluice"]):
                 outcome.pop("losses", None)
+                outcome.pop("ends_s", None)
             section.append(row)
             save()
             # What PyTorch cannot do alone it need not do here.
@@ -156,22 +160,35 @@ def run(context, section, save):
 
     PyTorch is loaded before a way's turn comes, and in none of the times.
     """
-    flags = [["--model", "resnet50", "--batch", "128", "--iterations", "60"],
-             ["--model", "resnet50", "--batch", "96", "--iterations", "60"]]
+    # Long enough for `auto` to have measured its ways and stay with one for a while.
+    flags = [["--model", "resnet50", "--batch", batch, "--iterations", "150"] for batch in ("96", "64")]
     jobs = [(seed, job_flags) for seed, job_flags in zip((1, 2), flags)]
     section["jobs"] = [" ".join(job_flags) for job_flags in flags]
     async_bits = {**SAME_BITS, **ASYNC}
-    with machine.Machine(context.folder, context.scratch, context.torch_environment) as here:
+    with machine.Machine(context.folder, context.scratch, context.torch_environment, context.simulator) as here:
         def load(environment, folder=None):
             commands = [job_command(*job) for job in jobs]
             return [Job(here, here.job(folder, command) if folder else command, environment) for command in commands]
 
+        def under_sluice(pool, ways):
+            """One daemon for each, all loaded before the first one begins. `ways`: key, policy, environment."""
+            with contextlib.ExitStack() as daemons:
+                loaded = {}
+                for key, policy, environment in ways:
+                    folder = daemons.enter_context(here.daemon(pool, ["--policy", policy]))
+                    loaded[key] = folder, load({**async_bits, **environment}, folder)
+                await_loaded(context, [job for _, both_jobs in loaded.values() for job in both_jobs])
+                for key, (folder, both_jobs) in loaded.items():
+                    section[key] = both(both_jobs, context, solo)
+                    section[key]["chose"] = last_choice(folder / "noded.log")
+                    save()
+
         alone, sliced, crowded = load(async_bits), load(async_bits), load(async_bits)
-        with mps_server(context) as mps, contextlib.ExitStack() as daemons:
+        with mps_server(context) as mps:
             served = load({**async_bits, **mps}) if mps is not None else None
             await_loaded(context, [*alone, *sliced, *crowded, *(served or ())])
             solo = [job.begin().finish(context.left()) for job in alone]
-            section["solo"] = [without_losses(outcome) for outcome in solo]
+            section["solo"] = [told(outcome) for outcome in solo]
             save()
             if any("failed" in outcome for outcome in solo):
                 raise Failure(f"a job alone fails: {[outcome.get('failed') for outcome in solo]}")
@@ -181,27 +198,38 @@ def run(context, section, save):
             pool = max(sum(peaks) * 64 // 100 // HANDLE * HANDLE, (max(peaks) + 2 * HANDLE) // HANDLE * HANDLE)
             section["pool_bytes"] = pool
             section["pool_over_sum_of_peaks"] = round(pool / sum(peaks), 3)
-            under = {}
-            for policy in ("temporal", "flow", "auto"):
-                folder = daemons.enter_context(here.daemon(pool, ["--policy", policy]))
-                under[policy] = load(async_bits, folder)
-            await_loaded(context, [job for loaded in under.values() for job in loaded])
-            # Side by side without Sluice, first with all of the GPU, then with the memory of the pool.
+            # Side by side without Sluice, first with all of the GPU, in the end with the memory of the pool.
             section["time_slicing"] = both(sliced, context, solo)
             save()
             section["mps"] = both(served, context, solo) if served else {"not_run": "no MPS server starts here"}
             save()
-            for policy in under:
-                section[f"sluice_{policy}"] = both(under[policy], context, solo)
-                save()
+            under_sluice(pool, [(f"sluice_{policy}", policy, {}) for policy in POLICIES])
+            if mps is not None:
+                under_sluice(pool, [(f"sluice_{policy}_mps", policy, mps) for policy in POLICIES])
+            section["sluice_alone"] = [observed(context, here, pool, job, async_bits) for job in jobs]
+            save()
         with here.ballast() as ballast:
             ballast.leave(pool + (2 << 30))
             section["time_slicing_in_the_pools_memory"] = both(crowded, context, solo)
         save()
-    for policy in under:
-        shared = section[f"sluice_{policy}"]
-        if not shared["all_finished"] or not shared["same_bits"]:
-            raise Failure(f"under Sluice, {policy}: {json.dumps(shared)}")
+    for key in (key for key in section if key.startswith("sluice_") and key != "sluice_alone"):
+        if not section[key]["all_finished"] or not section[key]["same_bits"]:
+            raise Failure(f"{key}: {json.dumps(section[key])}")
+
+
+def observed(context, here, pool, job, environment):
+    """One of the jobs by itself in the pool, recorded by its daemon."""
+    with here.daemon(pool) as folder:
+        recording = ["--observe", "--trace", here.scratch / f"job-{job[0]}.trace"]
+        alone = Job(here, here.job(folder, job_command(*job), recording), environment)
+        await_loaded(context, [alone])
+        return told(alone.begin().finish(context.left()))
+
+
+def last_choice(log):
+    """What `auto` stayed with, by its daemon's log; empty when it did not come so far."""
+    said = [line for line in log.read_text().splitlines() if "auto: stays with" in line]
+    return said[-1].split("auto: ", 1)[1] if said else ""
 
 
 def await_loaded(context, loaded):
@@ -216,11 +244,38 @@ def both(loaded, context, solo):
     began = time.monotonic()
     running = [job.begin() for job in loaded]
     ended = [job.finish(context.left()) for job in running]
+    finished = all("failed" not in outcome for outcome in ended)
     return {"wall_s": round(time.monotonic() - began, 3),
-            "all_finished": all("failed" not in outcome for outcome in ended),
+            "all_finished": finished,
             "same_bits": all(a.get("losses") == b["losses"] for a, b in zip(ended, solo)),
-            "jobs": [without_losses(outcome) for outcome in ended]}
+            "speed": speed(ended, solo) if finished else None,
+            "late_speed": speed(ended, solo, 0.5) if finished else None,
+            "jobs": [told(outcome) for outcome in ended]}
 
 
-def without_losses(outcome):
-    return {key: value for key, value in outcome.items() if key != "losses"}
+def speed(ended, solo, begin=0.0):
+    """Work done per second while all jobs are under way: 1 is what one job after the other does.
+
+    An iteration is worth its job's median alone. The first ten of each job are left out, and the part `begin` of the rest.
+    """
+    first = max(outcome["ends_s"][9] for outcome in ended)
+    until = min(outcome["ends_s"][-1] for outcome in ended)
+    if until <= first:
+        return None
+    since = first + begin * (until - first)
+    done = sum((done_by(outcome["ends_s"], until) - done_by(outcome["ends_s"], since)) * alone["iteration_s"]
+               for outcome, alone in zip(ended, solo))
+    return round(done / (until - since), 4)
+
+
+def done_by(ends, when):
+    """Iterations, the one under way in parts."""
+    count = bisect.bisect_right(ends, when)
+    if count == 0 or count == len(ends):
+        return count
+    return count + (when - ends[count - 1]) / (ends[count] - ends[count - 1])
+
+
+def told(outcome):
+    """Without what is there to be compared or counted only."""
+    return {key: value for key, value in outcome.items() if key not in ("losses", "ends_s")}

@@ -3,6 +3,8 @@
 """The result of tests/gpu/run as Markdown, for docs/results/."""
 import json
 
+import pair
+
 
 def markdown(result, simulated=None):
     """`simulated`: what the simulated driver answered to the contract tests, or None."""
@@ -104,22 +106,32 @@ def _job(outcome):
     return f"{1e3 * outcome['iteration_s']:.1f} ms, peak {outcome['peak_reserved_bytes'] >> 20} MiB"
 
 
+PAIR_WAYS = [(f"sluice_{policy}{mps}", f"Sluice, `{policy}`, in the pool{', under MPS' if mps else ''}")
+             for mps in ("", "_mps") for policy in pair.POLICIES] + \
+            [("time_slicing", "time-slicing, all of the GPU"),
+             ("time_slicing_in_the_pools_memory", "time-slicing, in the memory of the pool"), ("mps", "MPS, all of the GPU")]
+
+
+def _speed(speed):
+    return "" if speed is None else f"{speed:.3f}"
+
+
 def _pair(result, simulated):
     section = result.get("pair")
     if not section or "one_after_the_other_s" not in section:
         return []
     lines = [f"Jobs: {'; '.join(section['jobs'])}. Pool: {section['pool_bytes'] >> 20} MiB, "
              f"{section['pool_over_sum_of_peaks']} of the sum of their peaks.", ""]
-    rows = [("one after the other", f"{section['one_after_the_other_s']:.2f}", "yes", "yes",
+    rows = [("one after the other", f"{section['one_after_the_other_s']:.2f}", "1", "", "yes", "yes",
              "; ".join(map(_job, section["solo"])))]
-    for key, name in (("sluice_temporal", "Sluice, `temporal`, in the pool"), ("sluice_flow", "Sluice, `flow`, in the pool"),
-                      ("sluice_auto", "Sluice, `auto`, in the pool"), ("time_slicing", "time-slicing, all of the GPU"),
-                      ("time_slicing_in_the_pools_memory", "time-slicing, in the memory of the pool"),
-                      ("mps", "MPS, all of the GPU")):
+    for key, name in PAIR_WAYS:
         outcome = section.get(key, {"not_run": ""})
         if "not_run" in outcome:
-            rows.append((name, "", "not run", "", outcome["not_run"]))
+            rows.append((name, "", "", "", "not run", "", outcome["not_run"]))
         else:
-            rows.append((name, f"{outcome['wall_s']:.2f}", "yes" if outcome["all_finished"] else "no",
-                         "yes" if outcome["same_bits"] else "no", "; ".join(map(_job, outcome["jobs"]))))
-    return lines + _table(("way", "seconds", "both finished", "same bits", "jobs"), rows)
+            jobs = "; ".join(map(_job, outcome["jobs"])) + (f"; {outcome['chose']}" if outcome.get("chose") else "")
+            rows.append((name, f"{outcome['wall_s']:.2f}", *(_speed(outcome.get(speed)) for speed in ("speed", "late_speed")),
+                         "yes" if outcome["all_finished"] else "no", "yes" if outcome["same_bits"] else "no", jobs))
+    if "sluice_alone" in section:
+        lines += [f"Alone in the pool, recorded meanwhile: {'; '.join(map(_job, section['sluice_alone']))}.", ""]
+    return lines + _table(("way", "seconds", "speed", "in the second half", "both finished", "same bits", "jobs"), rows)

@@ -3,8 +3,8 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """A training of a ResNet with PyTorch, unchanged between all ways to run it. Knows nothing of Sluice.
 
-Prints one JSON object: how long the iterations took (without start and the first one), what was allocated at most, and the
-losses bit by bit. Needs PyTorch alone.
+Prints one JSON object: how long the iterations took (without start and the first one) and when each ended (CLOCK_MONOTONIC,
+which is one for all processes of a machine), what was allocated at most, and the losses bit by bit. Needs PyTorch alone.
 """
 import argparse
 import json
@@ -96,15 +96,17 @@ def main():
     if options.way == "compile":
         model.forward = torch.compile(model.forward, mode="reduce-overhead")
     once = captured(step) if options.way == "graph" else step
-    losses, times = [], []
+    losses, times, ends = [], [], []
     for _ in range(options.iterations):
         begin = time.monotonic()
         losses.append(float(once()))
-        times.append(time.monotonic() - begin)
+        ends.append(time.monotonic())
+        times.append(ends[-1] - begin)
     torch.cuda.synchronize()
     steady = times[min(3, len(times) - 1):]
     print(json.dumps({
         "iteration_s": sorted(steady)[len(steady) // 2], "iterations_s": sum(times), "first_iteration_s": times[0],
+        "ends_s": [round(end, 6) for end in ends],
         "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
         "peak_reserved_bytes": torch.cuda.max_memory_reserved(),
         "losses": [struct.pack(">d", loss).hex() for loss in losses], "last_loss": losses[-1],
