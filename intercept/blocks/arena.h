@@ -51,6 +51,13 @@ class Arena {
   /// job's end. A live block, or kNoBlock.
   uint32_t AllocateUnit(const protocol::MarkPage& marks);
 
+  /// For a block that is expected to live at the next trough: in a unit that holds others of this
+  /// iteration's, else in a wholly free one, else as Allocate. Of slots only, and not for more than
+  /// a unit.
+  uint32_t AllocateLasting(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
+  /// An iteration begins: what lasted of the one before is freed soon, and others lie there then.
+  void CloseUnits() { open_units_ = 0; }
+
   // arena_windows.cc: one block of units that lie apart (docs/adr/0031)
 
   /// Wholly free units that this stream may use as they are.
@@ -124,6 +131,7 @@ class Arena {
     blocks_[id].sync = true;
     blocks_[id].owner = owner;
   }
+  void SetBirth(uint32_t id, const Lifetimes::Birth& birth) { blocks_[id].birth = birth; }
   /// Whether this descriptor, of those below descriptors(), is a live block of that owner.
   bool Owned(uint32_t id, uint32_t owner) const {
     const Block& block = blocks_[id];
@@ -174,6 +182,8 @@ class Arena {
   static constexpr uint32_t kSmallPart = 16;
 
   static constexpr uint32_t kMaxWindows = 1024;
+  /// Units that are looked through for a lasting block; the fullest are the oldest.
+  static constexpr uint32_t kMaxOpenUnits = 32;
 
   struct FreeList {
     uint32_t oldest;
@@ -253,6 +263,14 @@ class Arena {
   void AddUnits(const protocol::Extent& extent);
   uint32_t TakeAt(uint32_t start, uint32_t granules);
 
+  /// A free block of any kind that this stream may use as it is.
+  static bool UsableBy(const Block& block, uint32_t slot) {
+    return block.kind == BlockKind::kSynced || block.kind == BlockKind::kUnused ||
+           (block.kind == BlockKind::kUnsynced && block.slot == slot && slot < kNoSlot);
+  }
+  uint32_t TakeIn(uint32_t unit, uint32_t granules, uint32_t slot);
+  uint32_t OpenUnit(uint32_t granules, uint32_t slot);
+
   bool MayUse(uint32_t unit, uint32_t slot) const;
   bool IsVacant(const Window& window) const;
   bool FindWindow(uint32_t units, uint32_t slot, Window* window);
@@ -293,6 +311,8 @@ class Arena {
   PagedArray<uint32_t> window_of_;      // by unit of the pool: the window unit that shows it, or 0
   PagedArray<Window> windows_;          // by start
   uint32_t windows_used_ = 0;
+  uint32_t open_unit_[kMaxOpenUnits] = {};
+  uint32_t open_units_ = 0;
   AddressMap entered_;  // live blocks and recent ones
   RecentBlocks recent_;
   FreeIndex index_;

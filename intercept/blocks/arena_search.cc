@@ -136,10 +136,7 @@ Arena::Pieces Arena::FindPieces(uint32_t granules, uint32_t slot) const {
   uint32_t run = kNoBlock;
   ForEach([&](uint32_t id, const Block& block) {
     if (found.last != kNoBlock) return;
-    const bool usable =
-        block.kind == BlockKind::kSynced || block.kind == BlockKind::kUnused ||
-        (block.kind == BlockKind::kUnsynced && block.slot == slot && slot < kNoSlot);
-    if (!usable) {
+    if (!UsableBy(block, slot)) {
       run = kNoBlock;
       total = 0;
       return;

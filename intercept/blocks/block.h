@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "intercept/blocks/lifetimes.h"
 #include "intercept/protocol/wire.h"
 
 namespace sluice {
@@ -41,6 +42,7 @@ struct alignas(64) Block {
   uint16_t owner;  // kLive and `sync`: the context that it ends with, by a number of the caller's
   uint64_t mark;   // kUnsynced, kRecent: the mark that covers the free
   uint64_t free_seq;  // kUnsynced, kRecent: position among all frees of the arena
+  Lifetimes::Birth birth;  // kLive
 
   uint32_t end() const { return start + size; }
 };

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "intercept/blocks/lifetimes.h"
 #include "intercept/gate/function_ids.h"
 #include "intercept/gate/launch_timer.h"
 #include "intercept/protocol/page_access.h"
@@ -17,6 +18,7 @@ struct GateMemory {
   uint64_t history[protocol::kMaxPeriodLaunches];
   // The largest block that was asked for behind each gate of the profile, in granules.
   uint32_t largest[protocol::kMaxGates];
+  Lifetimes lifetimes;
   FunctionIds functions;
   LaunchTimer timer;
 };

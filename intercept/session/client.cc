@@ -270,6 +270,7 @@ bool Client::CloseSessionLocked(bool clean) {
     const LockGuard inner(state_lock_);
     gate_->timer.Forget();
     gate_->functions.Forget();
+    gate_->lifetimes.Forget();
     matcher_ = Matcher();
     arena_.FreeMemory();
     open_releases_.FreeMemory();

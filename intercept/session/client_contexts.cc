@@ -303,6 +303,7 @@ uint32_t Client::LosePacing(uint64_t ending) {
   if (slot >= kNoSlot || KeyOf(streams_[slot].context) != ending) return 0;
   rejected_profile_ = matcher_.profile()->profile_id;
   static_cast<void>(matcher_.Follow(nullptr, gate_->history));
+  gate_->lifetimes.Forget();
   return rejected_profile_;
 }
 

@@ -34,6 +34,7 @@ void Client::RefreshProfile() {
   if (same) return;
   credit_.Reset();
   for (uint32_t& largest : gate_->largest) largest = 0;
+  gate_->lifetimes.Forget();
   if (!matcher_.Follow(fresh.profile_id == 0 ? nullptr : &now, gate_->history)) {
     rejected_profile_ = fresh.profile_id;
   }
@@ -116,8 +117,15 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
       step = matcher_.OnLaunch(ticket.function);
       credit_.OnLaunch(step.launch_ns);
       entry.launch_ns += step.launch_ns;
-      if (step.mismatch) rejected_profile_ = profile;
-      if (step.at_trough) trough_due_.store(true, std::memory_order_relaxed);
+      if (step.mismatch) {
+        rejected_profile_ = profile;
+        gate_->lifetimes.Forget();
+      }
+      if (step.at_trough) {
+        trough_due_.store(true, std::memory_order_relaxed);
+        gate_->lifetimes.BeginIteration();
+        arena_.CloseUnits();
+      }
     }
     const bool pressure = Pressure();
     onset = pressure && !pressed_;

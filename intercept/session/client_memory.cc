@@ -85,8 +85,12 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
     uint32_t& largest = gate_->largest[matcher_.gate()];
     if (want.granules > largest) largest = want.granules;
   }
-  const uint32_t id = want.whole_unit ? arena_.AllocateUnit(session_.marks())
-                                      : arena_.Allocate(want.granules, slot, session_.marks());
+  // What others may want at the trough should lie together.
+  const bool lasts = Pressure() && gate_->lifetimes.Expected(want.granules);
+  const protocol::MarkPage& marks = session_.marks();
+  const uint32_t id = want.whole_unit ? arena_.AllocateUnit(marks)
+                      : lasts         ? arena_.AllocateLasting(want.granules, slot, marks)
+                                      : arena_.Allocate(want.granules, slot, marks);
   if (id == kNoBlock) return false;
   Enter(want, id, slot, out, mark_due);
   return true;
@@ -96,6 +100,7 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
 void Client::Enter(const Want& want, uint32_t id, uint32_t slot, CUdeviceptr* out, bool* mark_due) {
   streams_.Uses(slot);
   if (want.sync) arena_.SetSync(id, owners_.NumberOf(want.context));
+  arena_.SetBirth(id, gate_->lifetimes.Born(want.granules));
   const Block& block = arena_.block(id);
   const uint64_t bytes = uint64_t{block.size} << kGranuleShift;
   *out = AddressOf(block);
@@ -271,6 +276,7 @@ CUresult Client::FreeAsync(CUdeviceptr address, CUstream stream) {
     const uint64_t bytes = uint64_t{arena_.block(id).size} << kGranuleShift;
     slot = streams_.Still(slot, PlaceOfKnown(stream).name);
     Record(protocol::OpKind::kFree, slot, 0, bytes);
+    gate_->lifetimes.Ended(arena_.block(id).birth);
     streams_.Uses(slot);
     uint64_t mark = 0;
     if (slot < kNoSlot) {
@@ -340,6 +346,7 @@ CUresult Client::Free(CUdeviceptr address) {
 // whole context can be synchronised. state_lock_ is held.
 void Client::FreeFound(uint32_t id, bool done) {
   Record(protocol::OpKind::kFree, 0, 0, uint64_t{arena_.block(id).size} << kGranuleShift);
+  gate_->lifetimes.Ended(arena_.block(id).birth);
   if (done) {
     arena_.FreeSynced(id);
   } else {

@@ -47,8 +47,9 @@ class ArenaProperty : public ::testing::TestWithParam<uint32_t> {
     }
   }
 
-  void Allocate(uint32_t granules, uint32_t slot) {
-    const uint32_t id = arena_.Allocate(granules, slot, marks_);
+  void Allocate(uint32_t granules, uint32_t slot, bool lasting) {
+    const uint32_t id = lasting ? arena_.AllocateLasting(granules, slot, marks_)
+                                : arena_.Allocate(granules, slot, marks_);
     if (id == kNoBlock) {
       // Nothing that this stream may use outright was overlooked. What another stream freed may be
       // part of a larger free block that waits for a later mark.
@@ -243,6 +244,7 @@ TEST_P(ArenaProperty, MatchesTheModel) {
   for (int step = 0; step < 3000; ++step) {
     const uint32_t slot = below(kSlots + 1) == 0 ? kNoSlot : below(kSlots);
     if (below(16) == 0) arena_.FillFromHighEnd(below(2) == 0);
+    if (below(64) == 0) arena_.CloseUnits();
     switch (below(11)) {
       case 10:
         AllocateUnit();
@@ -268,7 +270,7 @@ TEST_P(ArenaProperty, MatchesTheModel) {
         Allocate(1 + (below(30) == 0  ? below(12 * kUnitGranules)
                       : below(4) == 0 ? below(200)
                                       : below(24)),
-                 slot);
+                 slot, below(4) == 0);
         break;
       case 5:
       case 6:

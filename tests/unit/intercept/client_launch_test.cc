@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/intercept/client_fixture.h"
 
@@ -244,6 +245,35 @@ TEST_F(ClientLaunch, AGateAsksOnlyForWhatIsNotHeld) {
   EXPECT_EQ(gates[2].gate, 0u);
   AllocAsync(4 * kUnit);
   EXPECT_EQ(daemon->Count(FrameType::kLease), 1u) << "the grant covers the group";
+}
+
+// As gradients are: allocated while the pass backward frees what the one forward left, freed when
+// the next iteration begins. Wherever one lies at the trough its unit is held there.
+TEST_F(ClientLaunch, WhatOutlivesTheIterationLiesTogetherAtTheTrough) {
+  driver.immediate = true;
+  std::vector<CUdeviceptr> kept;
+  AllocAsync(1);
+  Publish(TroughPlace::kAfterLast, 1);
+  daemon->daemon->flags = protocol::kPressure;
+  std::vector<uint32_t> held;
+  for (uint32_t iteration = 0; iteration < 4; ++iteration) {
+    for (const CUdeviceptr one : std::exchange(kept, {})) {
+      EXPECT_EQ(client->FreeAsync(one, FakeDriver::Stream(1)), CUDA_SUCCESS);
+    }
+    std::vector<CUdeviceptr> forward;
+    for (int i = 0; i < 4; ++i) forward.push_back(AllocAsync(kUnit));
+    Launches(0, 4);
+    for (; !forward.empty(); forward.pop_back()) {
+      EXPECT_EQ(client->FreeAsync(forward.back(), FakeDriver::Stream(1)), CUDA_SUCCESS);
+      kept.push_back(AllocAsync(kUnit / 8));
+    }
+    Launches(4, kPeriod);
+    held.push_back(Gates(iteration + 1).back().held_units);
+  }
+  // The cycle is known behind the first iteration, and who outlives the second in the third.
+  EXPECT_GE(held[1], 4u);
+  EXPECT_LE(held[2], 2u);
+  EXPECT_EQ(held[3], held[2]);
 }
 
 class ClientFence : public ClientLaunch {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+#include "intercept/blocks/arena.h"
+
+namespace sluice {
+
+// Blocks that outlive their iteration lie together (docs/adr/0033). Wherever one lies at the trough
+// its unit is held there. They come one by one while most of what is held is being freed, and each
+// would find its first place in another unit.
+
+uint32_t Arena::AllocateLasting(uint32_t granules, uint32_t slot,
+                                const protocol::MarkPage& marks) {
+  if (slot >= kNoSlot) return Allocate(granules, slot, marks);
+  MergeRecent();
+  uint32_t id = kNoBlock;
+  // Both splits of TakeAt.
+  if (granules > 0 && granules <= unit_granules() && Reserve() && Reserve()) {
+    for (uint32_t i = 0; i < open_units_ && id == kNoBlock; ++i) {
+      id = TakeIn(open_unit_[i], granules, slot);
+    }
+    if (id == kNoBlock) id = OpenUnit(granules, slot);
+  }
+  if (id == kNoBlock) return Allocate(granules, slot, marks);
+  blocks_[id].slot = static_cast<uint16_t>(slot);
+  return id;
+}
+
+// Its first hole there that this stream may use.
+uint32_t Arena::TakeIn(uint32_t unit, uint32_t granules, uint32_t slot) {
+  if (!Leased(unit)) return kNoBlock;
+  const uint32_t from = unit << unit_shift_;
+  const uint32_t to = from + unit_granules();
+  for (uint32_t id = first_in_unit_[unit]; id != kNoBlock && blocks_[id].start < to;
+       id = blocks_[id].next) {
+    const Block& block = blocks_[id];
+    const uint32_t start = block.start < from ? from : block.start;
+    const uint32_t end = block.end() > to ? to : block.end();
+    if (end - start >= granules && UsableBy(block, slot)) return TakeAt(start, granules);
+  }
+  return kNoBlock;
+}
+
+// In a wholly free unit of the pool, the farthest from the job's end: what is freed again comes
+// there last. It keeps what its other holes wait for, so they stay this stream's.
+uint32_t Arena::OpenUnit(uint32_t granules, uint32_t slot) {
+  for (uint32_t unit = NextFreeUnit(high_end_ ? kNoBlock : pool_units_, high_end_);
+       unit != kNoBlock; unit = NextFreeUnit(unit, high_end_)) {
+    const uint32_t id = TakeIn(unit, granules, slot);
+    if (id == kNoBlock) continue;
+    if (open_units_ == kMaxOpenUnits) {
+      for (uint32_t i = 1; i < kMaxOpenUnits; ++i) open_unit_[i - 1] = open_unit_[i];
+      --open_units_;
+    }
+    open_unit_[open_units_++] = unit;
+    return id;
+  }
+  return kNoBlock;
+}
+
+}  // namespace sluice
