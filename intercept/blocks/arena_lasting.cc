@@ -11,7 +11,6 @@ namespace sluice {
 uint32_t Arena::AllocateLasting(uint32_t granules, uint32_t slot,
                                 const protocol::MarkPage& marks) {
   if (slot >= kNoSlot) return Allocate(granules, slot, marks);
-  MergeRecent();
   uint32_t id = kNoBlock;
   // Both splits of TakeAt.
   if (granules > 0 && granules <= unit_granules() && Reserve() && Reserve()) {

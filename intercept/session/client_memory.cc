@@ -85,8 +85,8 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
     uint32_t& largest = gate_->largest[matcher_.gate()];
     if (want.granules > largest) largest = want.granules;
   }
-  // What others may want at the trough should lie together.
-  const bool lasts = Pressure() && gate_->lifetimes.Expected(want.granules);
+  // Also while nobody wants memory: whoever comes finds a base that is packed.
+  const bool lasts = gate_->lifetimes.Expected(want.granules);
   const protocol::MarkPage& marks = session_.marks();
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(marks)
                       : lasts         ? arena_.AllocateLasting(want.granules, slot, marks)

@@ -270,7 +270,8 @@ class Flow {
   void ReserveOrTakeTurns();
   void LogPolicy(const std::string& why = "");
   uint64_t CreditOf(const scheduler::Profile& profile) const;
-  void SetCredit(uint32_t parts);
+  scheduler::CyclePlan ToldOf(scheduler::CyclePlan plan) const;
+  void TellAmounts();
   void GiveUpSoftBudget(const std::string& why);
   void Outgrow(JobId id);
   void FollowSoftBudget();

@@ -211,7 +211,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
   if (request.kind == RequestKind::kGate0) {
     job->use = known.leased;
     job->held.Begin(job->published.has_value() ? job->published->plan.gates.size() : 1,
-                    known.held());
+                    known.held(), scheduler::TakesTurns(options_.policy));
     job->gated_iteration = true;
     job->passed_gate = 0;
     if (job->answer.has_value()) job->iteration = job->answer->iteration;

@@ -10,6 +10,13 @@
 
 namespace sluice::flow {
 
+namespace {
+
+/// More than any iteration: the host does not wait for its GPU but at the trough.
+constexpr uint64_t kNoCreditBound = ~uint64_t{0};
+
+}  // namespace
+
 using scheduler::EventKind;
 using scheduler::Record;
 
@@ -83,7 +90,8 @@ Status Flow::SetWay(const Way& way, uint64_t now_ns) {
   // Nothing is shared that would have to be held back.
   options_.policy.soft_budget = options_.spatial ? 0 : way.soft_budget;
   SetClaims(way.claims);
-  SetCredit(way.credit_parts);
+  options_.credit_parts = way.credit_parts;
+  TellAmounts();
   LogPolicy();
   if (frozen_) return Status();
   if (options_.spatial) WithdrawAll();
@@ -102,13 +110,22 @@ uint64_t Flow::CreditOf(const scheduler::Profile& profile) const {
   return scheduler::CreditFor(profile, options_.credit_parts);
 }
 
-void Flow::SetCredit(uint32_t parts) {
-  if (parts == options_.credit_parts) return;
-  options_.credit_parts = parts;
+/// Where jobs take turns nobody is lent anything of a job's before its trough: it has all that it
+/// will need from gate 0 on and gives nothing back in between, so that it asks nothing, waits for
+/// nothing, and finds runs for its blocks (docs/adr/0034).
+scheduler::CyclePlan Flow::ToldOf(scheduler::CyclePlan plan) const {
+  if (!scheduler::TakesTurns(options_.policy)) return plan;
+  for (scheduler::GatePlan& gate : plan.gates) gate.need_units = plan.peak_units;
+  plan.gates.front().contiguous = plan.piece_units;
+  if (options_.credit_ns == 0) plan.credit_ns = kNoCreditBound;
+  return plan;
+}
+
+void Flow::TellAmounts() {
   for (auto& [id, job] : jobs_) {
     if (!job.published.has_value()) continue;
     job.published->plan.credit_ns = CreditOf(job.published->profile);
-    PublishCredit(job.published->plan.credit_ns, job.pages.daemon);
+    PublishAmounts(ToldOf(job.published->plan), job.pages.daemon);
     ++changes_;
   }
 }

@@ -79,7 +79,7 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   made.id = job->next_profile;
   made.launches_before = job->launches;
   made.profile = std::move(*profile);
-  if (!PublishProfile(made.profile, made.plan, made.id, job->pages.daemon)) return;
+  if (!PublishProfile(made.profile, ToldOf(made.plan), made.id, job->pages.daemon)) return;
   ++job->next_profile;
   ++changes_;
   job->published = std::move(made);
@@ -208,7 +208,7 @@ Units Flow::ClaimFor(const FlowJob& job) const {
 
 Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(id);
-  const scheduler::CyclePlan& plan = job.published->plan;
+  const scheduler::CyclePlan plan = ToldOf(job.published->plan);
   Request request;
   request.job = id;
   request.kind = RequestKind::kGate0;

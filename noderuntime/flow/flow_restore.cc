@@ -402,6 +402,8 @@ void Flow::Thaw(uint64_t now_ns) {
   frozen_ = false;
   for (auto& [id, job] : jobs_) job.last_sign_ns = job.last_work_ns = now_ns;
   if (options_.spatial) ReserveOrTakeTurns();
+  // By what the last daemon went may be another policy.
+  TellAmounts();
   Decide();
 }
 

@@ -15,7 +15,8 @@ constexpr size_t kEnough = 2;
 
 }  // namespace
 
-void HeldByGate::Begin(size_t gates, Units units) {
+void HeldByGate::Begin(size_t gates, Units units, bool whole) {
+  whole_ = whole;
   now_.assign(std::max<size_t>(gates, 1), 0);
   now_.front() = last_ = units;
   gate_ = 0;
@@ -34,12 +35,13 @@ void HeldByGate::Hold(Units units) {
 }
 
 void HeldByGate::End() {
+  if (whole_) return;
   if (past_.size() >= kRemembered) past_.pop_front();
   for (size_t k = now_.size() - 1; k-- > 0;) now_[k] = std::max(now_[k], now_[k + 1]);
   past_.push_back(now_);
 }
 
-bool HeldByGate::known() const { return past_.size() >= kEnough; }
+bool HeldByGate::known() const { return !whole_ && past_.size() >= kEnough; }
 
 Units HeldByGate::From(size_t gate) const {
   Units most = 0;

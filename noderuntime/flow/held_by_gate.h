@@ -14,13 +14,14 @@ namespace sluice::flow {
 /// live; first fit in an arena that has holes takes more. A value; not thread-safe.
 class HeldByGate {
  public:
-  /// An iteration with so many gates begins, holding `units`.
-  void Begin(size_t gates, scheduler::Units units);
+  /// An iteration with so many gates begins, holding `units`. `whole`: it gives nothing back on its
+  /// way, so it tells nothing, and nothing is known while it lasts.
+  void Begin(size_t gates, scheduler::Units units, bool whole);
   /// It has come to this gate, and not to the next one; until now it held `units`. Never goes back.
   void Reach(size_t gate, scheduler::Units units);
   /// More, where it stands.
   void Hold(scheduler::Units units);
-  /// The iteration is over: it is remembered, and the oldest one forgotten.
+  /// The iteration is over: unless it was a whole one it is remembered, and the oldest forgotten.
   void End();
   void Forget() { past_.clear(); }
 
@@ -32,6 +33,7 @@ class HeldByGate {
  private:
   std::vector<scheduler::Units> now_ = {0};         // [gate]: most up to the next one
   size_t gate_ = 0;                                 // where it stands
+  bool whole_ = false;
   scheduler::Units last_ = 0;                       // what it held when that was last said
   std::deque<std::vector<scheduler::Units>> past_;  // [gate]: most from there to the trough
 };

@@ -34,12 +34,17 @@ bool PublishProfile(const scheduler::Profile& profile, const scheduler::CyclePla
   return true;
 }
 
-void PublishCredit(uint64_t credit_ns, protocol::DaemonPage* page) {
+void PublishAmounts(const scheduler::CyclePlan& plan, protocol::DaemonPage* page) {
   const auto image = std::make_unique<protocol::ProfileImage>();
   if (!protocol::ReadProfile(*page, image.get()) || image->profile_id == 0) return;
-  if (image->credit_ns == credit_ns) return;
-  image->credit_ns = credit_ns;
-  protocol::PublishProfile(*page, *image);
+  if (image->gate_count != plan.gates.size()) return;
+  bool same = image->credit_ns == plan.credit_ns;
+  image->credit_ns = plan.credit_ns;
+  for (size_t i = 0; i < plan.gates.size(); ++i) {
+    same = same && image->gates[i].need_units == plan.gates[i].need_units;
+    image->gates[i].need_units = plan.gates[i].need_units;
+  }
+  if (!same) protocol::PublishProfile(*page, *image);
 }
 
 void WithdrawProfile(protocol::DaemonPage* page) {

@@ -13,9 +13,9 @@ namespace sluice::flow {
 bool PublishProfile(const scheduler::Profile& profile, const scheduler::CyclePlan& plan,
                     uint32_t id, protocol::DaemonPage* page);
 
-/// Another credit for the profile that stands there, if one does: a client that follows it goes on
-/// where it is.
-void PublishCredit(uint64_t credit_ns, protocol::DaemonPage* page);
+/// Other amounts (credit, need behind each gate) for the profile that stands there, if it is one
+/// with as many gates: a client that follows it goes on where it is.
+void PublishAmounts(const scheduler::CyclePlan& plan, protocol::DaemonPage* page);
 
 /// The client is without a profile from its next look on.
 void WithdrawProfile(protocol::DaemonPage* page);

@@ -17,6 +17,7 @@ namespace simulate = scheduler::simulate;
 using scheduler::Phase;
 
 constexpr size_t kRemembered = 32;
+Way Turns() { return {"temporal", 1, scheduler::Claims::kContract}; }
 /// A live job claims a fiftieth more than it was seen to hold (docs/design/runtime.md, section 4).
 constexpr uint32_t kClaimMarginPart = 50;
 
@@ -89,10 +90,12 @@ std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
     soft_budgets_ = !outgrown;
     BeginAnew(*key, *flow, now_ns);
     const auto before = std::find_if(chosen_.begin(), chosen_.end(),
-                                     [this](const auto& entry) { return Same(entry.first, key_); });
+                                     [this](const Choice& one) { return Same(one.key, key_); });
     if (before == chosen_.end()) return std::nullopt;
     state_ = State::kChosen;
-    return PutInForce(before->second, flow, now_ns);
+    candidates_ = before->candidates;
+    BeginWatch();
+    return PutInForce(before->way, flow, now_ns);
   }
   // A soft budget goes with a profile, and when anybody comes or goes.
   const bool lost = wanted_.has_value() && flow->way() != *wanted_;
@@ -108,6 +111,7 @@ std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
     const std::optional<SearchResult> found = searcher_->Take();
     if (found.has_value()) Judge(*found, *flow);
   }
+  if (state_ == State::kChosen) return Watch(*flow, now_ns);
   if (state_ != State::kMeasuring) return std::nullopt;
   const bool changes = trials_->Observe(ProgressOf(*flow), static_cast<double>(now_ns));
   const Way& way = candidates_[trials_->current()].way;
@@ -123,6 +127,7 @@ void Tuner::BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns) {
   state_ = State::kWaiting;
   candidates_.clear();
   trials_.reset();
+  watched_iterations_ = options_.watched_iterations;
   wanted_.reset();
   ended_before_.clear();
   for (const KnownJob& job : key_) ended_before_[job.id] = flow.Find(job.id)->times.ended();
@@ -133,7 +138,7 @@ void Tuner::BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns) {
 bool Tuner::Outgrown(const flow::Flow& flow) {
   if (outgrown_ == flow.soft_budgets_outgrown()) return false;
   outgrown_ = flow.soft_budgets_outgrown();
-  std::erase_if(chosen_, [this](const auto& entry) { return Same(entry.first, key_); });
+  std::erase_if(chosen_, [this](const Choice& one) { return Same(one.key, key_); });
   return true;
 }
 
@@ -176,7 +181,8 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
   return task;
 }
 
-/// Whatever the model says, taking turns is among what is measured: where sharing loses it wins.
+/// Whatever the model says, taking turns is among what is measured: where sharing loses it wins, and
+/// where it gains nothing, as nothing that is lent can be missed then.
 void Tuner::Judge(const SearchResult& found, const flow::Flow& flow) {
   candidates_ = {{flow.way()}};
   const auto add = [this](const Way& way, double predicted) {
@@ -188,14 +194,50 @@ void Tuner::Judge(const SearchResult& found, const flow::Flow& flow) {
     }
     if (candidates_.size() < options_.most_ways) candidates_.push_back({way, predicted});
   };
-  add({"temporal", 1, scheduler::Claims::kContract}, found.ok() ? 1 : 0);
+  add(Turns(), found.ok() ? 1 : 0);
   if (found.ok()) {
     for (const simulate::Tried& tried : found->finalists) {
       add(WayOf(tried.setting, flow), tried.throughput / found->temporal);
     }
   }
-  trials_.emplace(candidates_.size(), options_.trials);
+  BeginTrials();
+}
+
+/// The way in force is the first of the candidates.
+void Tuner::BeginTrials() {
+  const auto turns = std::find_if(candidates_.begin(), candidates_.end(),
+                                  [](const Candidate& one) { return one.way == Turns(); });
+  trials_.emplace(candidates_.size(), options_.trials,
+                  static_cast<size_t>(turns - candidates_.begin()));
   state_ = State::kMeasuring;
+}
+
+void Tuner::BeginWatch() {
+  scheduler::TrialOptions options = options_.trials;
+  options.rounds = 1;
+  options.iterations = watched_iterations_;
+  trials_.emplace(1, options);
+}
+
+/// What four iterations told may have been chance, and memory scatters in the course of many.
+std::optional<std::string> Tuner::Watch(const flow::Flow& flow, uint64_t now_ns) {
+  trials_->Observe(ProgressOf(flow), static_cast<double>(now_ns));
+  if (!trials_->done()) return std::nullopt;
+  const double gets_done = trials_->Rate(0) * (1 + options_.trials.least_gain);
+  const auto in_force = std::find_if(candidates_.begin(), candidates_.end(),
+                                     [this](const Candidate& one) { return one.way == wanted_; });
+  const bool beaten = std::any_of(
+      candidates_.begin(), candidates_.end(),
+      [&](const Candidate& one) { return one.way != wanted_ && one.measured > gets_done; });
+  if (!beaten || in_force == candidates_.end()) {
+    BeginWatch();
+    return std::nullopt;
+  }
+  std::rotate(candidates_.begin(), in_force, in_force + 1);
+  watched_iterations_ *= 2;
+  BeginTrials();
+  return "auto: measures again, as " + WayText(*wanted_, flow.options().unit_bytes) +
+         " gets less done than another way did";
 }
 
 std::vector<scheduler::Progress> Tuner::ProgressOf(const flow::Flow& flow) const {
@@ -216,10 +258,14 @@ std::optional<std::string> Tuner::PutInForce(const Way& way, flow::Flow* flow, u
   return "auto: " + WayText(way, flow->options().unit_bytes) + " from now on";
 }
 
-std::string Tuner::Choose(const Way& way, flow::Flow* flow, uint64_t now_ns) {
+/// By value: it may be one of the candidates', which change.
+std::string Tuner::Choose(Way way, flow::Flow* flow, uint64_t now_ns) {
+  candidates_ = candidates();
   state_ = State::kChosen;
+  std::erase_if(chosen_, [this](const Choice& one) { return Same(one.key, key_); });
   if (chosen_.size() >= kRemembered) chosen_.erase(chosen_.begin());
-  chosen_.emplace_back(key_, way);
+  chosen_.push_back({key_, way, candidates_});
+  BeginWatch();
   (void)PutInForce(way, flow, now_ns);
   return "auto: stays with " + WayText(way, flow->options().unit_bytes) + " for these " +
          std::to_string(key_.size()) + " jobs";
@@ -227,8 +273,9 @@ std::string Tuner::Choose(const Way& way, flow::Flow* flow, uint64_t now_ns) {
 
 std::vector<Tuner::Candidate> Tuner::candidates() const {
   std::vector<Candidate> all = candidates_;
-  for (size_t i = 0; i < all.size() && trials_.has_value(); ++i) {
-    all[i].measured = trials_->Rate(i);
+  if (state_ != State::kMeasuring) return all;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (const double rate = trials_->Rate(i); rate > 0) all[i].measured = rate;
   }
   return all;
 }

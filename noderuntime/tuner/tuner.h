@@ -40,10 +40,13 @@ struct TunerOptions {
   /// Soft budgets below the pool are tried, and other credits where nobody gave one.
   bool soft_budgets = true;
   scheduler::TrialOptions trials;
+  /// What was chosen is looked at again for so many iterations of each job at a time. Where it gets
+  /// less done than another way did, all are measured anew; each time the looks get twice as long.
+  uint32_t watched_iterations = 24;
 };
 
 /// `auto` on a running node: drops what the model finds hopeless, measures the rest on the jobs
-/// themselves, keeps the best, and looks again when the jobs change. Whatever is in force, the
+/// themselves, keeps the best, and looks again when the jobs change or the best does not stay it. Whatever is in force, the
 /// ledger's promises hold: a way can cost time, never an iteration.
 class Tuner {
  public:
@@ -82,7 +85,10 @@ class Tuner {
   void Judge(const SearchResult& found, const flow::Flow& flow);
   std::vector<scheduler::Progress> ProgressOf(const flow::Flow& flow) const;
   std::optional<std::string> PutInForce(const Way& way, flow::Flow* flow, uint64_t now_ns);
-  std::string Choose(const Way& way, flow::Flow* flow, uint64_t now_ns);
+  std::string Choose(Way way, flow::Flow* flow, uint64_t now_ns);
+  void BeginTrials();
+  void BeginWatch();
+  std::optional<std::string> Watch(const flow::Flow& flow, uint64_t now_ns);
 
   TunerOptions options_;
   Searcher* searcher_;
@@ -92,12 +98,18 @@ class Tuner {
   uint64_t since_ns_ = 0;
   std::map<flow::JobId, uint64_t> ended_before_;  // iterations, when key_ was new
   std::vector<Candidate> candidates_;
-  std::optional<scheduler::Trials> trials_;
+  std::optional<scheduler::Trials> trials_;  // of these, in kMeasuring; in kChosen of what is watched
+  uint32_t watched_iterations_ = 0;
   std::optional<Way> wanted_;  // put in force for these jobs
   uint64_t outgrown_ = 0;      // Flow::soft_budgets_outgrown, as it was seen last
   bool soft_budgets_ = true;   // no job of key_ has outgrown one
   /// What was chosen for the jobs of the last while: they may come back to the same.
-  std::vector<std::pair<Key, Way>> chosen_;
+  struct Choice {
+    Key key;
+    Way way;
+    std::vector<Candidate> candidates;
+  };
+  std::vector<Choice> chosen_;
 };
 
 }  // namespace sluice::tuner

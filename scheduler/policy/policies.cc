@@ -38,6 +38,11 @@ std::vector<std::string> NodePolicyNames() {
   return names;
 }
 
+bool TakesTurns(const Config& config) {
+  const PolicyEntry* policy = FindPolicy(config.policy);
+  return policy != nullptr && (policy->may_open == &TemporalMayOpen || config.lanes == 1);
+}
+
 uint32_t Occupants(const Ledger& ledger, JobId job) {
   uint32_t count = 0;
   uint32_t collective = 0;

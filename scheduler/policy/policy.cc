@@ -325,8 +325,7 @@ class Round {
       if (!InPhase(asked) && SomethingMoves(Rest::kForNow)) return false;
       return PolicyOpens(asked) && (request.kind != RequestKind::kGate0 || FitsSoftBudget(asked));
     }
-    const bool one = policy_->may_open == &TemporalMayOpen;
-    return Occupants(ledger_, request.job) < (one ? 1 : config_.lanes);
+    return Occupants(ledger_, request.job) < (TakesTurns(config_) ? 1 : config_.lanes);
   }
 
   bool PolicyOpens(const Asked& asked) const {
@@ -529,14 +528,17 @@ class Round {
   }
 
   /// What it has makes room for somebody who waits, and it can come back with what it asks for when
-  /// the others are at their troughs.
+  /// the others are at their troughs. A base that is more than was asked for may be less then: the
+  /// first one after a job was measured is scattered, and it is kept from gathering here.
   bool WorthEvicting(const Job& job, const Request& request) const {
     uint64_t stays = 0;
     for (const Job& other : ledger_.jobs()) {
       if (other.id == job.id) continue;
-      const bool gives =
-          other.phase == Phase::kParked || (other.past_gate() && other.terms.returns);
-      stays += other.held() - (gives ? TotalUnits(other.loose) : 0);
+      const bool parked = other.phase == Phase::kParked;
+      const bool gives = parked || (other.past_gate() && other.terms.returns);
+      const uint64_t kept = other.held() - (gives ? TotalUnits(other.loose) : 0);
+      const bool promised = parked && other.request > 0;
+      stays += promised ? std::min<uint64_t>(kept, other.request) : kept;
     }
     // Spare units are not moved: they are the job's only where nobody else could use them.
     const bool moves =

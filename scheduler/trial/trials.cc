@@ -6,8 +6,8 @@
 
 namespace sluice::scheduler {
 
-Trials::Trials(size_t ways, const TrialOptions& options)
-    : options_(options), sums_(std::max<size_t>(1, ways)) {}
+Trials::Trials(size_t ways, const TrialOptions& options, size_t steady)
+    : options_(options), steady_(steady), sums_(std::max<size_t>(1, ways)) {}
 
 double Trials::Rate(size_t way) const {
   const Sum& sum = sums_[way];
@@ -66,9 +66,11 @@ bool Trials::EndLook() {
 
 size_t Trials::Best() const {
   size_t best = 0;
-  const double least = Rate(0) * (1 + options_.least_gain);
   for (size_t way = 1; way < sums_.size(); ++way) {
-    if (Rate(way) > std::max(least, Rate(best))) best = way;
+    if (Rate(way) > Rate(best)) best = way;
+  }
+  for (const size_t known : {steady_, size_t{0}}) {
+    if (Rate(known) * (1 + options_.least_gain) >= Rate(best)) return known;
   }
   return best;
 }

@@ -30,8 +30,8 @@ struct TrialOptions {
   uint32_t iterations = 4;
   /// What is under way when a way comes into force belongs to the one before it.
   uint32_t settle = 1;
-  /// How much more another way has to get done than the first one, which is in force: a change
-  /// that gains nothing costs what is known of the old one.
+  /// How much more another way has to get done than the steady one, and than the first, which is in
+  /// force: a change that gains nothing costs what is known of the old one.
   double least_gain = 0.02;
   /// A look ends after this time: somebody gets nowhere, or iterations are very long.
   double most_ns = 120e9;
@@ -39,8 +39,9 @@ struct TrialOptions {
 
 class Trials {
  public:
-  /// `ways`: how many there are; the first is in force. At least one.
-  Trials(size_t ways, const TrialOptions& options);
+  /// `ways`: how many there are; the first is in force. At least one. `steady`: the one to stay with
+  /// where no other measures `least_gain` better, before the one in force.
+  Trials(size_t ways, const TrialOptions& options, size_t steady = 0);
 
   /// Of every job that shares the GPU, always the same ones. True: another way is to come into
   /// force, current().
@@ -76,6 +77,7 @@ class Trials {
   size_t Best() const;
 
   TrialOptions options_;
+  size_t steady_;
   std::vector<Sum> sums_;  // [way]
   std::map<JobId, Look> looks_;
   bool begun_ = false;  // looks_ is of the way in force

@@ -131,6 +131,32 @@ TEST(PolicyEvicts, NobodyWhoCouldNotComeBack) {
   EXPECT_EQ(more.denied, (std::vector<JobId>{1}));
 }
 
+/// The base of job 2 is scattered over more than it asked for, and gathers when it goes on; with it
+/// there is no room for what job 1 needs.
+TEST(PolicyEvicts, WhoIsInTheWayOfABaseThatMayGather) {
+  Config turns;
+  turns.policy = "temporal";
+  Desk desk(100, turns);
+  desk.Parked(1, "a", 10, 90, {0, 10});
+  desk.Parked(2, "b", 10, 80, {10, 45});
+  desk.Gate0(1, 40);
+  desk.Lease(1, 30);
+  desk.Gate0(2, 50);
+  EXPECT_TRUE(desk.Waits(2));
+  desk.InsuredLease(1, 20);
+  EXPECT_EQ(desk.leaving, (std::vector<JobId>{1}));
+  EXPECT_TRUE(desk.denied.empty());
+  desk.Copied(1);
+  EXPECT_FALSE(desk.Waits(2));
+  EXPECT_TRUE(desk.Waits(1));
+  desk.Release(2, {{20, 35}});
+  desk.Trough(2);
+  EXPECT_FALSE(desk.Waits(1));
+  EXPECT_EQ(TotalUnits(desk.Held(1)), 60u);
+  desk.Trough(1);
+  ExpectSoundLog(desk);
+}
+
 TEST(PolicyEvicts, NobodyForNothing) {
   Desk desk(100);
   desk.Parked(1, "a", 10, 60, {0, 10});

@@ -8,8 +8,8 @@ namespace sluice::flow {
 namespace {
 
 /// An iteration that holds so much behind each gate.
-void Iterate(HeldByGate* held, const std::vector<scheduler::Units>& units) {
-  held->Begin(units.size(), units[0]);
+void Iterate(HeldByGate* held, const std::vector<scheduler::Units>& units, bool whole = false) {
+  held->Begin(units.size(), units[0], whole);
   for (size_t gate = 1; gate < units.size(); ++gate) {
     held->Reach(gate, 0);
     held->Hold(units[gate]);
@@ -34,7 +34,7 @@ TEST(HeldByGateTest, IsTheMostThatCameAfterAGate) {
 TEST(HeldByGateTest, WhatFellBetweenTwoLooksCountsAllTheWay) {
   HeldByGate held;
   for (int i = 0; i < 2; ++i) {
-    held.Begin(4, 2);
+    held.Begin(4, 2, false);
     held.Hold(9);
     held.Reach(3, 4);  // gates 1 and 2 were passed unseen
     held.Hold(5);
@@ -53,11 +53,24 @@ TEST(HeldByGateTest, OldIterationsAreForgotten) {
   EXPECT_FALSE(held.known());
 }
 
+TEST(HeldByGateTest, AWholeIterationTellsNothing) {
+  HeldByGate held;
+  Iterate(&held, {2, 9, 4});
+  Iterate(&held, {2, 9, 4});
+  held.Begin(3, 9, true);
+  EXPECT_FALSE(held.known()) << "it holds more than the others did there";
+  held.Hold(20);
+  held.End();
+  Iterate(&held, {2, 9, 4});
+  EXPECT_TRUE(held.known());
+  EXPECT_EQ(held.From(0), 9u);
+}
+
 TEST(HeldByGateTest, NeverGoesBackAndStaysInItsGates) {
   HeldByGate held;
-  held.Begin(0, 3);
+  held.Begin(0, 3, false);
   held.Reach(7, 5);
-  held.Begin(2, 1);
+  held.Begin(2, 1, false);
   held.Reach(1, 1);
   held.Reach(0, 9);
   held.Hold(4);

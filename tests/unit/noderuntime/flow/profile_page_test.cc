@@ -54,20 +54,28 @@ TEST_F(ProfilePageTest, CarriesEveryFieldAndCanBeWithdrawn) {
   EXPECT_EQ(Read().gate_count, 0u);
 }
 
-TEST_F(ProfilePageTest, AnotherCreditChangesNothingElse) {
-  PublishCredit(99, page_.get());
+TEST_F(ProfilePageTest, OtherAmountsChangeNothingElse) {
+  plan_.credit_ns = 99;
+  PublishAmounts(plan_, page_.get());
   EXPECT_EQ(Read().profile_id, 0u) << "there is no profile to change";
+  plan_.credit_ns = 123;
   ASSERT_TRUE(PublishProfile(profile_, plan_, 6, page_.get()));
   const protocol::ProfileImage before = Read();
-  PublishCredit(99, page_.get());
+  plan_.credit_ns = 99;
+  plan_.gates[0].need_units = 9;
+  PublishAmounts(plan_, page_.get());
   EXPECT_GT(Read().seq, before.seq) << "the client looks again";
   protocol::ProfileImage expected = before;
   expected.credit_ns = 99;
+  expected.gates[0].need_units = 9;
   expected.seq = Read().seq;
   EXPECT_EQ(std::memcmp(&Read(), &expected, sizeof expected), 0);
   const uint32_t seq = Read().seq;
-  PublishCredit(99, page_.get());
+  PublishAmounts(plan_, page_.get());
   EXPECT_EQ(Read().seq, seq) << "nothing to say";
+  plan_.gates.pop_back();
+  PublishAmounts(plan_, page_.get());
+  EXPECT_EQ(Read().seq, seq) << "of another profile";
 }
 
 TEST_F(ProfilePageTest, WhatDoesNotFitIsNotPublished) {

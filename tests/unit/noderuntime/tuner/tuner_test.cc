@@ -2,7 +2,10 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/tuner/tuner.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/noderuntime/flow/flow_fixture.h"
 
@@ -47,6 +50,21 @@ class TunerTest : public FlowTest {
     ASSERT_NE(Measure(job, kLayers), 0u);
     ASSERT_TRUE(Gate(job, 0, clients_[job].profile()).ok());
   }
+  /// All that came behind gates, as who drains at its trough does.
+  void GiveBack(JobId job) {
+    const scheduler::Extents leased = flow_->ledger().map().Held(job, scheduler::UnitState::kLeased);
+    flow::Units surplus = scheduler::TotalUnits(leased);
+    surplus -= std::min(surplus, at_first_[job] == 0 ? at_first_[job] = surplus : at_first_[job]);
+    std::vector<protocol::Extent> last;
+    for (auto it = leased.rbegin(); it != leased.rend() && surplus > 0; ++it) {
+      const flow::Units units = std::min(surplus, it->length);
+      last.push_back({it->end() - units, units});
+      surplus -= units;
+    }
+    if (!last.empty()) {
+      EXPECT_TRUE(Release(job, last).ok());
+    }
+  }
   /// One iteration of each job, which takes so long.
   std::vector<std::string> Iterate(uint64_t iteration_ns) {
     std::vector<std::string> news;
@@ -54,6 +72,7 @@ class TunerTest : public FlowTest {
     ++iteration_;
     for (const auto& [job, client] : clients_) {
       if (flow_->Find(job) == nullptr) continue;
+      GiveBack(job);
       EXPECT_TRUE(Gate(job, 0, client.profile(), iteration_).ok());
     }
     flow_->Tick(now_);
@@ -92,6 +111,7 @@ class TunerTest : public FlowTest {
   HeldSearcher searcher_;
   Tuner tuner_{TunerOptions(), &searcher_};
   uint64_t iteration_ = 0;
+  std::map<scheduler::JobId, flow::Units> at_first_;
 };
 
 TEST_F(TunerTest, OneJobAloneNeedsNoChoice) {
@@ -182,7 +202,7 @@ TEST_F(SoftTunerTest, GoesBackWhereItMeasuresWorse) {
   Until(State::kSearching, Even);
   searcher_.answer = Found("flow", Claims::kSteps, 28, 16);
   Until(State::kChosen, [](const flow::FlowOptions& options) {
-    return (options.policy.soft_budget != 0 ? 130 : 100) * kMs;
+    return (options.policy.soft_budget != 0 || options.policy.lanes == 1 ? 130 : 100) * kMs;
   });
   EXPECT_EQ(flow_->way(), (Way{"flow", 2, Claims::kSteps}));
 }
@@ -252,13 +272,53 @@ TEST_F(TunerTest, TakesTurnsWhereThatMeasuresBest) {
   EXPECT_EQ(flow_->options().policy.lanes, 1u);
 }
 
-TEST_F(TunerTest, StaysWithWhatIsInForceWhereNothingGains) {
+TEST_F(TunerTest, TakesTurnsWhereNothingGains) {
   ASSERT_NO_FATAL_FAILURE(Join(1));
   ASSERT_NO_FATAL_FAILURE(Join(2));
   BeginMeasuring("nodegroup", Claims::kContract);
   Until(State::kChosen, Even);
+  EXPECT_EQ(flow_->options().policy.policy, "temporal");
+}
+
+TEST_F(TunerTest, StaysWithWhatIsInForceForALittleMore) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("nodegroup", Claims::kContract);
+  Until(State::kChosen, [](const flow::FlowOptions& options) {
+    const std::string& policy = options.policy.policy;
+    return (policy == "temporal" ? 120 : policy == "nodegroup" ? 99 : 100) * kMs;
+  });
   EXPECT_EQ(flow_->options().policy.policy, "flow");
   EXPECT_EQ(flow_->options().claims, Claims::kSteps);
+}
+
+/// What four iterations told was chance, or memory scatters as time goes on.
+TEST_F(TunerTest, MeasuresAgainWhereWhatWasChosenGetsLessDone) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  BeginMeasuring("nodegroup", Claims::kCurve);
+  const auto quick = [](const flow::FlowOptions& options) {
+    return (options.policy.policy == "nodegroup" ? 60 : 100) * kMs;
+  };
+  Until(State::kChosen, quick);
+  for (int i = 0; i < 200; ++i) Iterate(quick(flow_->options()));
+  ASSERT_EQ(tuner_.state(), State::kChosen) << "it is as good as it was";
+  EXPECT_EQ(flow_->options().policy.policy, "nodegroup");
+
+  const auto slow = [](const flow::FlowOptions& options) {
+    return (options.policy.policy == "nodegroup" ? 130 : 100) * kMs;
+  };
+  const std::vector<std::string> news = Until(State::kMeasuring, slow);
+  ASSERT_EQ(news.size(), 1u);
+  EXPECT_EQ(news[0],
+            "auto: measures again, as nodegroup, 2 lanes, claims by curve gets less done than "
+            "another way did");
+  EXPECT_EQ(tuner_.candidates()[0].way.policy, "nodegroup") << "it is in force";
+  Until(State::kChosen, slow);
+  EXPECT_EQ(flow_->options().policy.policy, "temporal");
+  EXPECT_EQ(searcher_.tasks.size(), 1u) << "what could be tried is known";
+  for (int i = 0; i < 200; ++i) Iterate(slow(flow_->options()));
+  EXPECT_EQ(tuner_.state(), State::kChosen);
 }
 
 /// A pool too small even for turns, by the model: the jobs run in it, so they are measured.
@@ -320,8 +380,10 @@ TEST_F(TunerTest, RemembersWhatItChoseForTheSameJobs) {
 TEST_F(TunerTest, GoesOnWithTheSameJobsAfterAnInterruption) {
   ASSERT_NO_FATAL_FAILURE(Join(1));
   ASSERT_NO_FATAL_FAILURE(Join(2));
-  BeginMeasuring("nodegroup", Claims::kCurve);
-  Until(State::kChosen, Even);
+  BeginMeasuring("flow", Claims::kCurve);
+  Until(State::kChosen, [](const flow::FlowOptions& options) {
+    return (options.claims == Claims::kCurve ? 60 : 100) * kMs;
+  });
   protocol::Mismatch mismatch = {};
   mismatch.profile = clients_[2].profile();
   ASSERT_TRUE(flow_->OnMismatch(2, mismatch, now_).ok());

@@ -73,6 +73,17 @@ TEST(Trials, StaysWithWhatIsInForceForALittleMore) {
   EXPECT_EQ(enough.Run(&other, 7), 1u);
 }
 
+TEST(Trials, StaysWithTheSteadyOneForALittleMore) {
+  Node node({{200, 100}, {150, 90}, {152, 91}});
+  Trials trials(3, TrialOptions(), 2);
+  EXPECT_EQ(node.Run(&trials, 7), 2u) << "the second gets one percent more done";
+  Trials other(3, TrialOptions(), 0);
+  EXPECT_EQ(Node({{200, 100}, {150, 90}, {152, 91}}).Run(&other, 7), 1u);
+  Trials in_force(3, TrialOptions(), 2);
+  EXPECT_EQ(Node({{200, 100}, {198, 99}, {300, 150}}).Run(&in_force, 7), 0u)
+      << "the steady one is far off";
+}
+
 /// What was under way belongs to the way before.
 TEST(Trials, LeavesOutTheFirstIterationOfALook) {
   TrialOptions options;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The Sluice authors
+// Where jobs take turns, a job has its whole iteration's memory from gate 0 on.
+#include "intercept/protocol/page_access.h"
+#include "scheduler/audit/audit.h"
+#include "tests/unit/noderuntime/flow/flow_fixture.h"
+
+namespace sluice::flow {
+namespace {
+
+constexpr uint32_t kLayers = 20;
+constexpr Units kBase = 2;
+
+class FlowTurnsTest : public FlowTest {
+ protected:
+  void ByPolicy(const std::string& policy, uint32_t lanes = 2) {
+    options_.policy.policy = policy;
+    options_.policy.lanes = lanes;
+    Restart();
+    sink_.host = true;
+  }
+  /// Measured, and at its first trough with its base alone.
+  void Begin(JobId job) {
+    Start(job);
+    ASSERT_TRUE(Lease(job, kBase).ok());
+    clients_[job].Push(protocol::OpKind::kAlloc, kBase * kUnit);
+    ASSERT_TRUE(Lease(job, kLayers).ok());
+    ASSERT_NE(Measure(job, kLayers), 0u);
+  }
+  const protocol::ProfileImage& Told(JobId job) {
+    EXPECT_TRUE(protocol::ReadProfile(*clients_[job].daemon, image_.get()));
+    return *image_;
+  }
+  Units Peak(JobId job) { return flow_->Find(job)->published->plan.peak_units; }
+  void Change(const std::string& policy, uint32_t lanes) {
+    Way way = flow_->way();
+    way.policy = policy;
+    way.lanes = lanes;
+    ASSERT_TRUE(flow_->SetWay(way, now_).ok());
+  }
+  /// Whether all gates ask for the peak.
+  bool ToldThePeak(JobId job) {
+    const protocol::ProfileImage& image = Told(job);
+    for (uint32_t i = 0; i < image.gate_count; ++i) {
+      if (image.gates[i].need_units != Peak(job)) return false;
+    }
+    return image.gate_count > 1;
+  }
+  void ToGateZero(JobId job, uint64_t iteration) {
+    const Extents leased = flow_->ledger().map().Held(job, scheduler::UnitState::kLeased);
+    std::vector<protocol::Extent> rest;
+    for (const auto& extent : scheduler::Subtract(leased, {{leased.front().offset, kBase}})) {
+      rest.push_back({extent.offset, extent.length});
+    }
+    if (!rest.empty()) {
+      ASSERT_TRUE(Release(job, rest).ok());
+    }
+    ASSERT_TRUE(Gate(job, 0, clients_[job].profile(), iteration).ok());
+  }
+
+  std::unique_ptr<protocol::ProfileImage> image_ = std::make_unique<protocol::ProfileImage>();
+};
+
+TEST_F(FlowTurnsTest, AllOfTheIterationIsGrantedAtGateZero) {
+  ByPolicy("temporal");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  EXPECT_TRUE(ToldThePeak(1));
+  EXPECT_EQ(Told(1).credit_ns, ~uint64_t{0}) << "nobody waits for what its GPU has not passed";
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 0));
+  EXPECT_EQ(Known(1).phase, scheduler::Phase::kRunning);
+  EXPECT_EQ(Known(1).leased, Peak(1));
+  EXPECT_TRUE(scheduler::Audit(sink_.records).ok());
+}
+
+TEST_F(FlowTurnsTest, OtherwiseWhatTheFirstGroupNeeds) {
+  ByPolicy("flow");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  EXPECT_FALSE(ToldThePeak(1));
+  EXPECT_LT(Told(1).credit_ns, ~uint64_t{0});
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 0));
+  EXPECT_LT(Known(1).leased, Peak(1));
+}
+
+TEST_F(FlowTurnsTest, OneLaneIsTakingTurnsToo) {
+  ByPolicy("flow", 1);
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  EXPECT_TRUE(ToldThePeak(1));
+}
+
+TEST_F(FlowTurnsTest, ACreditThatWasGivenStays) {
+  options_.credit_ns = 77'000;
+  ByPolicy("temporal");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  EXPECT_TRUE(ToldThePeak(1));
+  EXPECT_EQ(Told(1).credit_ns, 77'000u);
+}
+
+TEST_F(FlowTurnsTest, AnotherPolicyIsToldAtOnceAndBack) {
+  ByPolicy("flow");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  const protocol::ProfileImage before = Told(1);
+  Change("temporal", 1);
+  EXPECT_TRUE(ToldThePeak(1));
+  EXPECT_EQ(Told(1).profile_id, before.profile_id) << "it is followed on";
+  Change("flow", 2);
+  for (uint32_t i = 0; i < before.gate_count; ++i) {
+    EXPECT_EQ(Told(1).gates[i].need_units, before.gates[i].need_units);
+  }
+  EXPECT_EQ(Told(1).credit_ns, before.credit_ns);
+}
+
+// It holds more than where it is by its profile: what it held there under another policy says
+// nothing about this iteration, and the other way round.
+TEST_F(FlowTurnsTest, NothingIsWaivedOfAWholeIteration) {
+  options_.claims = scheduler::Claims::kCurve;
+  ByPolicy("flow");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  uint64_t iteration = 0;
+  const auto iterate = [&] {
+    ASSERT_NO_FATAL_FAILURE(ToGateZero(1, iteration));
+    if (Known(1).leased < Peak(1)) {
+      ASSERT_TRUE(Lease(1, Peak(1) - Known(1).leased).ok());
+    }
+    clients_[1].Push(protocol::OpKind::kIteration, iteration++);
+    clients_[1].Iterate(kLayers, kUnit);
+    Pass(kMs);
+  };
+  for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(iterate());
+  ASSERT_TRUE(flow_->Find(1)->held.known());
+  const Units seen = flow_->Find(1)->held.From(1);
+  Change("temporal", 1);
+  ASSERT_NO_FATAL_FAILURE(iterate());
+  EXPECT_EQ(Known(1).terms.waived, 0u);
+  EXPECT_FALSE(flow_->Find(1)->held.known());
+  Change("flow", 2);
+  ASSERT_NO_FATAL_FAILURE(iterate());
+  EXPECT_TRUE(flow_->Find(1)->held.known());
+  EXPECT_EQ(flow_->Find(1)->held.From(1), seen);
+  EXPECT_TRUE(scheduler::Audit(sink_.records).ok());
+}
+
+}  // namespace
+}  // namespace sluice::flow
