@@ -39,11 +39,11 @@ uint32_t Arena::TakeIn(uint32_t unit, uint32_t granules, uint32_t slot) {
   return kNoBlock;
 }
 
-// In a wholly free unit of the pool, the farthest from the job's end: what is freed again comes
-// there last. It keeps what its other holes wait for, so they stay this stream's.
+// In a wholly free unit of the pool, the nearest to the job's end, where all that lasts gathers. It
+// keeps what its other holes wait for, so they stay this stream's.
 uint32_t Arena::OpenUnit(uint32_t granules, uint32_t slot) {
-  for (uint32_t unit = NextFreeUnit(high_end_ ? kNoBlock : pool_units_, high_end_);
-       unit != kNoBlock; unit = NextFreeUnit(unit, high_end_)) {
+  for (uint32_t unit = NextFreeUnit(high_end_ ? pool_units_ : kNoBlock, !high_end_);
+       unit != kNoBlock; unit = NextFreeUnit(unit, !high_end_)) {
     const uint32_t id = TakeIn(unit, granules, slot);
     if (id == kNoBlock) continue;
     if (open_units_ == kMaxOpenUnits) {

@@ -114,7 +114,7 @@ uint64_t Flow::CreditOf(const scheduler::Profile& profile) const {
 /// will need from gate 0 on and gives nothing back in between, so that it asks nothing, waits for
 /// nothing, and finds runs for its blocks (docs/adr/0034).
 scheduler::CyclePlan Flow::ToldOf(scheduler::CyclePlan plan) const {
-  if (!scheduler::TakesTurns(options_.policy)) return plan;
+  if (plan.gates.empty() || !scheduler::TakesTurns(options_.policy)) return plan;
   for (scheduler::GatePlan& gate : plan.gates) gate.need_units = plan.peak_units;
   plan.gates.front().contiguous = plan.piece_units;
   if (options_.credit_ns == 0) plan.credit_ns = kNoCreditBound;

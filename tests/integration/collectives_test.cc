@@ -74,6 +74,8 @@ class Collectives : public ::testing::Test {
 
 /// Beside a job of one GPU a rank waits at its trough, and nowhere else.
 TEST_F(Collectives, ARankIsGatedAtItsTroughAlone) {
+  // Where jobs take turns nobody stands at later gates.
+  ASSERT_EQ(first_.Sluice({"policy", "flow"}).status.code, 0);
   const std::vector<JobSpec> ranks = Ranks("a", {"--limit", "12MiB", "--request", "1MiB"});
   cli::JobGroup jobs;
   jobs.Add(first_.Start(ranks[0]));

@@ -65,8 +65,8 @@ TEST_F(ArenaLasting, TheNextUnitIsOpenedWhenOneIsFull) {
   std::multiset<uint32_t> units;
   for (int i = 0; i < 12; ++i) units.insert(UnitOf(Lasting()));
   EXPECT_EQ(std::set<uint32_t>(units.begin(), units.end()).size(), 2u);
-  EXPECT_EQ(units.count(*units.begin()), 4u) << "the farther one is full";
-  EXPECT_EQ(units.count(*units.rbegin()), 8u);
+  EXPECT_EQ(units.count(*units.begin()), 8u) << "the nearer one is full";
+  EXPECT_EQ(units.count(*units.rbegin()), 4u);
 }
 
 TEST_F(ArenaLasting, AnotherIterationOpensUnitsOfItsOwn) {
@@ -76,12 +76,12 @@ TEST_F(ArenaLasting, AnotherIterationOpensUnitsOfItsOwn) {
   EXPECT_NE(UnitOf(Lasting()), first);
 }
 
-TEST_F(ArenaLasting, FarFromTheJobsEndBesideWhateverEndThatIs) {
+TEST_F(ArenaLasting, NearTheJobsEndWhicheverThatIs) {
   for (uint32_t unit = 2; unit < 6; ++unit) Free(unit);
-  EXPECT_EQ(UnitOf(Lasting()), 5u);
+  EXPECT_EQ(UnitOf(Lasting()), 2u);
   arena_.CloseUnits();
   arena_.FillFromHighEnd(true);
-  EXPECT_EQ(UnitOf(Lasting()), 2u);
+  EXPECT_EQ(UnitOf(Lasting()), 5u);
 }
 
 TEST_F(ArenaLasting, WithoutAFreeUnitAnyHoleDoes) {
@@ -99,9 +99,9 @@ TEST_F(ArenaLasting, WhatAnotherStreamFreedIsNotTaken) {
   Free(5, 1);
   const uint32_t id = Lasting();
   EXPECT_EQ(UnitOf(id), 5u);
-  // The rest of the unit is still that stream's alone.
+  // The rest of each is still the stream's that freed it.
   EXPECT_EQ(UnitOf(arena_.Allocate(kSmall, 2, marks_)), 6u);
-  EXPECT_EQ(arena_.Allocate(kUnit, 3, marks_), kNoBlock);
+  EXPECT_EQ(arena_.Allocate(kSmall, 3, marks_), kNoBlock);
 }
 
 TEST_F(ArenaLasting, OfNoStreamOrLargerThanAUnitAreAllocatedAsOthers) {
