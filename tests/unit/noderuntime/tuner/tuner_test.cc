@@ -52,7 +52,8 @@ class TunerTest : public FlowTest {
   }
   /// All that came behind gates, as who drains at its trough does.
   void GiveBack(JobId job) {
-    const scheduler::Extents leased = flow_->ledger().map().Held(job, scheduler::UnitState::kLeased);
+    const scheduler::Extents leased =
+        flow_->ledger().map().Held(job, scheduler::UnitState::kLeased);
     flow::Units surplus = scheduler::TotalUnits(leased);
     surplus -= std::min(surplus, at_first_[job] == 0 ? at_first_[job] = surplus : at_first_[job]);
     std::vector<protocol::Extent> last;
