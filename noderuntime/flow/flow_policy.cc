@@ -127,6 +127,13 @@ void Flow::TellAmounts() {
     job.published->plan.credit_ns = CreditOf(job.published->profile);
     PublishAmounts(ToldOf(job.published->plan), job.pages.daemon);
     ++changes_;
+    // Who stands at its gate was told others when it came there.
+    Request* waits = RequestOf(id);
+    if (waits == nullptr || waits->kind != scheduler::RequestKind::kGate0) continue;
+    const Request now = GateZero(id, job);
+    waits->units = now.units;
+    waits->contiguous = now.contiguous;
+    waits->prefers = now.prefers;
   }
 }
 

@@ -109,6 +109,24 @@ TEST_F(FlowTurnsTest, AnotherPolicyIsToldAtOnceAndBack) {
   EXPECT_EQ(Told(1).credit_ns, before.credit_ns);
 }
 
+TEST_F(FlowTurnsTest, WhoStandsAtItsGateAsksForWhatIsTrueNow) {
+  ByPolicy("temporal");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 0));
+  ASSERT_EQ(Known(1).leased, Peak(1));
+  Start(2);
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 1));  // and waits while job 2 is measured
+  ASSERT_NO_FATAL_FAILURE(Begin(2));
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(2, 0));
+  ASSERT_EQ(Known(1).phase, scheduler::Phase::kRunning);
+  ASSERT_EQ(Known(2).phase, scheduler::Phase::kParked) << "it is the turn of job 1";
+  ASSERT_LT(flow_->ledger().free(), Peak(2) - Known(2).leased) << "not beside job 1";
+  Change("flow", 2);
+  EXPECT_EQ(Known(2).phase, scheduler::Phase::kRunning);
+  EXPECT_LT(Known(2).leased, Peak(2)) << "the first group's need";
+  EXPECT_TRUE(scheduler::Audit(sink_.records).ok());
+}
+
 // It holds more than where it is by its profile: what it held there under another policy says
 // nothing about this iteration, and the other way round.
 TEST_F(FlowTurnsTest, NothingIsWaivedOfAWholeIteration) {
