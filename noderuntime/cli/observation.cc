@@ -23,6 +23,10 @@ namespace {
 
 using scheduler::simulate::Workload;
 
+/// What two ResNet-50 lost by time slices on an H100, in slices of 2 ms; on an H200 it was more
+/// (docs/design/simulation.md).
+constexpr uint64_t kSwitchNs = 160'000;
+
 /// By the clock; 0: it was not measured, or the file says nothing that can be.
 uint64_t ClockNs(const scheduler::trace::Trace& trace) {
   const std::string* text = trace.Find(scheduler::kIterationNsKey);
@@ -46,6 +50,7 @@ Result<Model> MakeModel(const NamedTrace& trace, uint64_t batch, const ObservedG
   options.pool_bytes = gpu.pool_bytes;
   options.unit_bytes = gpu.unit_bytes;
   options.gap_ns = gap_ns;
+  options.switch_ns = kSwitchNs;
   options.policy = "flow";
   options.setting.claims = scheduler::Claims::kSteps;  // as a live node does by default
   Result<Scenario> scenario = Scenario::On(std::move(machine), options);
@@ -156,10 +161,10 @@ Result<std::string> DescribeObservation(const NamedTrace& trace, const std::stri
     return answer.status();
   }
   const std::string job_word = ShellWord(file + ":" + std::to_string(batch));
-  const std::string command = "sluice simulate " + job_word + " " + job_word +
-                              " --sharing timeslice --pool " + std::to_string(gpu.pool_bytes) +
-                              " --unit " + std::to_string(gpu.unit_bytes) +
-                              (gap_ns > 0 ? Format(" --gap %.0fns", gap_ns) : "");
+  const std::string command =
+      "sluice simulate " + job_word + " " + job_word + " --sharing timeslice --switch " +
+      std::to_string(kSwitchNs) + "ns --pool " + std::to_string(gpu.pool_bytes) + " --unit " +
+      std::to_string(gpu.unit_bytes) + (gap_ns > 0 ? Format(" --gap %.0fns", gap_ns) : "");
   if (longest > 0) {
     text +=
         "the same as a table (its throughput is GPU time per time, its alone without the "

@@ -56,6 +56,7 @@ Result<Scenario> Scenario::On(Machine machine, const ScenarioOptions& options) {
   scenario.machine_ = std::move(machine);
   if (options.sharing) scenario.machine_.sharing = *options.sharing;
   if (options.sharing_variant) scenario.machine_.sharing_variant = *options.sharing_variant;
+  if (options.switch_ns) scenario.machine_.switch_ns = *options.switch_ns;
   if (!options.pool_bytes && scenario.machine_.memory == 0) {
     return Status(StatusCode::kInvalidArgument,
                   "--pool: needed, for " + options.gpu + " does not say how much memory it has");

@@ -39,6 +39,9 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app), setting_(app) {
          "What a kernel takes of the SMs: occupancy (all, if it is long enough) or roofline "
          "(at most its part of the peak FLOPs) (the machine's)")
       ->check(OneOf({"occupancy", "roofline"}));
+  app->add_option(
+      "--switch", switch_,
+      "GPU time that going from one job to another costs in time slices (the machine's)");
   app->add_option("--pool", pool_, "Memory to share (the GPU's, less a context for each job)");
   app->add_option("--unit", unit_, "Unit of leases (8MiB)");
   app->add_option("--credit", credit_,
@@ -62,6 +65,11 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
   if (app_->count("--sharing-variant") != 0) {
     options.sharing_variant =
         variant_ == "roofline" ? SharingVariant::kRoofline : SharingVariant::kOccupancy;
+  }
+  if (app_->count("--switch") != 0) {
+    const Result<double> ns = Nanoseconds(switch_, "--switch");
+    if (!ns.ok()) return ns.status();
+    options.switch_ns = static_cast<uint64_t>(*ns);
   }
   if (app_->count("--pool") != 0) {
     const Result<uint64_t> bytes = ParseBytes(pool_, "--pool");

@@ -23,6 +23,7 @@ struct ScenarioOptions {
   std::string gpu = "v100-32";     // a machine file, or the name of one that came with the program
   std::optional<Sharing> sharing;  // else the machine's
   std::optional<SharingVariant> sharing_variant;  // else the machine's
+  std::optional<uint64_t> switch_ns;              // in time slices; else the machine's
   std::optional<uint64_t> pool_bytes;  // else the GPU's memory less a context for each job
   uint64_t unit_bytes = uint64_t{8} << 20;
   double gap_ns = 0;
@@ -53,6 +54,7 @@ class ScenarioFlags {
   SettingFlags setting_;
   std::string sharing_;
   std::string variant_;
+  std::string switch_;
   std::string pool_;
   std::string unit_;
   std::string credit_;

@@ -95,10 +95,10 @@ TEST(Observation, AHostThatLeavesTheGpuIdleIsWhatSharingGains) {
   const double less = Ratio(Said(Triangle(30'000'000), 200 * kMiB));
   EXPECT_GT(less, 0.6);
   EXPECT_LT(less, 0.75);
-  // A GPU in time slices has nothing to give that is busy all the time.
+  // A GPU in time slices has nothing to give that is busy all the time, and they cost some of it.
   const std::string busy = Said(Triangle(20'000'000), 200 * kMiB);
-  EXPECT_GT(Ratio(busy), 0.97) << busy;
-  EXPECT_LT(Ratio(busy), 1.03) << busy;
+  EXPECT_GT(Ratio(busy), 1.02) << busy;
+  EXPECT_LT(Ratio(busy), 1.1) << busy;
   EXPECT_EQ(busy.find("--gap"), std::string::npos) << busy;
 }
 
@@ -118,7 +118,7 @@ TEST(Observation, TwoThatDoNotFitAreTold) {
 TEST(Observation, NamesACommandThatTellsMore) {
   const std::string text = Said(Triangle(30'000'000), 160 * kMiB);
   EXPECT_NE(text.find("the best way to share: sluice simulate job.trace:1 job.trace:1 --sharing "
-                      "timeslice --pool 167772160 --unit 8388608 --gap "),
+                      "timeslice --switch 160000ns --pool 167772160 --unit 8388608 --gap "),
             std::string::npos)
       << text;
 }

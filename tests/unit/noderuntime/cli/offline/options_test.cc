@@ -79,12 +79,14 @@ TEST(OfflineOptions, FaultsNameTheFlagAndWhatIsAllowed) {
 }
 
 TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
-  const auto parsed =
-      Parse({"simulate", "a:b.trace:64",      "c.trace:1", "--gpu",    "h200",      "--sharing",
-             "mps",      "--sharing-variant", "roofline",  "--pool",   "24GiB",     "--unit",
-             "2MiB",     "--policy",          "flow",      "--claims", "steps",     "--lanes",
-             "3",        "--credit",          "2.5ms",     "--gap",    "40us",      "--gates",
-             "20",       "--iterations",      "4",         "--json",   "--stagger", "3ms"});
+  const auto parsed = Parse({"simulate",  "a:b.trace:64", "c.trace:1", "--gpu",
+                             "h200",      "--sharing",    "mps",       "--sharing-variant",
+                             "roofline",  "--pool",       "24GiB",     "--unit",
+                             "2MiB",      "--policy",     "flow",      "--claims",
+                             "steps",     "--lanes",      "3",         "--credit",
+                             "2.5ms",     "--gap",        "40us",      "--gates",
+                             "20",        "--iterations", "4",         "--json",
+                             "--stagger", "3ms",          "--switch",  "160us"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const auto& options = std::get<SimulateOptions>(std::get<OfflineOptions>(*parsed));
   ASSERT_EQ(options.jobs.size(), 2u);
@@ -96,6 +98,7 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
   EXPECT_EQ(scenario.gpu, "h200");
   EXPECT_EQ(scenario.sharing, Sharing::kMps);
   EXPECT_EQ(scenario.sharing_variant, SharingVariant::kRoofline);
+  EXPECT_EQ(scenario.switch_ns, 160'000u);
   EXPECT_EQ(scenario.pool_bytes, uint64_t{24} << 30);
   EXPECT_EQ(scenario.unit_bytes, 2u << 20);
   EXPECT_EQ(scenario.policy, "flow");
@@ -116,6 +119,7 @@ TEST(OfflineOptions, MaxBatchTakesFilesAndAScenario) {
   EXPECT_EQ(options.keep_percent, 95u);
   EXPECT_EQ(options.scenario.policy, "spatial");
   EXPECT_EQ(options.scenario.sharing, std::nullopt);
+  EXPECT_EQ(options.scenario.switch_ns, std::nullopt);
   EXPECT_EQ(options.scenario.setting.claims, scheduler::Claims::kContract) << "nobody lends";
 }
 
@@ -155,6 +159,7 @@ TEST(OfflineOptions, FaultsOfScenariosNameTheFlagAndWhatIsAllowed) {
   EXPECT_EQ(error({"--credit", "5"}),
             "--credit: '5'; allowed: a number and ns, us, ms or s, as 5ms, at most 1000s");
   EXPECT_NE(error({"--gap", "-1ms"}).find("--gap: "), std::string::npos);
+  EXPECT_NE(error({"--switch", "2"}).find("--switch: '2'; allowed: a number"), std::string::npos);
   EXPECT_NE(error({"--stagger", "2"}).find("--stagger: '2'; allowed: a number and ns"),
             std::string::npos);
   EXPECT_NE(error({"--unit", "0"}).find("--unit"), std::string::npos);
