@@ -41,7 +41,8 @@ void Arena::FreeMemory() {
   windows_.Free();
   entered_.FreeMemory();
   index_.FreeMemory();
-  units_ = pool_units_ = held_units_ = free_units_ = moving_units_ = windows_used_ = open_units_ = 0;
+  units_ = pool_units_ = held_units_ = free_units_ = moving_units_ = windows_used_ = open_units_ =
+      0;
   blocks_used_ = vacant_head_ = vacant_count_ = entered_count_ = reserved_ = 0;
   recent_ = {};
   for (FreeTree& tree : tree_) tree = {};

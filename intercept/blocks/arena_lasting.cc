@@ -8,8 +8,7 @@ namespace sluice {
 // its unit is held there. They come one by one while most of what is held is being freed, and each
 // would find its first place in another unit.
 
-uint32_t Arena::AllocateLasting(uint32_t granules, uint32_t slot,
-                                const protocol::MarkPage& marks) {
+uint32_t Arena::AllocateLasting(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
   if (slot >= kNoSlot) return Allocate(granules, slot, marks);
   uint32_t id = kNoBlock;
   // Both splits of TakeAt.

@@ -41,7 +41,7 @@ struct alignas(64) Block {
   uint16_t slot;   // kUnsynced, kRecent: the *free* stream; kLive: whom it was allocated for
   uint16_t owner;  // kLive and `sync`: the context that it ends with, by a number of the caller's
   uint64_t mark;   // kUnsynced, kRecent: the mark that covers the free
-  uint64_t free_seq;  // kUnsynced, kRecent: position among all frees of the arena
+  uint64_t free_seq;       // kUnsynced, kRecent: position among all frees of the arena
   Lifetimes::Birth birth;  // kLive
 
   uint32_t end() const { return start + size; }

@@ -22,8 +22,8 @@ Result<ObservedGpu> ReadObservedGpu(const std::string& status_json);
 
 /// Lines for a person: what an iteration of the job takes, and what two such jobs would need and
 /// gain on this GPU. Simulated with policy flow, the GPU in time slices that cost what they did on
-/// a GPU, from the measured times alone, the second half an iteration behind the first. `file`: where the trace is, for a command
-/// to try. Equal arguments, equal text.
+/// a GPU, from the measured times alone, the second half an iteration behind the first. `file`:
+/// where the trace is, for a command to try. Equal arguments, equal text.
 Result<std::string> DescribeObservation(const NamedTrace& trace, const std::string& file,
                                         const ObservedGpu& gpu);
 

@@ -31,8 +31,8 @@ class HeldByGate {
   scheduler::Units From(size_t gate) const;
 
  private:
-  std::vector<scheduler::Units> now_ = {0};         // [gate]: most up to the next one
-  size_t gate_ = 0;                                 // where it stands
+  std::vector<scheduler::Units> now_ = {0};  // [gate]: most up to the next one
+  size_t gate_ = 0;                          // where it stands
   bool whole_ = false;
   scheduler::Units last_ = 0;                       // what it held when that was last said
   std::deque<std::vector<scheduler::Units>> past_;  // [gate]: most from there to the trough

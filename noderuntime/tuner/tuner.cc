@@ -181,8 +181,8 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
   return task;
 }
 
-/// Whatever the model says, taking turns is among what is measured: where sharing loses it wins, and
-/// where it gains nothing, as nothing that is lent can be missed then.
+/// Whatever the model says, taking turns is among what is measured: where sharing loses it wins,
+/// and where it gains nothing, as nothing that is lent can be missed then.
 void Tuner::Judge(const SearchResult& found, const flow::Flow& flow) {
   candidates_ = {{flow.way()}};
   const auto add = [this](const Way& way, double predicted) {

@@ -46,8 +46,8 @@ struct TunerOptions {
 };
 
 /// `auto` on a running node: drops what the model finds hopeless, measures the rest on the jobs
-/// themselves, keeps the best, and looks again when the jobs change or the best does not stay it. Whatever is in force, the
-/// ledger's promises hold: a way can cost time, never an iteration.
+/// themselves, keeps the best, and looks again when the jobs change or the best does not stay it.
+/// Whatever is in force, the ledger's promises hold: a way can cost time, never an iteration.
 class Tuner {
  public:
   /// `searcher` outlives it.
@@ -98,7 +98,8 @@ class Tuner {
   uint64_t since_ns_ = 0;
   std::map<flow::JobId, uint64_t> ended_before_;  // iterations, when key_ was new
   std::vector<Candidate> candidates_;
-  std::optional<scheduler::Trials> trials_;  // of these, in kMeasuring; in kChosen of what is watched
+  std::optional<scheduler::Trials>
+      trials_;  // of these, in kMeasuring; in kChosen of what is watched
   uint32_t watched_iterations_ = 0;
   std::optional<Way> wanted_;  // put in force for these jobs
   uint64_t outgrown_ = 0;      // Flow::soft_budgets_outgrown, as it was seen last

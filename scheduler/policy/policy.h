@@ -135,8 +135,8 @@ Status Apply(const Decision& decision, const std::vector<Request>& requests, Led
 std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Request>& requests,
                               const Ledger& ledger);
 
-/// Nobody begins an iteration while another job is inside one, but where nothing moves any more, and
-/// but for jobs with collective operations.
+/// Nobody begins an iteration while another job is inside one, but where nothing moves any more,
+/// and but for jobs with collective operations.
 bool TakesTurns(const Config& config);
 
 /// After a grant to a gate 0 or newcomer: one more overtake for every other request with a lower

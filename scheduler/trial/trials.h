@@ -39,8 +39,8 @@ struct TrialOptions {
 
 class Trials {
  public:
-  /// `ways`: how many there are; the first is in force. At least one. `steady`: the one to stay with
-  /// where no other measures `least_gain` better, before the one in force.
+  /// `ways`: how many there are; the first is in force. At least one. `steady`: the one to stay
+  /// with where no other measures `least_gain` better, before the one in force.
   Trials(size_t ways, const TrialOptions& options, size_t steady = 0);
 
   /// Of every job that shares the GPU, always the same ones. True: another way is to come into
