@@ -262,13 +262,14 @@ class Arena {
   uint32_t Combine(uint32_t granules, uint32_t slot);
   void AddUnits(const protocol::Extent& extent);
   uint32_t TakeAt(uint32_t start, uint32_t granules);
+  uint32_t TakePart(uint32_t id, uint32_t start, uint32_t granules);
 
   /// A free block of any kind that this stream may use as it is.
   static bool UsableBy(const Block& block, uint32_t slot) {
     return block.kind == BlockKind::kSynced || block.kind == BlockKind::kUnused ||
            (block.kind == BlockKind::kUnsynced && block.slot == slot && slot < kNoSlot);
   }
-  uint32_t TakeIn(uint32_t unit, uint32_t granules, uint32_t slot);
+  uint32_t TakeIn(uint32_t unit, uint32_t first, uint32_t granules, uint32_t slot);
   uint32_t OpenUnit(uint32_t granules, uint32_t slot);
 
   bool MayUse(uint32_t unit, uint32_t slot) const;
@@ -311,7 +312,11 @@ class Arena {
   PagedArray<uint32_t> window_of_;      // by unit of the pool: the window unit that shows it, or 0
   PagedArray<Window> windows_;          // by start
   uint32_t windows_used_ = 0;
-  uint32_t open_unit_[kMaxOpenUnits] = {};
+  struct Opened {
+    uint32_t unit;
+    uint32_t latest;  // the block that was put there last
+  };
+  Opened open_unit_[kMaxOpenUnits] = {};
   uint32_t open_units_ = 0;
   AddressMap entered_;  // live blocks and recent ones
   RecentBlocks recent_;

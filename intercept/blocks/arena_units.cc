@@ -50,7 +50,11 @@ uint32_t Arena::AllocateUnit(const protocol::MarkPage& marks) {
 // A live block at this very place, which lies in one free block. Room for two operations is
 // reserved.
 uint32_t Arena::TakeAt(uint32_t start, uint32_t granules) {
-  uint32_t id = FindContaining(start);
+  return TakePart(FindContaining(start), start, granules);
+}
+
+// The same of this free block.
+uint32_t Arena::TakePart(uint32_t id, uint32_t start, uint32_t granules) {
   if (blocks_[id].start < start) {
     SplitFree(id, start);
     id = blocks_[id].next;

@@ -225,6 +225,8 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
     if (known->phase != Phase::kParked) {
       ArriveAtTrough(id, job, gate, gate.drained != 0 && job->releases.empty());
     }
+    // By what policies there were meanwhile.
+    Tell(job, HoldsWhole(*job));
     Enqueue(id, GateZero(id, *job));
     Decide();
     return {};

@@ -270,8 +270,10 @@ class Flow {
   void ReserveOrTakeTurns();
   void LogPolicy(const std::string& why = "");
   uint64_t CreditOf(const scheduler::Profile& profile) const;
-  scheduler::CyclePlan ToldOf(scheduler::CyclePlan plan) const;
+  bool HoldsWhole(const FlowJob& job) const;
+  scheduler::CyclePlan ToldOf(scheduler::CyclePlan plan, bool whole) const;
   void TellAmounts();
+  void Tell(FlowJob* job, bool whole);
   void GiveUpSoftBudget(const std::string& why);
   void Outgrow(JobId id);
   void FollowSoftBudget();

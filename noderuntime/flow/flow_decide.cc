@@ -211,7 +211,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
   if (request.kind == RequestKind::kGate0) {
     job->use = known.leased;
     job->held.Begin(job->published.has_value() ? job->published->plan.gates.size() : 1,
-                    known.held(), scheduler::TakesTurns(options_.policy));
+                    known.held(), HoldsWhole(*job));
     job->gated_iteration = true;
     job->passed_gate = 0;
     if (job->answer.has_value()) job->iteration = job->answer->iteration;
@@ -288,7 +288,13 @@ void Flow::UpdateTerms() {
     if (request->kind == RequestKind::kGate0) {
       // What a gate opens with is what holds when it opens, not when the job came to it.
       request->returns = pressure && options_.credit && job.published.has_value();
-      if (job.published.has_value()) request->claim = ClaimFor(job);
+      if (job.published.has_value()) {
+        const Request now = GateZero(id, job);
+        request->claim = now.claim;
+        request->units = now.units;
+        request->contiguous = now.contiguous;
+        request->prefers = now.prefers;
+      }
     }
   }
 }

@@ -112,11 +112,15 @@ uint64_t Flow::CreditOf(const scheduler::Profile& profile) const {
 
 /// Where jobs take turns nobody is lent anything of a job's before its trough: it has all that it
 /// will need from gate 0 on and gives nothing back in between, so that it asks nothing, waits for
-/// nothing, and finds runs for its blocks (docs/adr/0034).
-scheduler::CyclePlan Flow::ToldOf(scheduler::CyclePlan plan) const {
-  if (plan.gates.empty() || !scheduler::TakesTurns(options_.policy)) return plan;
+/// nothing, and finds runs for its blocks (docs/adr/0034). Not one that stood still in an iteration
+/// before: what it does not hold yet lets others go on beside it (I6).
+bool Flow::HoldsWhole(const FlowJob& job) const {
+  return scheduler::TakesTurns(options_.policy) && !job.stood_still;
+}
+
+scheduler::CyclePlan Flow::ToldOf(scheduler::CyclePlan plan, bool whole) const {
+  if (!whole) return plan;
   for (scheduler::GatePlan& gate : plan.gates) gate.need_units = plan.peak_units;
-  plan.gates.front().contiguous = plan.piece_units;
   if (options_.credit_ns == 0) plan.credit_ns = kNoCreditBound;
   return plan;
 }
@@ -125,16 +129,24 @@ void Flow::TellAmounts() {
   for (auto& [id, job] : jobs_) {
     if (!job.published.has_value()) continue;
     job.published->plan.credit_ns = CreditOf(job.published->profile);
-    PublishAmounts(ToldOf(job.published->plan), job.pages.daemon);
     ++changes_;
-    // Who stands at its gate was told others when it came there.
-    Request* waits = RequestOf(id);
-    if (waits == nullptr || waits->kind != scheduler::RequestKind::kGate0) continue;
-    const Request now = GateZero(id, job);
-    waits->units = now.units;
-    waits->contiguous = now.contiguous;
-    waits->prefers = now.prefers;
+    // An iteration ends as it began, but for its credit: what its claim was lowered by counts on
+    // what it gives back.
+    const scheduler::Job* known = ledger_.Find(id);
+    const bool inside = known != nullptr && known->phase == scheduler::Phase::kRunning;
+    const std::optional<Published::Told>& told = job.published->told;
+    if (!inside) Tell(&job, HoldsWhole(job));
+    if (inside && told.has_value()) Tell(&job, told->whole);
   }
+}
+
+/// The page is large, and asked for at each trough.
+void Flow::Tell(FlowJob* job, bool whole) {
+  Published& published = *job->published;
+  const Published::Told told = {whole, published.plan.credit_ns};
+  if (published.told == told) return;
+  published.told = told;
+  PublishAmounts(ToldOf(published.plan, whole), job->pages.daemon);
 }
 
 void Flow::GiveUpSoftBudget(const std::string& why) {

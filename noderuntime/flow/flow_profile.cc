@@ -79,7 +79,10 @@ void Flow::PublishIfReady(JobId id, FlowJob* job) {
   made.id = job->next_profile;
   made.launches_before = job->launches;
   made.profile = std::move(*profile);
-  if (!PublishProfile(made.profile, ToldOf(made.plan), made.id, job->pages.daemon)) return;
+  made.told = Published::Told{HoldsWhole(*job), made.plan.credit_ns};
+  if (!PublishProfile(made.profile, ToldOf(made.plan, made.told->whole), made.id,
+                      job->pages.daemon))
+    return;
   ++job->next_profile;
   ++changes_;
   job->published = std::move(made);
@@ -208,7 +211,8 @@ Units Flow::ClaimFor(const FlowJob& job) const {
 
 Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
   const scheduler::Job& known = *ledger_.Find(id);
-  const scheduler::CyclePlan plan = ToldOf(job.published->plan);
+  const scheduler::CyclePlan& plan = job.published->plan;
+  const bool whole = HoldsWhole(job);
   Request request;
   request.job = id;
   request.kind = RequestKind::kGate0;
@@ -216,9 +220,11 @@ Flow::Request Flow::GateZero(JobId id, const FlowJob& job) const {
   request.piece =
       job.spec.stitches ? 1 : std::max<Units>({1, plan.piece_units + 1, job.largest_run});
   request.returns = job.pressure && options_.credit;  // without it nobody drains
-  const Units need = std::min(plan.gates.front().need_units, request.claim);
+  const Units need =
+      std::min(whole ? plan.peak_units : plan.gates.front().need_units, request.claim);
   request.units = need > known.leased ? need - known.leased : 0;
-  WantRun(&request, std::min(plan.gates.front().contiguous, request.units), job.spec);
+  const Units run = whole ? plan.piece_units : plan.gates.front().contiguous;
+  WantRun(&request, std::min(run, request.units), job.spec);
   return request;
 }
 

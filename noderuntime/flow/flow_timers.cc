@@ -164,14 +164,16 @@ void Flow::SettleUnprofiled() {
 /// A job that computes nothing in the middle of its iteration (it was stopped, say) takes up no
 /// lane, and nobody begins on what it holds (I6).
 void Flow::NoticeStandstill() {
-  for (const auto& [id, job] : jobs_) {
+  for (auto& [id, job] : jobs_) {
     const scheduler::Job* known = ledger_.Find(id);
     if (known == nullptr || known->phase != Phase::kRunning || job.waits_since_ns != 0 ||
         job.moving != Moving::kNot || !SomebodyWaitsToBegin(id)) {
       continue;
     }
     const uint64_t since = std::max(job.last_work_ns, job.answered_ns);
-    if (now_ns_ - since >= options_.patience.quiet_ns) SetQuiet(id, true);
+    if (now_ns_ - since < options_.patience.quiet_ns) continue;
+    job.stood_still = true;
+    SetQuiet(id, true);
   }
 }
 

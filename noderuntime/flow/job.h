@@ -41,6 +41,13 @@ struct Published {
   scheduler::CyclePlan plan;
   uint64_t launches_before = 0;  // how many the job had launched when it was published
   std::vector<Units> ahead;      // [gate]: scheduler::AheadOf
+  /// Which amounts stand in the page; none: a daemon that takes over does not know.
+  struct Told {
+    bool whole = false;
+    uint64_t credit_ns = 0;
+    bool operator==(const Told&) const = default;
+  };
+  std::optional<Told> told;
 };
 
 /// What is being done to a job that left its claim (I5).
@@ -113,6 +120,7 @@ struct FlowJob {
 
   bool pressure = false;
   uint32_t flags = 0;
+  bool stood_still = false;   // in an iteration, while others waited
   uint64_t last_sign_ns = 0;  // it computed, or was granted more than it ever held
   uint64_t last_work_ns = 0;  // it computed: launch or copy
   uint64_t answered_ns = 0;   // it was granted what it waited for

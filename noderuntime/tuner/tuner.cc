@@ -128,6 +128,7 @@ void Tuner::BeginAnew(const Key& key, const flow::Flow& flow, uint64_t now_ns) {
   candidates_.clear();
   trials_.reset();
   watched_iterations_ = options_.watched_iterations;
+  look_iterations_ = options_.trials.iterations;
   wanted_.reset();
   ended_before_.clear();
   for (const KnownJob& job : key_) ended_before_[job.id] = flow.Find(job.id)->times.ended();
@@ -207,8 +208,9 @@ void Tuner::Judge(const SearchResult& found, const flow::Flow& flow) {
 void Tuner::BeginTrials() {
   const auto turns = std::find_if(candidates_.begin(), candidates_.end(),
                                   [](const Candidate& one) { return one.way == Turns(); });
-  trials_.emplace(candidates_.size(), options_.trials,
-                  static_cast<size_t>(turns - candidates_.begin()));
+  scheduler::TrialOptions options = options_.trials;
+  options.iterations = look_iterations_;
+  trials_.emplace(candidates_.size(), options, static_cast<size_t>(turns - candidates_.begin()));
   state_ = State::kMeasuring;
 }
 
@@ -223,6 +225,10 @@ void Tuner::BeginWatch() {
 std::optional<std::string> Tuner::Watch(const flow::Flow& flow, uint64_t now_ns) {
   trials_->Observe(ProgressOf(flow), static_cast<double>(now_ns));
   if (!trials_->done()) return std::nullopt;
+  if (trials_->cut_short()) {
+    BeginWatch();
+    return std::nullopt;
+  }
   const double gets_done = trials_->Rate(0) * (1 + options_.trials.least_gain);
   const auto in_force = std::find_if(candidates_.begin(), candidates_.end(),
                                      [this](const Candidate& one) { return one.way == wanted_; });
@@ -235,6 +241,7 @@ std::optional<std::string> Tuner::Watch(const flow::Flow& flow, uint64_t now_ns)
   }
   std::rotate(candidates_.begin(), in_force, in_force + 1);
   watched_iterations_ *= 2;
+  look_iterations_ *= 2;
   BeginTrials();
   return "auto: measures again, as " + WayText(*wanted_, flow.options().unit_bytes) +
          " gets less done than another way did";

@@ -41,7 +41,7 @@ struct TunerOptions {
   bool soft_budgets = true;
   scheduler::TrialOptions trials;
   /// What was chosen is looked at again for so many iterations of each job at a time. Where it gets
-  /// less done than another way did, all are measured anew; each time the looks get twice as long.
+  /// less done than another way did, all are measured anew; each time both get twice as long.
   uint32_t watched_iterations = 24;
 };
 
@@ -101,9 +101,10 @@ class Tuner {
   std::optional<scheduler::Trials>
       trials_;  // of these, in kMeasuring; in kChosen of what is watched
   uint32_t watched_iterations_ = 0;
-  std::optional<Way> wanted_;  // put in force for these jobs
-  uint64_t outgrown_ = 0;      // Flow::soft_budgets_outgrown, as it was seen last
-  bool soft_budgets_ = true;   // no job of key_ has outgrown one
+  uint32_t look_iterations_ = 0;  // of each job in one look of a trial
+  std::optional<Way> wanted_;     // put in force for these jobs
+  uint64_t outgrown_ = 0;         // Flow::soft_budgets_outgrown, as it was seen last
+  bool soft_budgets_ = true;      // no job of key_ has outgrown one
   /// What was chosen for the jobs of the last while: they may come back to the same.
   struct Choice {
     Key key;

@@ -537,8 +537,9 @@ class Round {
       const bool parked = other.phase == Phase::kParked;
       const bool gives = parked || (other.past_gate() && other.terms.returns);
       const uint64_t kept = other.held() - (gives ? TotalUnits(other.loose) : 0);
-      const bool promised = parked && other.request > 0;
-      stays += promised ? std::min<uint64_t>(kept, other.request) : kept;
+      // More than twice as much is no scatter.
+      const bool gathers = parked && kept <= 2 * uint64_t{other.request};
+      stays += gathers ? std::min<uint64_t>(kept, other.request) : kept;
     }
     // Spare units are not moved: they are the job's only where nobody else could use them.
     const bool moves =

@@ -7,7 +7,9 @@
 namespace sluice::scheduler {
 
 Trials::Trials(size_t ways, const TrialOptions& options, size_t steady)
-    : options_(options), steady_(steady), sums_(std::max<size_t>(1, ways)) {}
+    : options_(options),
+      steady_(std::min(steady, std::max<size_t>(1, ways) - 1)),
+      sums_(std::max<size_t>(1, ways)) {}
 
 double Trials::Rate(size_t way) const {
   const Sum& sum = sums_[way];
@@ -34,11 +36,13 @@ bool Trials::Observe(const std::vector<Progress>& jobs, double now_ns) {
     look.first = job.iterations;
     look.first_ns = job.last_end_ns;
   }
-  return LookIsOver(now_ns) && EndLook();
+  if (LookIsWhole()) return EndLook();
+  if (now_ns - since_ns_ < options_.most_ns) return false;
+  cut_short_ = true;
+  return EndLook();
 }
 
-bool Trials::LookIsOver(double now_ns) const {
-  if (now_ns - since_ns_ >= options_.most_ns) return true;
+bool Trials::LookIsWhole() const {
   return std::all_of(looks_.begin(), looks_.end(), [this](const auto& entry) {
     const Look& look = entry.second;
     return look.counting && look.last - look.first >= options_.iterations;
@@ -69,10 +73,12 @@ size_t Trials::Best() const {
   for (size_t way = 1; way < sums_.size(); ++way) {
     if (Rate(way) > Rate(best)) best = way;
   }
-  for (const size_t known : {steady_, size_t{0}}) {
-    if (Rate(known) * (1 + options_.least_gain) >= Rate(best)) return known;
-  }
-  return best;
+  const auto near = [this](size_t way, size_t best_way) {
+    return Rate(way) * (1 + options_.least_gain) >= Rate(best_way);
+  };
+  if (near(steady_, best)) return steady_;
+  // Of those that are enough better than the steady one.
+  return near(0, best) && !near(steady_, 0) ? 0 : best;
 }
 
 }  // namespace sluice::scheduler

@@ -53,6 +53,8 @@ class Trials {
   /// The way that is to be in force now; when done(), the one that is to stay.
   size_t current() const { return current_; }
   bool done() const { return done_; }
+  /// Whether a look ended for want of time: what it says of who got nowhere may be chance.
+  bool cut_short() const { return cut_short_; }
   /// GPU time, alone, of what all jobs got done, over the time it took; the mean of the looks that
   /// have ended. 0: there was none.
   double Rate(size_t way) const;
@@ -72,7 +74,7 @@ class Trials {
     uint32_t looks = 0;
   };
 
-  bool LookIsOver(double now_ns) const;
+  bool LookIsWhole() const;
   bool EndLook();
   size_t Best() const;
 
@@ -85,6 +87,7 @@ class Trials {
   size_t current_ = 0;
   uint32_t round_ = 0;
   bool done_ = false;
+  bool cut_short_ = false;
 };
 
 }  // namespace sluice::scheduler

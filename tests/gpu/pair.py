@@ -258,6 +258,8 @@ def speed(ended, solo, begin=0.0):
 
     An iteration is worth its job's median alone. The first ten of each job are left out, and the part `begin` of the rest.
     """
+    if any(len(outcome["ends_s"]) <= 10 for outcome in ended):
+        return None
     first = max(outcome["ends_s"][9] for outcome in ended)
     until = min(outcome["ends_s"][-1] for outcome in ended)
     if until <= first:

@@ -63,10 +63,16 @@ TEST_F(LifetimesTest, NothingIsExpectedOfWhatCameBeforeItForgot) {
 }
 
 TEST_F(LifetimesTest, BeyondItsRoomNothingIsExpected) {
+  Lifetimes::Birth last;
   lifetimes_.BeginIteration();
-  for (uint32_t i = 0; i < Lifetimes::kMost; ++i) lifetimes_.Born(1);
+  for (uint32_t i = 0; i < Lifetimes::kMost; ++i) last = lifetimes_.Born(1);
   EXPECT_EQ(lifetimes_.Born(1).iteration, 0u);
-  EXPECT_FALSE(lifetimes_.Expected(1));
+  lifetimes_.BeginIteration();
+  lifetimes_.Ended(last);
+  for (uint32_t i = 1; i < Lifetimes::kMost; ++i) lifetimes_.Born(1);
+  EXPECT_TRUE(lifetimes_.Expected(1)) << "the last place";
+  lifetimes_.Born(1);
+  EXPECT_FALSE(lifetimes_.Expected(1)) << "none is left";
 }
 
 }  // namespace

@@ -137,8 +137,8 @@ TEST(PolicyEvicts, WhoIsInTheWayOfABaseThatMayGather) {
   Config turns;
   turns.policy = "temporal";
   Desk desk(100, turns);
-  desk.Parked(1, "a", 10, 90, {0, 10});
-  desk.Parked(2, "b", 10, 80, {10, 45});
+  desk.Parked(1, "a", 10, 70, {0, 10});
+  desk.Parked(2, "b", 25, 80, {10, 45});
   desk.Gate0(1, 40);
   desk.Lease(1, 30);
   desk.Gate0(2, 50);
@@ -155,6 +155,17 @@ TEST(PolicyEvicts, WhoIsInTheWayOfABaseThatMayGather) {
   EXPECT_EQ(TotalUnits(desk.Held(1)), 60u);
   desk.Trough(1);
   ExpectSoundLog(desk);
+
+  // Much more than was asked for is no scatter, and would keep job 1 away.
+  Desk large(100, turns);
+  large.Parked(1, "a", 10, 70, {0, 10});
+  large.Parked(2, "b", 20, 80, {10, 45});
+  large.Gate0(1, 40);
+  large.Lease(1, 30);
+  large.Gate0(2, 50);
+  large.InsuredLease(1, 20);
+  EXPECT_TRUE(large.leaving.empty());
+  EXPECT_EQ(large.denied, (std::vector<JobId>{1}));
 }
 
 TEST(PolicyEvicts, NobodyForNothing) {

@@ -8,6 +8,9 @@
 namespace sluice::flow {
 namespace {
 
+using scheduler::Extent;
+using scheduler::Extents;
+
 constexpr uint32_t kLayers = 20;
 constexpr Units kBase = 2;
 
@@ -45,6 +48,19 @@ class FlowTurnsTest : public FlowTest {
       if (image.gates[i].need_units != Peak(job)) return false;
     }
     return image.gate_count > 1;
+  }
+  /// Job 1 keeps so much.
+  void GiveBackTo(Units keep) {
+    std::vector<protocol::Extent> rest;
+    for (const Extent& extent : flow_->ledger().map().Held(1, scheduler::UnitState::kLeased)) {
+      const Units stays = std::min(keep, extent.length);
+      keep -= stays;
+      if (extent.length > stays) rest.push_back({extent.offset + stays, extent.length - stays});
+    }
+    if (!rest.empty()) {
+      ASSERT_TRUE(Release(1, rest).ok());
+    }
+    Pass(kMs);
   }
   void ToGateZero(JobId job, uint64_t iteration) {
     const Extents leased = flow_->ledger().map().Held(job, scheduler::UnitState::kLeased);
@@ -95,14 +111,17 @@ TEST_F(FlowTurnsTest, ACreditThatWasGivenStays) {
   EXPECT_EQ(Told(1).credit_ns, 77'000u);
 }
 
-TEST_F(FlowTurnsTest, AnotherPolicyIsToldAtOnceAndBack) {
+TEST_F(FlowTurnsTest, AnotherPolicyIsToldAtTheNextTrough) {
   ByPolicy("flow");
   ASSERT_NO_FATAL_FAILURE(Begin(1));
   const protocol::ProfileImage before = Told(1);
   Change("temporal", 1);
   EXPECT_TRUE(ToldThePeak(1));
   EXPECT_EQ(Told(1).profile_id, before.profile_id) << "it is followed on";
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 0));
   Change("flow", 2);
+  EXPECT_TRUE(ToldThePeak(1)) << "an iteration ends as it began";
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 1));
   for (uint32_t i = 0; i < before.gate_count; ++i) {
     EXPECT_EQ(Told(1).gates[i].need_units, before.gates[i].need_units);
   }
@@ -127,32 +146,82 @@ TEST_F(FlowTurnsTest, WhoStandsAtItsGateAsksForWhatIsTrueNow) {
   EXPECT_TRUE(scheduler::Audit(sink_.records).ok());
 }
 
+// Its base is more than it was when job 2 came to its gate: what is left for job 2 is less then.
+TEST_F(FlowTurnsTest, WhoWaitsAsksForWhatItMayClaim) {
+  ByPolicy("temporal");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 0));
+  Start(2);
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 1));
+  ASSERT_NO_FATAL_FAILURE(Begin(2));
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(2, 0));
+  ASSERT_EQ(Known(2).phase, scheduler::Phase::kParked);
+  ASSERT_NO_FATAL_FAILURE(GiveBackTo(options_.pool_units - Peak(2) + 1));
+  ASSERT_TRUE(Gate(1, 0, clients_[1].profile(), 2).ok());
+  EXPECT_EQ(Known(2).phase, scheduler::Phase::kRunning);
+  EXPECT_LT(Known(2).leased, Peak(2));
+}
+
+// What it did not come to hold lets others go on beside it.
+TEST_F(FlowTurnsTest, WhoStoodStillInItsIterationHoldsNoMoreThanItNeeds) {
+  ByPolicy("temporal");
+  ASSERT_NO_FATAL_FAILURE(Begin(1));
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 0));
+  ASSERT_EQ(Known(1).leased, Peak(1));
+  Start(2);
+  Pass(options_.patience.quiet_ns + kS);
+  ASSERT_TRUE(flow_->Find(1)->stood_still);
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(1, 1));
+  EXPECT_FALSE(ToldThePeak(1));
+  ASSERT_NO_FATAL_FAILURE(Begin(2));
+  EXPECT_EQ(Known(1).phase, scheduler::Phase::kParked);
+  ASSERT_NO_FATAL_FAILURE(ToGateZero(2, 0));
+  EXPECT_LT(Known(1).leased, Peak(1));
+}
+
 // It holds more than where it is by its profile: what it held there under another policy says
 // nothing about this iteration, and the other way round.
 TEST_F(FlowTurnsTest, NothingIsWaivedOfAWholeIteration) {
   options_.claims = scheduler::Claims::kCurve;
+  options_.lend_eagerly = true;
   ByPolicy("flow");
   ASSERT_NO_FATAL_FAILURE(Begin(1));
   uint64_t iteration = 0;
+  Units waived = 0;
   const auto iterate = [&] {
     ASSERT_NO_FATAL_FAILURE(ToGateZero(1, iteration));
     if (Known(1).leased < Peak(1)) {
       ASSERT_TRUE(Lease(1, Peak(1) - Known(1).leased).ok());
     }
+    const bool whole = ToldThePeak(1);
     clients_[1].Push(protocol::OpKind::kIteration, iteration++);
-    clients_[1].Iterate(kLayers, kUnit);
+    for (uint32_t i = 0; i < kLayers; ++i) {
+      clients_[1].Push(protocol::OpKind::kAlloc, kUnit);
+      clients_[1].Launch(100 + i, false);
+    }
+    for (uint32_t i = kLayers; i-- > 0;) {
+      clients_[1].Launch(200 + i, false);
+      clients_[1].Push(protocol::OpKind::kFree, kUnit);
+      Pass(kMs);
+      // As its profile says, and a little later.
+      if (!whole && i % 2 == 0 && i > 0) {
+        ASSERT_NO_FATAL_FAILURE(GiveBackTo(i + 6));
+      }
+      if (i == 1) waived = Known(1).terms.waived;
+    }
     Pass(kMs);
   };
-  for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(iterate());
+  for (int i = 0; i < 4; ++i) ASSERT_NO_FATAL_FAILURE(iterate());
   ASSERT_TRUE(flow_->Find(1)->held.known());
+  ASSERT_GT(waived, 0u) << "as who gives back";
   const Units seen = flow_->Find(1)->held.From(1);
   Change("temporal", 1);
   ASSERT_NO_FATAL_FAILURE(iterate());
-  EXPECT_EQ(Known(1).terms.waived, 0u);
+  EXPECT_EQ(waived, 0u);
   EXPECT_FALSE(flow_->Find(1)->held.known());
   Change("flow", 2);
   ASSERT_NO_FATAL_FAILURE(iterate());
-  EXPECT_TRUE(flow_->Find(1)->held.known());
+  EXPECT_GT(waived, 0u) << "what was held before is remembered";
   EXPECT_EQ(flow_->Find(1)->held.From(1), seen);
   EXPECT_TRUE(scheduler::Audit(sink_.records).ok());
 }

@@ -82,6 +82,9 @@ TEST(Trials, StaysWithTheSteadyOneForALittleMore) {
   Trials in_force(3, TrialOptions(), 2);
   EXPECT_EQ(Node({{200, 100}, {198, 99}, {300, 150}}).Run(&in_force, 7), 0u)
       << "the steady one is far off";
+  // The one in force is no better than the steady one, another is.
+  Trials neither(3, TrialOptions(), 1);
+  EXPECT_EQ(Node({{198, 99}, {200, 100}, {194, 97}}).Run(&neither, 7), 2u);
 }
 
 /// What was under way belongs to the way before.
@@ -112,6 +115,7 @@ TEST(Trials, EndsALookInWhichSomebodyGetsNowhere) {
   Trials trials(2, options);
   EXPECT_EQ(node.Run(&trials, 7), 0u);
   EXPECT_NEAR(trials.Rate(1), 100. / 150, 1e-9);
+  EXPECT_TRUE(trials.cut_short());
 }
 
 TEST(Trials, OneWayNeedsNoChange) {
@@ -119,6 +123,7 @@ TEST(Trials, OneWayNeedsNoChange) {
   Trials trials(1, TrialOptions());
   EXPECT_EQ(node.Run(&trials, 7), 0u);
   EXPECT_TRUE(node.order().empty());
+  EXPECT_FALSE(trials.cut_short());
 }
 
 }  // namespace
