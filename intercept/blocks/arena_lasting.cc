@@ -44,8 +44,8 @@ uint32_t Arena::TakeIn(uint32_t unit, uint32_t first, uint32_t granules, uint32_
   return kNoBlock;
 }
 
-// In a wholly free unit, the nearest to the job's end, where all that lasts gathers. It
-// keeps what its other holes wait for, so they stay this stream's.
+// In a wholly free unit, the nearest to the job's end, where all that lasts gathers. Its other
+// holes go on waiting for what they wait for, and so stay with the stream that freed them.
 uint32_t Arena::OpenUnit(uint32_t granules, uint32_t slot) {
   for (uint32_t unit = NextFreeUnit(high_end_ ? pool_units_ : kNoBlock, !high_end_);
        unit != kNoBlock; unit = NextFreeUnit(unit, !high_end_)) {
