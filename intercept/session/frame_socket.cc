@@ -168,7 +168,8 @@ const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_m
   int64_t got = 0;
   do {
     got = ReceiveFrom(fd_, &message);
-  } while (got < 0 && errno == EINTR);
+    // Reset: it hung up without reading all of ours. Its last words come after that, and its end.
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0) {
     hung_up_.store(true, std::memory_order_relaxed);
     return "it is gone";

@@ -98,7 +98,9 @@ Connection::Read Connection::Receive(std::span<const std::byte>* frame) {
     message.msg_control = names_senders_ ? control : nullptr;
     message.msg_controllen = names_senders_ ? sizeof control : 0;
     count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (count < 0 && errno == EINTR);
+    // Reset: the peer has hung up without reading all that it was sent. What it said itself comes
+    // after that, and its end after that.
+  } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
   sender_ = 0;
   if (count < 0) {
     return errno == EAGAIN || errno == EWOULDBLOCK ? Read::kNothing : Read::kEnd;
@@ -148,6 +150,7 @@ Connection::Sent Connection::TrySend(std::span<const std::byte> frame, std::span
   const int error = count < 0 ? errno : 0;
   out_of_references_ = error == ETOOMANYREFS;
   if (count >= 0) return Sent::kYes;
+  if (error == EPIPE || error == ECONNRESET || error == ECONNREFUSED) return Sent::kToNobody;
   const bool later =
       error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ETOOMANYREFS;
   return later ? Sent::kLater : Sent::kBroken;
@@ -157,6 +160,7 @@ Status Connection::Send(std::span<const std::byte> frame, std::span<const int> f
   if (queue_.empty()) {
     switch (TrySend(frame, fds)) {
       case Sent::kYes:
+      case Sent::kToNobody:
         return {};
       case Sent::kBroken:
         return Status::FromErrno(errno, "send");
@@ -184,6 +188,7 @@ Status Connection::Flush() {
   while (!queue_.empty()) {
     switch (TrySend(queue_.front().bytes, queue_.front().fds)) {
       case Sent::kYes:
+      case Sent::kToNobody:
         queue_.pop_front();
         break;
       case Sent::kLater:

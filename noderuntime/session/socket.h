@@ -61,6 +61,8 @@ class Connection {
   pid_t sender() const { return sender_; }
 
   /// Sends or queues. `fds` stay open elsewhere until the frame is gone (the pool's handles do).
+  /// That the peer has hung up is no error: the frame goes nowhere, and what the peer said before
+  /// is still to be received, with its end.
   Status Send(std::span<const std::byte> frame, std::span<const int> fds = {});
   template <typename T>
   Status SendFrame(const T& frame, std::span<const int> fds = {}) {
@@ -82,7 +84,7 @@ class Connection {
     std::vector<std::byte> bytes;
     std::vector<int> fds;
   };
-  enum class Sent { kYes, kLater, kBroken };
+  enum class Sent { kYes, kToNobody, kLater, kBroken };
   Sent TrySend(std::span<const std::byte> frame, std::span<const int> fds);
 
   UniqueFd socket_;

@@ -62,6 +62,12 @@ class SessionTest : public ::testing::Test {
     ASSERT_TRUE(Next<protocol::Ready>());
   }
 
+  static protocol::Notice MakeNotice() {
+    protocol::Notice notice = {};
+    notice.header = MakeHeader(FrameType::kNotice, sizeof notice);
+    return notice;
+  }
+
   /// The session is over and the client can read why.
   void ExpectClosed(const std::string& reason) {
     Closed closed;
@@ -184,6 +190,32 @@ TEST_F(SessionTest, OnlyAGoodbyeParts) {
   ASSERT_TRUE(Next(&closed));
   EXPECT_TRUE(closed.by_peer);
   EXPECT_FALSE(closed.parted);
+}
+
+// A client ends without having read what it was sent last. The kernel tells of that first.
+TEST_F(SessionTest, TheGoodbyeOfOneWhoLeftFramesUnreadIsHeard) {
+  Handshake();
+  ASSERT_TRUE(session_->connection().SendFrame(MakeNotice()).ok());
+  client_->Release({{0, 1}});
+  client_->Send(protocol::Bye{}, FrameType::kBye);
+  client_->HangUp();
+  EXPECT_TRUE(Next<ReleaseFrame>());
+  Closed closed;
+  ASSERT_TRUE(Next(&closed));
+  EXPECT_TRUE(closed.parted);
+}
+
+// Its end is found where its last frames are read, and not before them.
+TEST_F(SessionTest, AFrameForOneWhoHasHungUpGoesNowhere) {
+  Handshake();
+  client_->Send(protocol::Bye{}, FrameType::kBye);
+  client_->HangUp();
+  EXPECT_TRUE(session_->connection().SendFrame(MakeNotice()).ok());
+  EXPECT_TRUE(session_->connection().Flush().ok());
+  EXPECT_FALSE(session_->connection().has_queued());
+  Closed closed;
+  ASSERT_TRUE(Next(&closed));
+  EXPECT_TRUE(closed.parted);
 }
 
 TEST_F(SessionTest, NothingComesBeforeTheHandshakeOrTwice) {
