@@ -68,6 +68,7 @@ Units LedgerUnits(const Options& options) {
 Pool::Pool(const Options& options, const std::vector<JobRun>& runs)
     : options_(options),
       policy_(FindPolicy(options.setting.policy.policy)),
+      whole_(TakesTurns(options.setting.policy)),
       ledger_(LedgerUnits(options), options.unit_bytes),
       ballast_(static_cast<JobId>(runs.size() + 1), ledger_.pool_units(), options.setting.budget,
                options.budget_changes),
@@ -182,6 +183,7 @@ bool Pool::Ask(size_t job, size_t gate, uint64_t launched) {
     if (deviation.iteration == iterations_[job] && deviation.gate == gate) need += deviation.units;
   }
   const Job& known = *ledger_.Find(Id(job));
+  if (whole_ && known.phase != Phase::kUnprofiled) need = std::max(need, workload.plan.peak_units);
   const Units keep = std::max(need, member.kept[gate]);
   if (known.leased > keep) Release(job, keep, launched);
   Request request;
@@ -193,7 +195,7 @@ bool Pool::Ask(size_t job, size_t gate, uint64_t launched) {
   request.contiguous = std::min<Units>(request.units, 1);  // where memory lies is not modelled
   request.piece = 1;
   request.claim = ClaimOf(workload, options_);
-  request.waives = workload.plan.peak_units - member.ahead[gate];
+  request.waives = whole_ ? 0 : workload.plan.peak_units - member.ahead[gate];
   request.ticket = next_ticket_++;
   request.priority = member.run->priority;
   request.served_ns = workload.alone_ns * static_cast<double>(iterations_[job]);

@@ -19,7 +19,8 @@ namespace sluice::scheduler::simulate {
 
 /// The memory of the model: what the daemon's flow and the clients' arenas do together on a live
 /// node, on the same ledger and with the same decisions. A job leases at its gates what the group
-/// behind them needs at most, and releases what it does not need there. Job i has the id i + 1.
+/// behind them needs at most, and releases what it does not need there; where jobs take turns it
+/// has its peak from gate 0 to its trough (docs/adr/0034). Job i has the id i + 1.
 class Pool {
  public:
   struct Answered {
@@ -120,6 +121,7 @@ class Pool {
 
   const Options& options_;
   const PolicyEntry* policy_;
+  bool whole_;  // jobs have all that an iteration needs from its gate 0 on
   std::vector<Member> jobs_;
   std::map<JobId, Course> courses_;  // where the policy predicts
   Ledger ledger_;

@@ -3,6 +3,7 @@
 #include "scheduler/simulate/simulate.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "scheduler/policy/policies.h"
 #include "scheduler/simulate/world.h"
@@ -10,6 +11,7 @@
 namespace sluice::scheduler::simulate {
 
 double CreditOf(const Workload& job, const Options& options, const Setting& setting) {
+  if (TakesTurns(setting.policy)) return std::numeric_limits<double>::infinity();
   return std::min(options.most_credit_ns, job.alone_ns / setting.credit_parts);
 }
 

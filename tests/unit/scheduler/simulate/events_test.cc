@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // What happens during a run: jobs come, leave, deviate and stand still; budgets change.
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/audit/audit.h"
 #include "tests/unit/scheduler/simulate/models.h"
@@ -94,6 +95,44 @@ TEST(Events, AStallHoldsUpItsOwnJob) {
   const std::vector<double>& ends = outcome->jobs[0].ends_ns;
   EXPECT_GT(ends[1] - ends[0], 12345 - 2000) << "its GPU works on what was launched before";
   EXPECT_NEAR(ends[2] - ends[1], 2000, 50);
+}
+
+/// Nobody is lent anything of a job's before its trough where jobs take turns (docs/adr/0034).
+TEST(Events, WhoTakesTurnsHasItsPeakFromItsFirstGate) {
+  const Workload job = Ten();
+  for (const auto& [policy, lanes] : {std::pair("temporal", 2u), std::pair("flow", 1u)}) {
+    SCOPED_TRACE(policy);
+    Options options = InPool(42);
+    options.setting.policy.policy = policy;
+    options.setting.policy.lanes = lanes;
+    const Result<Outcome> outcome = Simulate({{&job}, {&job}}, PlainMachine(), options);
+    ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+    EXPECT_TRUE(Audit(outcome->records).ok());
+    size_t granted = 0;
+    for (const Record& record : outcome->records) {
+      if (record.event != EventKind::kGate || record.job != 1 || record.extents.empty()) continue;
+      ++granted;
+      EXPECT_EQ(record.gate, 0u);
+      EXPECT_EQ(TotalUnits(record.extents), 40u);
+    }
+    EXPECT_GE(granted, outcome->jobs[0].iterations);
+    const size_t released = Count(outcome->records, EventKind::kRelease, 1);
+    EXPECT_EQ(released, Count(outcome->records, EventKind::kTrough, 1));
+  }
+}
+
+/// Of a job that needs more than its peak what goes beyond it counts.
+TEST(Events, WhoTakesTurnsAndNeedsMoreThanItsPeakAsks) {
+  const Workload job = Ten();
+  std::vector<JobRun> runs = {{&job}, {&job}};
+  runs[0].deviations = {{3, 10, 20}};
+  Options options = InPool(150);
+  options.setting.policy.policy = "temporal";
+  const Result<Outcome> outcome = Simulate(runs, PlainMachine(), options);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+  EXPECT_TRUE(outcome->jobs[0].refused.empty());
+  EXPECT_EQ(outcome->jobs[0].most_held, job.plan.gates[10].need_units + 20);
+  EXPECT_EQ(outcome->jobs[1].most_held, 41u);
 }
 
 /// Zico's figure 10 cuts the budget from 70 % to 50 % of the GPU's memory and raises it again.
