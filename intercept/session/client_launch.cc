@@ -121,11 +121,7 @@ void Client::AfterLaunch(const Ticket& ticket, bool issued) {
         rejected_profile_ = profile;
         gate_->lifetimes.Forget();
       }
-      if (step.at_trough) {
-        trough_due_.store(true, std::memory_order_relaxed);
-        gate_->lifetimes.BeginIteration();
-        arena_.CloseUnits();
-      }
+      if (step.at_trough) trough_due_.store(true, std::memory_order_relaxed);
     }
     const bool pressure = Pressure();
     onset = pressure && !pressed_;
@@ -233,6 +229,14 @@ bool Client::Unbounded() const {
 }
 
 void Client::PassTrough() {
+  {
+    const LockGuard guard(state_lock_);
+    if (matcher_.following()) {
+      // What lives here has outlived its iteration; what was freed since its last launch has not.
+      gate_->lifetimes.BeginIteration();
+      arena_.CloseUnits();
+    }
+  }
   if (!Present()) return;
   bool drained = false;
   if (Pressure() && !Unbounded()) {

@@ -565,5 +565,30 @@ TEST_F(ClientLaunch, AProfileEndsWithTheContextOfItsStream) {
   EXPECT_EQ(reinterpret_cast<const protocol::Mismatch*>(frames[0].data())->profile, profile_);
 }
 
+// What lasts lies in units of its own (docs/adr/0033). A block that is freed after the last launch
+// and before the trough does not last: it has the first hole.
+TEST_F(ClientLaunch, OnlyWhatLivesAtTheTroughLasts) {
+  for (const bool lives : {false, true}) {
+    Start({});
+    profile_ = 0;
+    const CUdeviceptr first = AllocAsync(kUnit / 2);
+    const CUdeviceptr hole = AllocAsync(kUnit / 2);
+    const CUdeviceptr free_unit = AllocAsync(kUnit);
+    for (const CUdeviceptr at : {hole, free_unit}) client->FreeAsync(at, FakeDriver::Stream(1));
+    AllocAsync(2 * kUnit);  // what is free is looked through
+    Publish(TroughPlace::kBeforeFirst, 4);
+    Iteration();
+    CUdeviceptr small = 0;
+    for (int i = 0; i < 4; ++i) {
+      Launch(kCycle[0]);
+      if (lives && small != 0) client->FreeAsync(small, FakeDriver::Stream(1));
+      small = AllocAsync(1024);
+      Launches(1, kPeriod);
+      if (!lives) client->FreeAsync(small, FakeDriver::Stream(1));
+    }
+    EXPECT_EQ((small - first) / kUnit, lives ? 1u : 0u);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::test
