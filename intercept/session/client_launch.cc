@@ -231,7 +231,7 @@ bool Client::Unbounded() const {
 void Client::PassTrough() {
   {
     const LockGuard guard(state_lock_);
-    if (matcher_.following()) {
+    if (matcher_.following() && matcher_.synchronised()) {
       // What lives here has outlived its iteration; what was freed since its last launch has not.
       gate_->lifetimes.BeginIteration();
       arena_.CloseUnits();

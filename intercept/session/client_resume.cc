@@ -47,6 +47,11 @@ bool Client::Resume() {
   State ready = State::kReady;
   state_.compare_exchange_strong(ready, State::kAway, std::memory_order_acq_rel);
 
+  // Whoever found the daemon gone may have been sending, and not have heard its last word.
+  if (!session_.declared() && session_.SentAway()) {
+    MarkLost(session_.refusal());
+    return false;
+  }
   const char* error = nullptr;  // of connecting
   bool said = false;
   Backoff backoff;

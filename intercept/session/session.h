@@ -82,6 +82,9 @@ class Session {
   }
   /// Abandon() for good: the process ends. Any thread may call it.
   void GiveUp();
+  /// Whether the daemon that hung up said why, and nobody has read it: refusal(). Before Reconnect,
+  /// which forgets it.
+  bool SentAway();
   /// A new connection in the place of the old one. It waits in the queue of the job's socket until
   /// a daemon is there.
   const char* Reconnect(const char* path);

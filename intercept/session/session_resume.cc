@@ -23,6 +23,19 @@ const char* Session::Reconnect(const char* path) {
   return nullptr;
 }
 
+bool Session::SentAway() {
+  Frame frame;
+  FrameFds fds;
+  while (socket_.Receive(&frame, &fds, 0) == nullptr) {
+    fds.CloseAll();
+    if (static_cast<FrameType>(frame.header.type) != FrameType::kClose) continue;
+    memcpy(refusal_, frame.close.text, sizeof refusal_);
+    dismissed_ = true;
+    return true;
+  }
+  return false;
+}
+
 void Session::GiveUp() {
   given_up_.store(true, std::memory_order_release);
   socket_.Shutdown();

@@ -204,7 +204,6 @@ class Daemon : private flow::FlowSink {
   void RemoveJobIfOver(flow::JobId job);
   void AcceptClient(flow::JobId job);
   void OnClient(uint32_t id, uint32_t events);
-  void OnProcessEnd(uint32_t id);
   bool HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns);
   bool TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t now_ns);
   void Open(uint32_t id, Client* client);

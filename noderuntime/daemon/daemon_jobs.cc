@@ -98,8 +98,9 @@ void Daemon::AcceptClient(flow::JobId id) {
                 [this, client_id](uint32_t events) { OnClient(client_id, events); });
   if (!readable.ok()) return;
   client.socket_token = *readable;
-  const auto ended =
-      loop_.Add(pidfd, EPOLLIN, [this, client_id](uint32_t) { OnProcessEnd(client_id); });
+  const auto ended = loop_.Add(pidfd, EPOLLIN, [this, client_id](uint32_t) {
+    DropClient(client_id, "its process ended", logging::Level::kInfo);
+  });
   if (ended.ok()) client.pidfd_token = *ended;
   clients_.emplace(client_id, std::move(client));
 }
@@ -133,15 +134,6 @@ void Daemon::OnClient(uint32_t id, uint32_t events) {
     if (!goes_on) return;
   }
   UpdateInterest(&found->second);
-}
-
-/// What it said before comes first: it may have given everything back. The socket itself may live
-/// on in another process.
-void Daemon::OnProcessEnd(uint32_t id) {
-  OnClient(id, EPOLLIN);
-  const auto found = clients_.find(id);
-  if (found == clients_.end() || found->second.session->spent()) return;  // to be called again
-  DropClient(id, "its process ended", logging::Level::kInfo);
 }
 
 bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns) {

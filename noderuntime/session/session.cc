@@ -216,6 +216,9 @@ Status Session::Resume(uint32_t number, SharedPages pages, UniqueFd liveness) {
   resumed.session = number;
   const int fds[] = {pages_->daemon_fd()};
   if (Status s = connection_.SendFrame(resumed, fds); !s.ok()) return s;
+  if (connection_.peer_gone()) {
+    return Status(StatusCode::kFailedPrecondition, "the client hung up before it was answered");
+  }
   state_ = State::kReady;
   return {};
 }

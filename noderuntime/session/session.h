@@ -81,8 +81,6 @@ class Session {
   }
   /// To be called when the socket is readable, before Next.
   void StartWakeup() { frames_left_ = kMaxFramesPerWakeup; }
-  /// The allowance of this wake-up is used up: there may be more to read.
-  bool spent() const { return frames_left_ == 0; }
 
   /// Makes pages and liveness pipe, which are to be kept somewhere before the client has them.
   Status Prepare();

@@ -150,7 +150,10 @@ Connection::Sent Connection::TrySend(std::span<const std::byte> frame, std::span
   const int error = count < 0 ? errno : 0;
   out_of_references_ = error == ETOOMANYREFS;
   if (count >= 0) return Sent::kYes;
-  if (error == EPIPE || error == ECONNRESET || error == ECONNREFUSED) return Sent::kToNobody;
+  if (error == EPIPE || error == ECONNRESET || error == ECONNREFUSED) {
+    peer_gone_ = true;
+    return Sent::kToNobody;
+  }
   const bool later =
       error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ETOOMANYREFS;
   return later ? Sent::kLater : Sent::kBroken;

@@ -62,7 +62,7 @@ class Connection {
 
   /// Sends or queues. `fds` stay open elsewhere until the frame is gone (the pool's handles do).
   /// That the peer has hung up is no error: the frame goes nowhere, and what the peer said before
-  /// is still to be received, with its end.
+  /// is still to be received, with its end; peer_gone() then.
   Status Send(std::span<const std::byte> frame, std::span<const int> fds = {});
   template <typename T>
   Status SendFrame(const T& frame, std::span<const int> fds = {}) {
@@ -75,6 +75,7 @@ class Connection {
   /// Takes up the queue again, after EPOLLOUT or some time.
   Status Flush();
   bool has_queued() const { return !queue_.empty(); }
+  bool peer_gone() const { return peer_gone_; }
   /// EPOLLOUT tells when to flush. Not so while too many descriptors are in flight: the socket is
   /// writable all the time, and only time helps.
   bool wants_write() const { return !queue_.empty() && !out_of_references_; }
@@ -92,6 +93,7 @@ class Connection {
   pid_t sender_ = 0;
   std::deque<Queued> queue_;
   bool out_of_references_ = false;
+  bool peer_gone_ = false;  // as far as Send has noticed
 };
 
 }  // namespace sluice::session

@@ -11,8 +11,12 @@
 namespace sluice::scheduler::simulate {
 
 double CreditOf(const Workload& job, const Options& options, const Setting& setting) {
-  if (TakesTurns(setting.policy)) return std::numeric_limits<double>::infinity();
-  return std::min(options.most_credit_ns, job.alone_ns / setting.credit_parts);
+  constexpr double kMostNs = 5e6;
+  constexpr double kNoBound = std::numeric_limits<double>::infinity();
+  // Else the next iteration would begin with this one's memory in its way.
+  const bool drains = setting.drain != Drain::kNever;
+  if (TakesTurns(setting.policy) && drains) return options.most_credit_ns.value_or(kNoBound);
+  return std::min(options.most_credit_ns.value_or(kMostNs), job.alone_ns / setting.credit_parts);
 }
 
 uint64_t LeastPool(const std::vector<JobRun>& runs) {

@@ -65,7 +65,8 @@ struct Options {
   Setting setting;
   std::vector<BudgetChange> budget_changes;  // in order of time
   HostMemory host;
-  double most_credit_ns = 5e6;
+  /// Not given: 5 ms, and as far as a host gets where jobs take turns and drain (CreditOf).
+  std::optional<double> most_credit_ns;
   /// What a gate that opens at once costs its host, where a job is not alone and needs more than it
   /// has: a question to the daemon and the answer. As measured (p50 of bench/run --area round-trip,
   /// docs/results/2026-11-22-bench.json: 8 to 15 us).
@@ -79,8 +80,8 @@ struct Options {
   bool record = false;      // Outcome::records
 };
 
-/// GPU time that the job's host may run ahead under `setting`: as far as it gets where jobs take
-/// turns, for nobody is lent anything of it before its trough (docs/adr/0034).
+/// GPU time that the job's host may run ahead under `setting`: without bound where jobs take turns,
+/// for nobody is lent anything of it before its trough (docs/adr/0034).
 double CreditOf(const Workload& job, const Options& options, const Setting& setting);
 /// Kernels that may be queued however long they are, one of them at work.
 inline constexpr uint64_t kAlwaysQueued = 2;

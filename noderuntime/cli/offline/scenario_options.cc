@@ -44,8 +44,10 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app), setting_(app) {
       "GPU time that going from one job to another costs in time slices (the machine's)");
   app->add_option("--pool", pool_, "Memory to share (the GPU's, less a context for each job)");
   app->add_option("--unit", unit_, "Unit of leases (8MiB)");
-  app->add_option("--credit", credit_,
-                  "Most that a host runs ahead of its GPU, beside --credit-parts (5ms)");
+  app->add_option(
+      "--credit", credit_,
+      "Most that a host runs ahead of its GPU, beside --credit-parts (5ms; without bound where "
+      "jobs take turns)");
   app->add_option("--gap", gap_,
                   "Time of the host between two iterations, as for loading data (0ms)");
   app->add_option(

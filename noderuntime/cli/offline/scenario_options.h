@@ -31,7 +31,7 @@ struct ScenarioOptions {
   /// "auto", "spatial", or a name of scheduler/policy.
   std::string policy = "auto";
   scheduler::simulate::Setting setting;  // but for its policy's name; with auto its claims alone
-  double most_credit_ns = 5e6;
+  std::optional<double> most_credit_ns;
   uint32_t iterations = 6;
 };
 

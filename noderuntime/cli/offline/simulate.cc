@@ -166,7 +166,8 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   if (setting.policy.soft_budget != 0) {
     text += ", a soft budget of " + FormatBytes(setting.policy.soft_budget * unit_bytes);
   }
-  text += Format(", credit 1/%.4g of an iteration", setting.credit_parts);
+  if (!scheduler::TakesTurns(setting.policy))
+    text += Format(", credit 1/%.4g of an iteration", setting.credit_parts);
   if (setting.drain == Drain::kNever) text += ", no draining";
   if (setting.policy.phase > 0) {
     text += Format(", one begins at %.2f of the one before", setting.policy.phase);

@@ -83,6 +83,25 @@ TEST_F(ClientResume, NamesReleasesThatTheGpuHasNotPassed) {
   EXPECT_EQ(fence[0].header.flags & protocol::kLastFrame, protocol::kLastFrame);
 }
 
+// It finds out by what it gives back, and not where it waits for an answer.
+TEST_F(ClientResume, WhoWasSentAwayIsToldWhyWhateverItSaysNext) {
+  const CUdeviceptr a = AllocAsync(3 * kUnit);
+  Launch("before");
+  daemon->Close("you said what cannot be");
+  daemon->HangUp();
+  ASSERT_EQ(client->FreeAsync(a, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  for (uint32_t i = 0; i < kCalmFactor * kMarkLaunches; ++i) Launch("until it is marked");
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(driver.table().cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(client->PoolTrimTo(pool, 0), CUDA_SUCCESS);
+  CUdeviceptr b = 0;
+  EXPECT_EQ(client->AllocAsync(&b, 6 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Contains(said, "you said what cannot be")) << said;
+  EXPECT_EQ(daemon->Count(FrameType::kResume), 0u);
+}
+
 // Nobody asks for memory; the next launch sees the word in the client's page.
 TEST_F(ClientResume, ComesWhenItIsCalled) {
   AllocAsync(kUnit);

@@ -208,14 +208,28 @@ TEST_F(SessionTest, TheGoodbyeOfOneWhoLeftFramesUnreadIsHeard) {
 // Its end is found where its last frames are read, and not before them.
 TEST_F(SessionTest, AFrameForOneWhoHasHungUpGoesNowhere) {
   Handshake();
+  Connection& connection = session_->connection();
+  while (!connection.has_queued()) ASSERT_TRUE(connection.SendFrame(MakeNotice()).ok());
   client_->Send(protocol::Bye{}, FrameType::kBye);
+  EXPECT_FALSE(connection.peer_gone());
   client_->HangUp();
-  EXPECT_TRUE(session_->connection().SendFrame(MakeNotice()).ok());
-  EXPECT_TRUE(session_->connection().Flush().ok());
-  EXPECT_FALSE(session_->connection().has_queued());
+  EXPECT_TRUE(connection.Flush().ok());
+  EXPECT_FALSE(connection.has_queued());
+  EXPECT_TRUE(connection.SendFrame(MakeNotice()).ok());
+  EXPECT_FALSE(connection.has_queued());
+  EXPECT_TRUE(connection.peer_gone());
   Closed closed;
   ASSERT_TRUE(Next(&closed));
   EXPECT_TRUE(closed.parted);
+}
+
+// Whatever it declared, it may come again and say more.
+TEST_F(SessionTest, WhoHungUpBeforeItWasAnsweredHasNotGoneOn) {
+  client_->HangUp();
+  Result<SharedPages> pages = SharedPages::Create();
+  ASSERT_TRUE(pages.ok());
+  EXPECT_FALSE(session_->Resume(3, std::move(*pages), UniqueFd()).ok());
+  EXPECT_FALSE(session_->ready());
 }
 
 TEST_F(SessionTest, NothingComesBeforeTheHandshakeOrTwice) {

@@ -131,6 +131,7 @@ TEST(Events, WhoTakesTurnsAndNeedsMoreThanItsPeakAsks) {
   const Result<Outcome> outcome = Simulate(runs, PlainMachine(), options);
   ASSERT_TRUE(outcome.ok()) << outcome.status().message();
   EXPECT_TRUE(outcome->jobs[0].refused.empty());
+  EXPECT_TRUE(Audit(outcome->records).ok());
   EXPECT_EQ(outcome->jobs[0].most_held, job.plan.gates[10].need_units + 20);
   EXPECT_EQ(outcome->jobs[1].most_held, 41u);
 }

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "scheduler/simulate/simulate.h"
 
+#include <limits>
+
 #include "scheduler/audit/audit.h"
 #include "tests/unit/scheduler/simulate/models.h"
 
@@ -76,6 +78,24 @@ TEST(Simulate, TurnsGetAsMuchDoneAsOneJobAlone) {
   EXPECT_NEAR(outcome->jobs[0].iteration_ns, 2 * 2010, 1);
   EXPECT_EQ(outcome->most_held, 42u) << "one peak and one base";
   EXPECT_NEAR(outcome->jobs[0].longest_wait_ns, 2010, 15);
+}
+
+TEST(Simulate, CreditIsAPartOfTheIterationAndWithoutBoundForWhoTakesTurns) {
+  const Workload job = WorkloadOf("a", Ten());
+  Options options;
+  Setting setting;
+  const auto credit = [&] { return CreditOf(job, options, setting); };
+  EXPECT_EQ(credit(), job.alone_ns / 8);
+  setting.policy.lanes = 1;
+  EXPECT_EQ(credit(), std::numeric_limits<double>::infinity());
+  setting.policy = {};
+  setting.policy.policy = "temporal";
+  EXPECT_EQ(credit(), std::numeric_limits<double>::infinity());
+  options.most_credit_ns = 7;
+  EXPECT_EQ(credit(), 7);
+  options.most_credit_ns.reset();
+  setting.drain = Drain::kNever;
+  EXPECT_EQ(credit(), job.alone_ns / 8) << "else it would begin with its last iteration's memory";
 }
 
 /// In the middle of its iteration it needs little for two gates, which is 300 ns.
