@@ -80,8 +80,8 @@ struct Options {
   bool record = false;      // Outcome::records
 };
 
-/// GPU time that the job's host may run ahead under `setting`: without bound where jobs take turns,
-/// for nobody is lent anything of it before its trough (docs/adr/0034).
+/// GPU time that the job's host may run ahead under `setting`. Where jobs take turns and drain only
+/// a credit that was given counts: nobody is lent anything of it before its trough (docs/adr/0034).
 double CreditOf(const Workload& job, const Options& options, const Setting& setting);
 /// Kernels that may be queued however long they are, one of them at work.
 inline constexpr uint64_t kAlwaysQueued = 2;

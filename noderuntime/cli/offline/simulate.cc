@@ -166,9 +166,11 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   if (setting.policy.soft_budget != 0) {
     text += ", a soft budget of " + FormatBytes(setting.policy.soft_budget * unit_bytes);
   }
-  if (!scheduler::TakesTurns(setting.policy))
+  const bool never_drains = setting.drain == Drain::kNever;
+  // Who takes turns and drains runs ahead as far as it gets.
+  if (never_drains || !scheduler::TakesTurns(setting.policy))
     text += Format(", credit 1/%.4g of an iteration", setting.credit_parts);
-  if (setting.drain == Drain::kNever) text += ", no draining";
+  if (never_drains) text += ", no draining";
   if (setting.policy.phase > 0) {
     text += Format(", one begins at %.2f of the one before", setting.policy.phase);
   }

@@ -418,8 +418,7 @@ TEST_F(SessionTest, HandshakesHaveATimeLimit) {
 
 TEST_F(SessionTest, AClientThatDoesNotReadRunsOutOfQueue) {
   Handshake();
-  protocol::Notice notice = {};
-  notice.header = MakeHeader(FrameType::kNotice, sizeof notice);
+  const protocol::Notice notice = MakeNotice();
   Status status;
   size_t sent = 0;
   while (status.ok() && sent < 10'000) {
