@@ -21,6 +21,23 @@ bad_usage() {
 
 cpu_count() { nproc; }
 
+# fetch COMMAND...: runs what gets packages from elsewhere, three times at most: pip and others try again where nobody
+# answers, but give up where an answer breaks off in its middle. What it said last is noted as a failure.
+fetch() {
+  local try status said
+  said=$(mktemp)
+  for try in 1 2 3; do
+    status=0
+    "$@" 2>&1 </dev/null | tee "$said" >&2 || status=$?
+    if ((status == 0)); then break; fi
+    say "try $try of 3 ended with $status: $*"
+    if ((try < 3)); then sleep "${SLUICE_FETCH_PAUSE_S:-10}"; fi
+  done
+  if ((status != 0)); then tail -n 3 "$said" | sed "s|^|$(basename "$1"): |" | note_failures; fi
+  rm -f "$said"
+  return "$status"
+}
+
 # Seconds of work done, for people.
 elapsed() { printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); }
 
