@@ -42,9 +42,9 @@ class Arena {
   void FillFromHighEnd(bool high_end) { high_end_ = high_end; }
 
   /// A live block, or kNoBlock. `slot` kNoSlot: for any stream at once (cuMemAlloc). Search order:
-  /// same-stream, synced, unused (each the address nearest the job's end that fits), what other
-  /// streams freed and the GPU has passed (synced from then on), then a run of adjacent usable
-  /// blocks.
+  /// same-stream, synced, unused (each the tightest place of those nearest the job's end;
+  /// docs/adr/0035), what other streams freed and the GPU has passed (synced from then on), then a
+  /// run of adjacent usable blocks.
   uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
 
   /// One unit by itself, from its bound, for any stream at once: the wholly free one nearest the

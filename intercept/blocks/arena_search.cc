@@ -56,7 +56,7 @@ uint32_t Arena::TakeFreedHere(uint32_t granules, uint32_t slot) {
 
 uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
   FreePath path;
-  if (!index_.FindEdge(tree_[tree], granules, high_end_, &path)) return kNoBlock;
+  if (!index_.FindFit(tree_[tree], granules, high_end_, &path)) return kNoBlock;
   if (granules >= kLargeUnits << unit_shift_) return TakeLarge(tree_[tree], path, granules);
   return high_end_ ? TakeHigh(tree_[tree], path, granules) : TakeLow(tree_[tree], path, granules);
 }
@@ -159,7 +159,7 @@ protocol::Extent Arena::PlaceFor(uint32_t granules, uint32_t slot) {
   const uint32_t trees[] = {slot < kNoSlot ? slot : kSyncedTree, kSyncedTree, kUnusedTree};
   for (const uint32_t tree : trees) {
     FreePath path;
-    if (to != 0 || !index_.FindEdge(tree_[tree], granules, high_end_, &path)) continue;
+    if (to != 0 || !index_.FindFit(tree_[tree], granules, high_end_, &path)) continue;
     const Block& block = blocks_[index_.ValueAt(tree_[tree], path)];
     from = block.start;
     to = block.end();

@@ -53,6 +53,15 @@ class FreeIndex {
       id = node.value[at];
     }
   }
+  /// The smallest entry with at least `size` among those of the leaf (up to 64 neighbours) where
+  /// FindEdge ends; of equal ones that at the lowest (or highest) address.
+  bool FindFit(const FreeTree& tree, uint32_t size, bool last, FreePath* path) const {
+    if (!FindEdge(tree, size, last, path)) return false;
+    const uint32_t leaf = tree.height - 1;
+    if (nodes_[path->node[leaf]].size[path->at[leaf]] == size) return true;
+    path->at[leaf] = SmallestAtLeast(nodes_[path->node[leaf]], size, last);
+    return true;
+  }
   /// The entry with exactly this key, which must be there.
   void Find(const FreeTree& tree, uint32_t key, FreePath* path) const {
     uint32_t id = tree.root;
@@ -161,6 +170,50 @@ class FreeIndex {
     }
     return kFanout;
   }
+  /// Of the entries with at least `size`, of which there is one: the smallest, and of equal ones
+  /// the first or the last.
+  static uint32_t SmallestAtLeast(const Node& node, uint32_t size, bool last) {
+    const uint32_t smallest = size + LeastOver(node, size);
+    const auto at_least = Bound(smallest - 1);
+    const auto above = Bound(smallest);
+    uint32_t at = kFanout;
+    for (uint32_t i = 0; i < node.count && (last || at == kFanout); i += 16) {
+      const uint32_t equal =
+          GreaterMask16(node.size + i, at_least) & ~GreaterMask16(node.size + i, above);
+      if (equal == 0) continue;
+      at = i + static_cast<uint32_t>(last ? 31 - __builtin_clz(equal) : __builtin_ctz(equal));
+    }
+    return at;
+  }
+  /// How much the smallest of them is larger. Below `size` the difference wraps around, and an
+  /// unused entry's does, too.
+#if defined(__SSE2__)
+  static uint32_t LeastOver(const Node& node, uint32_t size) {
+    const auto* const sizes = reinterpret_cast<const __m128i*>(node.size);
+    // Only signed numbers can be compared: with the other sign bit they are in the unsigned order.
+    const __m128i sign = _mm_set1_epi32(INT32_MIN);
+    const __m128i from = _mm_xor_si128(Bound(size), sign);
+    const auto smaller = [](__m128i a, __m128i b) {
+      const __m128i greater = _mm_cmpgt_epi32(a, b);
+      return _mm_or_si128(_mm_and_si128(greater, b), _mm_andnot_si128(greater, a));
+    };
+    __m128i least = _mm_set1_epi32(INT32_MAX);
+    for (uint32_t i = 0; i * 4 < node.count; ++i) {
+      least = smaller(least, _mm_sub_epi32(_mm_load_si128(sizes + i), from));
+    }
+    least = smaller(least, _mm_shuffle_epi32(least, _MM_SHUFFLE(1, 0, 3, 2)));
+    least = smaller(least, _mm_shuffle_epi32(least, _MM_SHUFFLE(2, 3, 0, 1)));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_xor_si128(least, sign)));
+  }
+#else
+  static uint32_t LeastOver(const Node& node, uint32_t size) {
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < node.count; ++i) {
+      if (node.size[i] - size < least) least = node.size[i] - size;
+    }
+    return least;
+  }
+#endif
   static uint32_t CountUpTo(const Node& node, uint32_t key) {
     return FirstGreater(node.key, key);  // unused entries are above every key
   }

@@ -177,7 +177,7 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
 
 /// So many iterations behind gates have to be seen before the claim is cut close. Every unit
 /// claimed and not used is a unit that nobody can be lent; a claim that proves too small costs the
-/// job its life when nobody else can move. First fit behind gates packs worse than it did while the
+/// job its life when nobody else can move. A search behind gates packs worse than it did while the
 /// job was measured.
 bool Flow::Careful(const FlowJob& job) {
   constexpr size_t kCarefulIterations = 2;

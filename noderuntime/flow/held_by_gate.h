@@ -11,7 +11,7 @@
 namespace sluice::flow {
 
 /// How much a job really held on its way through its latest iterations. A profile knows what is
-/// live; first fit in an arena that has holes takes more. A value; not thread-safe.
+/// live; a search in an arena that has holes takes more. A value; not thread-safe.
 class HeldByGate {
  public:
   /// An iteration with so many gates begins, holding `units`. `whole`: it gives nothing back on its

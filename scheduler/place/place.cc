@@ -91,6 +91,35 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
   return Merge(std::move(result));
 }
 
+std::optional<Extents> PlaceOnSpare(const PoolMap& map, JobId job, End end, Units units,
+                                    Units contiguous, Pieces pieces) {
+  const Extents spare = map.Held(job, UnitState::kSpare);
+  const Extents leased = map.Held(job, UnitState::kLeased);
+  Extents result;
+  Units left = units;
+  bool has_run = false;
+  for (size_t i = 0; i < spare.size() && left > 0; ++i) {
+    const Extent& run = FromEnd(spare, end, i);
+    const bool beside = Touches(run, End::kLow, leased) || Touches(run, End::kHigh, leased);
+    if (run.length < contiguous && !beside) continue;
+    result.push_back(Cut(run, end, std::min(left, run.length)));
+    left -= result.back().length;
+    has_run = has_run || result.back().length >= contiguous;
+  }
+  if (result.empty() || (!has_run && left < contiguous)) return std::nullopt;
+  if (left > 0) {
+    const auto rest = Place(map.FreeRuns(), end, left, has_run ? 1 : contiguous, leased, pieces);
+    if (!rest) return std::nullopt;
+    result.insert(result.end(), rest->begin(), rest->end());
+  }
+  return Merge(std::move(result));
+}
+
+const Extents& FreeAnd(const Extents& spare, const PoolMap& map, Extents* both) {
+  if (spare.empty()) return map.FreeRuns();
+  return *both = Union(map.FreeRuns(), spare);
+}
+
 Extents HeldBeside(const PoolMap& map, const Extents& runs, Units units, JobId holder,
                    std::optional<UnitState> state) {
   Extents held;

@@ -139,11 +139,6 @@ class Round {
   Extents SpareOf(const Job& job) const {
     return job.spare == 0 ? Extents() : ledger_.map().Held(job.id, UnitState::kSpare);
   }
-  /// Mostly there is nothing spare; `both` holds what is added up where there is.
-  const Extents& WithFree(const Extents& spare, Extents* both) const {
-    if (spare.empty()) return ledger_.map().FreeRuns();
-    return *both = Union(ledger_.map().FreeRuns(), spare);
-  }
 
   // jobs past their gate
 
@@ -172,9 +167,14 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
+    if (!spare.empty()) {
+      const auto at = PlaceOnSpare(ledger_.map(), job.id, job.terms.end, request.units,
+                                   request.contiguous, pieces);
+      if (auto decision = at ? TryGrantAt(i, job, *at, spare) : std::nullopt) return decision;
+    }
     Extents both;
     const uint64_t most = uint64_t{job.terms.claim} + job.spare;
-    return FirstPlace(WithFree(spare, &both), job, request,
+    return FirstPlace(FreeAnd(spare, ledger_.map(), &both), job, request,
                       {request.units, most, job.terms.end, UnitState::kLeased, pieces},
                       [&](const Extents& at) { return TryGrantAt(i, job, at, spare); });
   }
@@ -342,7 +342,7 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (ledger_.free() + uint64_t{job.spare} < request.units) return false;
     Extents both;
-    const Extents& runs = WithFree(SpareOf(job), &both);
+    const Extents& runs = FreeAnd(SpareOf(job), ledger_.map(), &both);
     return !Place(runs, End::kLow, request.units, request.contiguous, {}, Pieces::kWhole);
   }
 

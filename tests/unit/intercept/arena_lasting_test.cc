@@ -50,14 +50,24 @@ TEST_F(ArenaLasting, LieTogetherWhateverIsFreedMeanwhile) {
   EXPECT_EQ(arena_.free_units(), 7u);
 }
 
-// What they are kept from: each has the first place that there is then.
+// What they are kept from: each has the tightest place that there is then, in another unit.
 TEST_F(ArenaLasting, OthersWouldEachHoldAUnit) {
-  std::set<uint32_t> units;
-  for (uint32_t unit = 8; unit-- > 0;) {
+  std::vector<uint32_t> holes;
+  for (uint32_t unit = 0; unit < 7; ++unit) {
     Free(unit);
+    holes.push_back(arena_.Allocate(kSmall, 1, marks_));
+    ASSERT_NE(arena_.Allocate(kUnit - kSmall, 1, marks_), kNoBlock);
+  }
+  Free(7);
+  std::set<uint32_t> units;
+  std::set<uint32_t> lasting;
+  for (const uint32_t hole : holes) {
+    arena_.FreeOnStream(hole, 1, ++mark_);
+    lasting.insert(UnitOf(Lasting()));
     units.insert(UnitOf(arena_.Allocate(kSmall, 1, marks_)));
   }
-  EXPECT_EQ(units.size(), 8u);
+  EXPECT_EQ(units.size(), 7u);
+  EXPECT_EQ(lasting, (std::set<uint32_t>{7}));
 }
 
 TEST_F(ArenaLasting, TheNextUnitIsOpenedWhenOneIsFull) {

@@ -60,7 +60,20 @@ TEST_F(ArenaTest, KindsAreSearchedInOrder) {
   EXPECT_EQ(last, at_other) << "another stream's comes last";
 }
 
-TEST_F(ArenaTest, TheLowestAddressThatFitsIsTaken) {
+TEST_F(ArenaTest, TheTightestPlaceIsTaken) {
+  const uint32_t large = Alloc(40, 1);
+  ASSERT_NE(Alloc(1, 1), kNoBlock);
+  const uint32_t tight = Alloc(12, 1);
+  ASSERT_NE(Alloc(1, 1), kNoBlock);
+  const uint32_t at_large = At(large);
+  const uint32_t at_tight = At(tight);
+  arena_.FreeOnStream(large, 1, 1);
+  arena_.FreeOnStream(tight, 1, 1);
+  EXPECT_EQ(At(Alloc(10, 1)), at_tight) << "though the large place is nearer to the end";
+  EXPECT_EQ(At(Alloc(40, 1)), at_large) << "and it is whole for whom only it does";
+}
+
+TEST_F(ArenaTest, OfEqualPlacesTheLowestIsTaken) {
   std::vector<uint32_t> ids;
   for (int i = 0; i < 6; ++i) ids.push_back(Alloc(i % 2 == 0 ? 10 : 5, 1));
   const uint32_t first = At(ids[0]);

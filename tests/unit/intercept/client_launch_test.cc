@@ -248,11 +248,12 @@ TEST_F(ClientLaunch, AGateAsksOnlyForWhatIsNotHeld) {
 }
 
 // As gradients are: allocated while the pass backward frees what the one forward left, freed when
-// the next iteration begins. Wherever one lies at the trough its unit is held there.
+// the next iteration begins. Wherever one lies at the trough its unit is held there; by itself it
+// would lie in the tightest place that there is.
 TEST_F(ClientLaunch, WhatOutlivesTheIterationLiesTogetherAtTheTrough) {
   driver.immediate = true;
   std::vector<CUdeviceptr> kept;
-  AllocAsync(1);
+  AllocAsync(kUnit);
   Publish(TroughPlace::kAfterLast, 1);
   daemon->daemon->flags = protocol::kPressure;
   std::vector<uint32_t> held;
@@ -261,11 +262,15 @@ TEST_F(ClientLaunch, WhatOutlivesTheIterationLiesTogetherAtTheTrough) {
       EXPECT_EQ(client->FreeAsync(one, FakeDriver::Stream(1)), CUDA_SUCCESS);
     }
     std::vector<CUdeviceptr> forward;
-    for (int i = 0; i < 4; ++i) forward.push_back(AllocAsync(kUnit));
+    for (int i = 0; i < 4; ++i) {
+      forward.push_back(AllocAsync(kUnit / 8));
+      forward.push_back(AllocAsync(kUnit - kUnit / 8));
+    }
+    forward.push_back(AllocAsync(kUnit));
     Launches(0, 4);
-    for (; !forward.empty(); forward.pop_back()) {
-      EXPECT_EQ(client->FreeAsync(forward.back(), FakeDriver::Stream(1)), CUDA_SUCCESS);
-      kept.push_back(AllocAsync(kUnit / 8));
+    for (const size_t i : {8u, 0u, 2u, 4u, 6u, 1u, 3u, 5u, 7u}) {
+      EXPECT_EQ(client->FreeAsync(forward[i], FakeDriver::Stream(1)), CUDA_SUCCESS);
+      if (i % 2 == 0 && i < 8) kept.push_back(AllocAsync(kUnit / 8 - kGranuleBytes));
     }
     Launches(4, kPeriod);
     held.push_back(Gates(iteration + 1).back().held_units);

@@ -75,6 +75,52 @@ TEST(FreeIndex, MatchesAnOrderedMap) {
   index.FreeMemory();
 }
 
+// In one leaf that is the best fit of all; in more it is no worse than what FindEdge finds.
+TEST(FreeIndex, FindsTheTightestOfALeaf) {
+  FreeIndex index;
+  std::mt19937 engine(11);
+  const auto random = [&engine] { return static_cast<uint32_t>(engine()); };
+  for (uint32_t round = 0; round < 400; ++round) {
+    const bool one_leaf = round % 4 != 0;
+    FreeTree tree{};
+    std::map<uint32_t, uint32_t> sizes;
+    for (uint32_t i = one_leaf ? 1 + random() % 64 : 500; i > 0; --i) {
+      ASSERT_TRUE(index.Reserve(2));
+      const uint32_t key = random() % 1'000'000;
+      const uint32_t size = 1 + random() % 40;  // many of the same
+      if (sizes.emplace(key, size).second) index.Insert(tree, key, size, size);
+    }
+    for (uint32_t wanted = 1; wanted <= 41; ++wanted) {
+      uint32_t best = UINT32_MAX;
+      for (const auto& [key, size] : sizes) {
+        if (size >= wanted && size < best) best = size;
+      }
+      for (const bool last : {false, true}) {
+        FreePath edge;
+        FreePath fit;
+        ASSERT_EQ(index.FindFit(tree, wanted, last, &fit), best != UINT32_MAX);
+        if (!index.FindEdge(tree, wanted, last, &edge)) continue;
+        const uint32_t found = index.ValueAt(tree, fit);
+        ASSERT_GE(found, wanted);
+        ASSERT_LE(found, index.ValueAt(tree, edge));
+        if (!one_leaf) continue;
+        ASSERT_EQ(found, best);
+        // Of equal ones that nearest the edge.
+        FreePath same;
+        uint32_t nearest = 0;
+        for (const auto& [key, size] : sizes) {
+          if (size != best) continue;
+          nearest = key;
+          if (!last) break;
+        }
+        index.Find(tree, nearest, &same);
+        ASSERT_EQ(fit.at[0], same.at[0]);
+      }
+    }
+  }
+  index.FreeMemory();
+}
+
 TEST(FreeIndex, TheLargestKeysAndSizesWork) {
   FreeIndex index;
   FreeTree tree{};

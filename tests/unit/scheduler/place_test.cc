@@ -105,6 +105,32 @@ TEST(HeldBeside, IsWhatAHolderHasNextToRunsWithRoom) {
   EXPECT_EQ(beside(1, UnitState::kLeased), (Extents{{1, 1}, {13, 1}}));
 }
 
+TEST(PlaceOnSpare, TakesWhatIsSpareBeforeWhatIsFree) {
+  PoolMap map(40);
+  map.Set({0, 10}, UnitState::kLeased, 1);
+  map.Set({10, 3}, UnitState::kSpare, 1);   // beside what it has in use
+  map.Set({13, 7}, UnitState::kLeased, 2);  // somebody else's
+  const auto place = [&](Units units, Units contiguous, Pieces pieces = Pieces::kWhole) {
+    return PlaceOnSpare(map, 1, End::kLow, units, contiguous, pieces);
+  };
+  EXPECT_EQ(place(2, 1), (Extents{{10, 2}}));
+  EXPECT_EQ(place(8, 4), (Extents{{10, 3}, {20, 5}})) << "with a run of 4 in the rest";
+  EXPECT_EQ(place(8, 3), (Extents{{10, 3}, {20, 5}}));
+  EXPECT_EQ(place(6, 4), std::nullopt) << "the rest of 3 has no run of 4";
+  EXPECT_EQ(place(24, 3), std::nullopt) << "more than there is";
+  EXPECT_EQ(PlaceOnSpare(map, 2, End::kLow, 2, 1, Pieces::kWhole), std::nullopt) << "not its own";
+}
+
+TEST(PlaceOnSpare, LeavesHolesThatAreOfNoUse) {
+  PoolMap map(40);
+  map.Set({0, 10}, UnitState::kLeased, 1);
+  map.Set({10, 5}, UnitState::kLeased, 2);
+  map.Set({15, 2}, UnitState::kSpare, 1);  // between others' units
+  map.Set({17, 3}, UnitState::kLeased, 2);
+  EXPECT_EQ(PlaceOnSpare(map, 1, End::kLow, 6, 3, Pieces::kWhole), std::nullopt);
+  EXPECT_EQ(PlaceOnSpare(map, 1, End::kLow, 6, 2, Pieces::kWhole), (Extents{{15, 2}, {20, 4}}));
+}
+
 TEST(Sparing, LeavesAloneWhatSomebodyHasToComeBackTo) {
   const Extents runs = {{0, 4}, {6, 10}};
   const Extents places = {{2, 3}, {8, 4}};
