@@ -177,10 +177,11 @@ std::vector<Setting> FirstLook(size_t jobs, const TuneOptions& tuning) {
 }
 
 /// What is looked at closely.
-std::vector<Setting> Candidates(const std::vector<Tried>& ranked, const TuneOptions& tuning) {
+std::vector<Setting> Candidates(const std::vector<Tried>& ranked, const TuneOptions& tuning,
+                                size_t count) {
   std::vector<Setting> candidates;
   for (const Tried& tried : ranked) {
-    if (candidates.size() >= tuning.candidates) break;
+    if (candidates.size() >= count) break;
     const Setting& setting = tried.setting;
     const bool kin = std::any_of(candidates.begin(), candidates.end(), [&](const Setting& other) {
       return other.policy.policy == setting.policy.policy && other.claims == setting.claims &&
@@ -220,6 +221,8 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   tuned.outcome = std::move(*temporal);
   if (runs.size() < 2) return tuned;
 
+  // Of three and more jobs a coarse look tells less: who meets whom hangs on little.
+  const uint32_t times = runs.size() > 2 && !tuning.one_of_each ? 2 : 1;
   const CoarseRuns coarse(runs, tuning.kernels);
   Options looks = options;
   looks.iterations = std::min(options.iterations, tuning.iterations);
@@ -235,7 +238,7 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
     setting->policy.groups_per_peak = groups;
   };
   const std::vector<Units> budgets = Budgets(runs, options.pool_units, tuning.budgets);
-  for (const Tried& good : BestOfEach(search.Distinct(search.size()), tuning.refined)) {
+  for (const Tried& good : BestOfEach(search.Distinct(search.size()), times * tuning.refined)) {
     Setting setting = search.Best(good.setting, budgets, with_budget);
     if (setting.policy.policy == "nodegroup")
       setting = search.Best(setting, tuning.groups, with_groups);
@@ -256,7 +259,8 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   }
   tuned.tried = search.Ranked();
   const double least = tuned.temporal * (1 + tuning.least_gain);
-  for (const Setting& candidate : Candidates(search.Distinct(search.size()), tuning)) {
+  for (const Setting& candidate :
+       Candidates(search.Distinct(search.size()), tuning, times * tuning.candidates)) {
     if (search.stopped()) break;
     Options chosen = options;
     chosen.setting = candidate;

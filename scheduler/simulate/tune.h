@@ -16,9 +16,11 @@ struct TuneOptions {
   /// What the jobs are insured for (I5): claims up to this kind are tried.
   Claims claims = Claims::kCurve;
   uint32_t budgets =
-      16;                // soft budgets tried between the smallest that holds the jobs and the pool
-  bool soft = false;     // Config::soft_budget instead of Setting::budget
-  uint32_t refined = 3;  // settings that are looked at more closely
+      16;             // soft budgets tried between the smallest that holds the jobs and the pool
+  bool soft = false;  // Config::soft_budget instead of Setting::budget
+  /// Settings that are looked at more closely; of three and more jobs twice as many, and as many
+  /// candidates, unless one_of_each.
+  uint32_t refined = 3;
   /// The search looks at jobs with about so many kernels (Coarse), its last candidates at all.
   size_t kernels = 800;
   uint32_t iterations = 6;  // the same: at most so many are measured
