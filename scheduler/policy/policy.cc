@@ -167,7 +167,7 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
-    if (!spare.empty()) {
+    if (!spare.empty() && !SomebodyIsAway()) {
       const auto at = PlaceOnSpare(ledger_.map(), job.id, job.terms.end, request.units,
                                    request.contiguous, pieces);
       if (auto decision = at ? TryGrantAt(i, job, *at, spare) : std::nullopt) return decision;

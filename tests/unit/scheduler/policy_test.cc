@@ -329,6 +329,20 @@ TEST(Policy, SpareUnitsServeTheirJobAgain) {
   EXPECT_EQ(desk.ledger.Find(1)->spare, 0u);
 }
 
+TEST(Policy, SpareUnitsAreGrantedBeforeFreeOnes) {
+  Desk desk(20);
+  desk.Parked(1, "a", 2, 18, {0, 2});
+  desk.Parked(2, "b", 2, 18, {2, 2});
+  desk.Gate0(1, 18);
+  desk.Lease(1, 16);
+  desk.Release(1, {{8, 2}});
+  desk.Release(1, {{12, 2}});
+  ASSERT_EQ(desk.ledger.Find(1)->spare, 2u);
+  desk.Lease(1, 2, 2);
+  EXPECT_EQ(desk.ledger.map().Held(1, UnitState::kLeased), (Extents{{0, 2}, {4, 4}, {10, 10}}));
+  EXPECT_EQ(desk.ledger.map().FreeRuns(), (Extents{{8, 2}}));
+}
+
 TEST(Policy, AJobMayFragmentItself) {
   Desk desk(20);
   desk.Parked(1, "a", 2, 18, {0, 2});
