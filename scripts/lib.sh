@@ -28,12 +28,14 @@ fetch() {
   said=$(mktemp)
   for try in 1 2 3; do
     status=0
-    "$@" 2>&1 </dev/null | tee "$said" >&2 || status=$?
+    # Into a file: a pipe would wait for whatever a package leaves running.
+    "$@" >"$said" 2>&1 </dev/null || status=$?
+    cat "$said" >&2
     if ((status == 0)); then break; fi
     say "try $try of 3 ended with $status: $*"
     if ((try < 3)); then sleep "${SLUICE_FETCH_PAUSE_S:-10}"; fi
   done
-  if ((status != 0)); then tail -n 3 "$said" | sed "s|^|$(basename "$1"): |" | note_failures; fi
+  if ((status != 0)); then tail -n 3 "$said" | sed 's/^/not fetched: /' | note_failures; fi
   rm -f "$said"
   return "$status"
 }

@@ -121,7 +121,8 @@ class Arena {
                          const protocol::MarkPage& marks, UnitRelease* out,
                          const protocol::Extent& spared = {0, 0});
   /// The units that a block of this size would touch if it were allocated for this stream now, with
-  /// no other's frees: where a release should leave them alone. Length 0: it has no place.
+  /// no other's frees: where a release should leave them alone, so that there is room for it (which
+  /// may be tighter elsewhere after the release). Length 0: it has no place.
   protocol::Extent PlaceFor(uint32_t granules, uint32_t slot);
   /// The context is gone: all blocks, live ones too, become synced free space.
   void Abandon();

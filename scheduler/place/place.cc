@@ -25,32 +25,35 @@ bool Touches(const Extent& run, End end, const Extents& near) {
   return false;
 }
 
-/// From the runs, from `end` on, whole pieces of `contiguous`, then the rest from the first run
-/// with room. The rest is one run too: split, it would be the very remainders that whole pieces
-/// avoid.
-std::optional<Extents> PlaceWhole(Extents runs, End end, Units units, Units contiguous) {
-  if (end == End::kHigh) std::reverse(runs.begin(), runs.end());
-  Extents result;
-  Units whole = units / contiguous * contiguous;
-  Units rest = units - whole;
+/// Takes from the runs, in their order and from the side that faces `end`, whole pieces of
+/// `contiguous` and then the rest from the first run with room. The rest is one run too: split, it
+/// would be the very remainders that whole pieces avoid. Returns how many units are missing.
+Units TakeWhole(Extents* runs, End end, Units units, Units contiguous, Extents* taken) {
   const auto take = [&](Extent& run, Units length) {
-    result.push_back(Cut(run, end, length));
+    if (length == 0) return;
+    taken->push_back(Cut(run, end, length));
     if (end == End::kLow) run.offset += length;
     run.length -= length;
   };
-  for (Extent& run : runs) {
+  Units whole = units / contiguous * contiguous;
+  for (Extent& run : *runs) {
     const Units length = std::min(whole, run.length / contiguous * contiguous);
-    if (length == 0) continue;
     take(run, length);
     whole -= length;
   }
-  if (whole > 0) return std::nullopt;
-  for (Extent& run : runs) {
-    if (rest == 0 || run.length < rest) continue;
+  const Units rest = units % contiguous;
+  for (Extent& run : *runs) {
+    if (run.length < rest) continue;
     take(run, rest);
-    rest = 0;
+    return whole;
   }
-  if (rest > 0) return std::nullopt;
+  return whole + rest;
+}
+
+std::optional<Extents> PlaceWhole(Extents runs, End end, Units units, Units contiguous) {
+  if (end == End::kHigh) std::reverse(runs.begin(), runs.end());
+  Extents result;
+  if (TakeWhole(&runs, end, units, contiguous, &result) > 0) return std::nullopt;
   return Merge(std::move(result));
 }
 
@@ -92,26 +95,18 @@ std::optional<Extents> Place(const Extents& runs, End end, Units units, Units co
 }
 
 std::optional<Extents> PlaceOnSpare(const PoolMap& map, JobId job, End end, Units units,
-                                    Units contiguous, Pieces pieces) {
-  const Extents spare = map.Held(job, UnitState::kSpare);
-  const Extents leased = map.Held(job, UnitState::kLeased);
+                                    Units contiguous) {
+  if (units == 0) return std::nullopt;
+  contiguous = std::clamp<Units>(contiguous, 1, units);
+  Extents spare = map.Held(job, UnitState::kSpare);
+  if (end == End::kHigh) std::reverse(spare.begin(), spare.end());
   Extents result;
-  Units left = units;
-  bool has_run = false;
-  for (size_t i = 0; i < spare.size() && left > 0; ++i) {
-    const Extent& run = FromEnd(spare, end, i);
-    const bool beside = Touches(run, End::kLow, leased) || Touches(run, End::kHigh, leased);
-    if (run.length < contiguous && !beside) continue;
-    result.push_back(Cut(run, end, std::min(left, run.length)));
-    left -= result.back().length;
-    has_run = has_run || result.back().length >= contiguous;
-  }
-  if (result.empty() || (!has_run && left < contiguous)) return std::nullopt;
-  if (left > 0) {
-    const auto rest = Place(map.FreeRuns(), end, left, has_run ? 1 : contiguous, leased, pieces);
-    if (!rest) return std::nullopt;
-    result.insert(result.end(), rest->begin(), rest->end());
-  }
+  const Units missing = TakeWhole(&spare, end, units, contiguous, &result);
+  if (missing == units) return std::nullopt;
+  const auto rest = Place(map.FreeRuns(), end, missing, contiguous,
+                          map.Held(job, UnitState::kLeased), Pieces::kWhole);
+  if (!rest) return std::nullopt;
+  result.insert(result.end(), rest->begin(), rest->end());
   return Merge(std::move(result));
 }
 

@@ -24,12 +24,11 @@ enum class Pieces : uint8_t { kWhole, kAny };
 std::optional<Extents> Place(const Extents& runs, End end, Units units, Units contiguous,
                              const Extents& near = {}, Pieces pieces = Pieces::kAny);
 
-/// The same for `job`, with as many as possible out of its spare units, which nobody else can have
-/// at the moment, and only the rest out of what is free; nullopt also where nothing spare is of
-/// use. That is a run with room for `contiguous` or beside what the job has in use: blocks span
-/// both.
+/// In whole pieces for `job`: out of its spare units, which nobody else can have at the moment, as
+/// far as these have room for such pieces or for the rest, and only what is missing out of what is
+/// free, as Place does. nullopt also where nothing spare is of use.
 std::optional<Extents> PlaceOnSpare(const PoolMap& map, JobId job, End end, Units units,
-                                    Units contiguous, Pieces pieces);
+                                    Units contiguous);
 
 /// What is free and `spare`: mostly there is nothing spare; `both` holds the sum where there is.
 const Extents& FreeAnd(const Extents& spare, const PoolMap& map, Extents* both);

@@ -167,9 +167,9 @@ class Round {
     const Job& job = *ledger_.Find(request.job);
     if (HopelessInSums(job, request)) return std::nullopt;
     const Extents spare = SpareOf(job);
-    if (!spare.empty() && !SomebodyIsAway()) {
+    if (!spare.empty() && pieces == Pieces::kWhole && !SomebodyIsAway()) {
       const auto at = PlaceOnSpare(ledger_.map(), job.id, job.terms.end, request.units,
-                                   request.contiguous, pieces);
+                                   std::max(request.contiguous, request.prefers));
       if (auto decision = at ? TryGrantAt(i, job, *at, spare) : std::nullopt) return decision;
     }
     Extents both;
@@ -247,10 +247,10 @@ class Round {
                                      const Extents& spare) const {
     const uint64_t held_after = HeldAfter(job, requests_[i]);
     const bool raises = held_after > job.terms.claim;
-    // The spare units that are of no use to this request stay with the job, or, when the claim has
-    // no room for both, become free with it.
+    // The spare units that are of no use to this request become free with it, or, where the others
+    // would be worse off, stay with the job if its claim has room for both.
     const Extents unused = Subtract(spare, extents);
-    for (const bool free_unused : {false, true}) {
+    for (const bool free_unused : {true, false}) {
       if (free_unused && unused.empty()) continue;
       // A raised claim is exactly what the job holds then: it has no room for spare units beside.
       if (raises && !free_unused && !unused.empty()) continue;

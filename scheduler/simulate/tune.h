@@ -18,8 +18,8 @@ struct TuneOptions {
   uint32_t budgets =
       16;             // soft budgets tried between the smallest that holds the jobs and the pool
   bool soft = false;  // Config::soft_budget instead of Setting::budget
-  /// Settings that are looked at more closely; of three and more jobs twice as many, and as many
-  /// candidates, unless one_of_each.
+  /// Settings that are looked at more closely. Where three or more jobs share, twice as many of
+  /// these and twice as many `candidates`, unless one_of_each.
   uint32_t refined = 3;
   /// The search looks at jobs with about so many kernels (Coarse), its last candidates at all.
   size_t kernels = 800;

@@ -108,27 +108,47 @@ TEST(HeldBeside, IsWhatAHolderHasNextToRunsWithRoom) {
 TEST(PlaceOnSpare, TakesWhatIsSpareBeforeWhatIsFree) {
   PoolMap map(40);
   map.Set({0, 10}, UnitState::kLeased, 1);
-  map.Set({10, 3}, UnitState::kSpare, 1);   // beside what it has in use
-  map.Set({13, 7}, UnitState::kLeased, 2);  // somebody else's
-  const auto place = [&](Units units, Units contiguous, Pieces pieces = Pieces::kWhole) {
-    return PlaceOnSpare(map, 1, End::kLow, units, contiguous, pieces);
+  map.Set({10, 5}, UnitState::kSpare, 1);
+  map.Set({15, 5}, UnitState::kLeased, 2);  // somebody else's
+  const auto place = [&](Units units, Units contiguous, End end = End::kLow) {
+    return PlaceOnSpare(map, 1, end, units, contiguous);
   };
   EXPECT_EQ(place(2, 1), (Extents{{10, 2}}));
-  EXPECT_EQ(place(8, 4), (Extents{{10, 3}, {20, 5}})) << "with a run of 4 in the rest";
-  EXPECT_EQ(place(8, 3), (Extents{{10, 3}, {20, 5}}));
-  EXPECT_EQ(place(6, 4), std::nullopt) << "the rest of 3 has no run of 4";
-  EXPECT_EQ(place(24, 3), std::nullopt) << "more than there is";
-  EXPECT_EQ(PlaceOnSpare(map, 2, End::kLow, 2, 1, Pieces::kWhole), std::nullopt) << "not its own";
+  EXPECT_EQ(place(2, 1, End::kHigh), (Extents{{13, 2}}));
+  EXPECT_EQ(place(8, 1), (Extents{{10, 5}, {20, 3}}));
+  EXPECT_EQ(place(8, 4), (Extents{{10, 4}, {20, 4}})) << "room for two blocks of 4";
+  EXPECT_EQ(place(9, 4), (Extents{{10, 5}, {20, 4}})) << "and the rest";
+  EXPECT_EQ(place(14, 8), std::nullopt) << "room for neither a block of 8 nor the rest of 6";
+  EXPECT_EQ(place(26, 1), std::nullopt) << "more than there is";
+  EXPECT_EQ(PlaceOnSpare(map, 2, End::kLow, 2, 1), std::nullopt) << "not its own";
 }
 
-TEST(PlaceOnSpare, LeavesHolesThatAreOfNoUse) {
-  PoolMap map(40);
-  map.Set({0, 10}, UnitState::kLeased, 1);
-  map.Set({10, 5}, UnitState::kLeased, 2);
-  map.Set({15, 2}, UnitState::kSpare, 1);  // between others' units
-  map.Set({17, 3}, UnitState::kLeased, 2);
-  EXPECT_EQ(PlaceOnSpare(map, 1, End::kLow, 6, 3, Pieces::kWhole), std::nullopt);
-  EXPECT_EQ(PlaceOnSpare(map, 1, End::kLow, 6, 2, Pieces::kWhole), (Extents{{15, 2}, {20, 4}}));
+// What Place grants in whole pieces has room for as many blocks.
+TEST(PlaceOnSpare, HoldsAsManyBlocksAsAnyOtherPlace) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 3000; ++round) {
+    PoolMap map(40);
+    for (Units at = 0; at < 40;) {
+      const Units length = std::min(static_cast<Units>(1 + random() % 6), 40 - at);
+      constexpr UnitState kStates[] = {UnitState::kLeased, UnitState::kSpare, UnitState::kFree};
+      const UnitState state = kStates[random() % 3];
+      if (state != UnitState::kFree) map.Set({at, length}, state, 1);
+      at += length;
+    }
+    const auto up_to = [&random](Units most) { return static_cast<Units>(1 + random() % most); };
+    const Units units = up_to(14);
+    const Units contiguous = up_to(units);
+    const End end = random() % 2 == 0 ? End::kLow : End::kHigh;
+    const auto placed = PlaceOnSpare(map, 1, end, units, contiguous);
+    if (!placed) continue;
+    const Extents usable = Union(map.FreeRuns(), map.Held(1, UnitState::kSpare));
+    EXPECT_EQ(Intersect(*placed, usable), *placed);
+    EXPECT_EQ(TotalUnits(*placed), units);
+    EXPECT_GT(TotalUnits(Intersect(*placed, map.Held(1, UnitState::kSpare))), 0u);
+    Units blocks = 0;
+    for (const Extent& extent : *placed) blocks += extent.length / contiguous;
+    EXPECT_GE(blocks, units / contiguous);
+  }
 }
 
 TEST(Sparing, LeavesAloneWhatSomebodyHasToComeBackTo) {

@@ -67,6 +67,22 @@ TEST(Tune, FindsTheSameHoweverLongIsMeasured) {
   EXPECT_GE(many->outcome.jobs[0].iterations, 40u) << "what is answered is measured as asked";
 }
 
+TEST(Tune, LooksAtTwiceAsManyWaysOfThreeJobs) {
+  const Workload job = WorkloadOf("a", Ten(50));
+  TuneOptions one;
+  one.candidates = one.refined = 1;
+  one.least_gain = 0;
+  const std::vector<JobRun> three = {{&job}, {&job}, {&job}};
+  const Result<Tuned> of_two = Tune({{&job}, {&job}}, PlainMachine(), InPool(70), one);
+  const Result<Tuned> of_three = Tune(three, PlainMachine(), InPool(70), one);
+  one.one_of_each = true;
+  const Result<Tuned> measured = Tune(three, PlainMachine(), InPool(70), one);
+  ASSERT_TRUE(of_two.ok() && of_three.ok() && measured.ok());
+  EXPECT_EQ(of_two->finalists.size(), 1u);
+  EXPECT_EQ(of_three->finalists.size(), 2u);
+  EXPECT_EQ(measured->finalists.size(), 1u);
+}
+
 /// A node that cannot change how far a host runs ahead, nor what it gives back.
 TEST(Tune, LeavesAloneWhatCannotBeChanged) {
   const Workload job = WorkloadOf("a", Ten(50));
