@@ -299,12 +299,18 @@ TEST(Policy, PiecesAreAllThereIsWhenNothingElseMoves) {
   EXPECT_TRUE(desk.denied.empty());
 }
 
-TEST(Policy, FencedUnitsThatLeaveNoPromisedRunStayWithTheirJob) {
+/// Job 1 has its claim of 18 out of 20, a base of 2 in it; the other 2 are job 2's base.
+Desk HoldsAllOfItsClaim() {
   Desk desk(20);
   desk.Parked(1, "a", 2, 18, {0, 2});
   desk.Parked(2, "b", 2, 18, {2, 2});
   desk.Gate0(1, 18);
   desk.Lease(1, 16);
+  return desk;
+}
+
+TEST(Policy, FencedUnitsThatLeaveNoPromisedRunStayWithTheirJob) {
+  Desk desk = HoldsAllOfItsClaim();
   desk.Release(1, {{8, 2}});
   EXPECT_EQ(desk.ledger.Find(1)->spare, 0u) << "a run of 2 for a remaining claim of 2";
   desk.Release(1, {{12, 2}});
@@ -317,11 +323,7 @@ TEST(Policy, FencedUnitsThatLeaveNoPromisedRunStayWithTheirJob) {
 }
 
 TEST(Policy, SpareUnitsServeTheirJobAgain) {
-  Desk desk(20);
-  desk.Parked(1, "a", 2, 18, {0, 2});
-  desk.Parked(2, "b", 2, 18, {2, 2});
-  desk.Gate0(1, 18);
-  desk.Lease(1, 16);
+  Desk desk = HoldsAllOfItsClaim();
   desk.Release(1, {{8, 2}, {12, 2}});
   ASSERT_EQ(desk.ledger.Find(1)->spare, 2u);
   desk.Lease(1, 4, 2);
@@ -330,11 +332,7 @@ TEST(Policy, SpareUnitsServeTheirJobAgain) {
 }
 
 TEST(Policy, SpareUnitsAreGrantedBeforeFreeOnes) {
-  Desk desk(20);
-  desk.Parked(1, "a", 2, 18, {0, 2});
-  desk.Parked(2, "b", 2, 18, {2, 2});
-  desk.Gate0(1, 18);
-  desk.Lease(1, 16);
+  Desk desk = HoldsAllOfItsClaim();
   desk.Release(1, {{8, 2}});
   desk.Release(1, {{12, 2}});
   ASSERT_EQ(desk.ledger.Find(1)->spare, 2u);
