@@ -62,9 +62,12 @@ bool RunIteration(const BlockSequence& sequence, uint32_t slot, Books& books,
 }
 
 // Iterations on `streams` streams in turn. One: a stream reuses what it has freed itself. Two: each
-// iteration wants what the other stream has freed and the GPU has passed.
-void BlocksArena(benchmark::State& state, const BlockSequence& sequence, uint32_t streams) {
+// iteration wants what the other stream has freed and the GPU has passed. `tightest`: as behind
+// gates, where a job leases anew in each iteration.
+void BlocksArena(benchmark::State& state, const BlockSequence& sequence, uint32_t streams,
+                 bool tightest) {
   const auto books = std::make_unique<Books>();
+  books->arena.TakeTightest(tightest);
   std::vector<uint32_t> address(sequence.blocks);
   uint32_t turn = 0;
   const auto run = [&] { return RunIteration(sequence, turn++ % streams, *books, address); };
@@ -94,9 +97,12 @@ const int kRegistered = [] {
   for (const char* name : {"resnet50", "bert-base"}) {
     const BlockSequence sequence = ReadSequence(name);
     const std::string suffix = std::string("/") + name;
-    benchmark::RegisterBenchmark(("blocks/arena" + suffix).c_str(), BlocksArena, sequence, 1);
+    benchmark::RegisterBenchmark(("blocks/arena" + suffix).c_str(), BlocksArena, sequence, 1,
+                                 false);
+    benchmark::RegisterBenchmark(("blocks/arena_tightest" + suffix).c_str(), BlocksArena, sequence,
+                                 1, true);
     benchmark::RegisterBenchmark(("blocks/arena_in_turn" + suffix).c_str(), BlocksArena, sequence,
-                                 2);
+                                 2, false);
     benchmark::RegisterBenchmark(("blocks/mimalloc" + suffix).c_str(), BlocksMimalloc, sequence);
   }
   return 0;

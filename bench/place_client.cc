@@ -28,6 +28,7 @@ scheduler::Offsets PlaceAsClient(std::span<const scheduler::Buffer> buffers, uin
   const auto units = static_cast<uint32_t>(kPool / unit_bytes);
   must(arena->Init(units, static_cast<uint32_t>(unit_bytes / kGranule)));
   must(arena->Grant({0, units}));
+  arena->TakeTightest(true);  // as where it gives back at its troughs
   scheduler::Offsets offsets(buffers.size());
   for (const scheduler::Change& change : scheduler::ChangesOf(buffers)) {
     uint64_t& offset = offsets[change.buffer];

@@ -41,10 +41,16 @@ class Arena {
   /// end of what it holds become free as a whole. May change between allocations.
   void FillFromHighEnd(bool high_end) { high_end_ = high_end; }
 
+  /// Which of the free places with room a block gets: the first from the job's end, or the tightest
+  /// of those nearest to it (docs/adr/0035). A job that leases anew in each iteration holds less
+  /// with the latter. In one that keeps what it holds, the former gathers what lives where the
+  /// latter would scatter it from one iteration to the next. May change between allocations.
+  void TakeTightest(bool tightest) { tightest_ = tightest; }
+
   /// A live block, or kNoBlock. `slot` kNoSlot: for any stream at once (cuMemAlloc). Search order:
-  /// same-stream, synced, unused (each the tightest place of those nearest the job's end;
-  /// docs/adr/0035), what other streams freed and the GPU has passed (synced from then on), then a
-  /// run of adjacent usable blocks.
+  /// same-stream, synced, unused (in each the first or the tightest place: TakeTightest), what
+  /// other streams freed and the GPU has passed (synced from then on), then a run of adjacent
+  /// usable blocks.
   uint32_t Allocate(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
 
   /// One unit by itself, from its bound, for any stream at once: the wholly free one nearest the
@@ -248,7 +254,11 @@ class Arena {
   void SplitFree(uint32_t id, uint32_t at);
 
   uint32_t Search(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks);
-  uint32_t TakeFirst(uint32_t tree, uint32_t granules);
+  bool FindPlace(const FreeTree& tree, uint32_t granules, FreePath* path) const {
+    return tightest_ ? index_.FindFit(tree, granules, high_end_, path)
+                     : index_.FindEdge(tree, granules, high_end_, path);
+  }
+  uint32_t TakeFrom(uint32_t tree, uint32_t granules);
   uint32_t TakeFreedHere(uint32_t granules, uint32_t slot);
   uint32_t TakeLow(FreeTree& tree, const FreePath& path, uint32_t granules);
   uint32_t TakeHigh(FreeTree& tree, const FreePath& path, uint32_t granules);
@@ -291,6 +301,7 @@ class Arena {
   uint32_t pool_units_ = 0;
   uint32_t unit_shift_ = 0;
   bool high_end_ = false;
+  bool tightest_ = false;
   uint32_t held_units_ = 0;
   uint32_t free_units_ = 0;
   uint32_t moving_units_ = 0;  // between BeginWindow and what follows: held, and nowhere

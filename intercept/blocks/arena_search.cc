@@ -15,19 +15,19 @@ uint32_t Arena::Allocate(uint32_t granules, uint32_t slot, const protocol::MarkP
 
 // What the stream has not freed itself, or only in pieces.
 uint32_t Arena::Search(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
-  uint32_t id = TakeFirst(kSyncedTree, granules);
+  uint32_t id = TakeFrom(kSyncedTree, granules);
   if (id != kNoBlock) return id;
   // Before anything is touched that was never used: what is merged may be large enough.
   if (!recent_.empty()) {
     MergeRecent();
     if (!Reserve()) return kNoBlock;
-    if (slot < kNoSlot) id = TakeFirst(slot, granules);
+    if (slot < kNoSlot) id = TakeFrom(slot, granules);
   }
-  if (id == kNoBlock) id = TakeFirst(kUnusedTree, granules);
+  if (id == kNoBlock) id = TakeFrom(kUnusedTree, granules);
   if (id != kNoBlock) return id;
   // Its own it may use as it is, and that of one kind lies in larger pieces.
   if (CollectReached(marks, slot) > 0 && Reserve()) {
-    id = TakeFirst(kSyncedTree, granules);
+    id = TakeFrom(kSyncedTree, granules);
     if (id != kNoBlock) return id;
   }
   return Combine(granules, slot);
@@ -37,7 +37,7 @@ uint32_t Arena::Search(uint32_t granules, uint32_t slot, const protocol::MarkPag
 // unit goes to one nearer to the job's end, where there is room.
 uint32_t Arena::TakeFreedHere(uint32_t granules, uint32_t slot) {
   RecentBlocks::Stack* const stack = recent_.Find(granules, slot);
-  if (stack == nullptr) return TakeFirst(slot, granules);
+  if (stack == nullptr) return TakeFrom(slot, granules);
   Block& block = blocks_[stack->top];
   FreeTree& tree = tree_[slot];
   FreePath path;
@@ -54,9 +54,9 @@ uint32_t Arena::TakeFreedHere(uint32_t granules, uint32_t slot) {
   return recent_.Pop(*stack, blocks_);
 }
 
-uint32_t Arena::TakeFirst(uint32_t tree, uint32_t granules) {
+uint32_t Arena::TakeFrom(uint32_t tree, uint32_t granules) {
   FreePath path;
-  if (!index_.FindFit(tree_[tree], granules, high_end_, &path)) return kNoBlock;
+  if (!FindPlace(tree_[tree], granules, &path)) return kNoBlock;
   if (granules >= kLargeUnits << unit_shift_) return TakeLarge(tree_[tree], path, granules);
   return high_end_ ? TakeHigh(tree_[tree], path, granules) : TakeLow(tree_[tree], path, granules);
 }
@@ -159,7 +159,7 @@ protocol::Extent Arena::PlaceFor(uint32_t granules, uint32_t slot) {
   const uint32_t trees[] = {slot < kNoSlot ? slot : kSyncedTree, kSyncedTree, kUnusedTree};
   for (const uint32_t tree : trees) {
     FreePath path;
-    if (to != 0 || !index_.FindFit(tree_[tree], granules, high_end_, &path)) continue;
+    if (to != 0 || !FindPlace(tree_[tree], granules, &path)) continue;
     const Block& block = blocks_[index_.ValueAt(tree_[tree], path)];
     from = block.start;
     to = block.end();

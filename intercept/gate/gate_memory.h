@@ -19,6 +19,8 @@ struct GateMemory {
   // The largest block that was asked for behind each gate of the profile, in granules.
   uint32_t largest[protocol::kMaxGates];
   Lifetimes lifetimes;
+  // At its last trough the job gave back all that it did not need, and it leases anew since.
+  bool gave_back;
   FunctionIds functions;
   LaunchTimer timer;
 };

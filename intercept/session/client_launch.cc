@@ -248,6 +248,7 @@ void Client::PassTrough() {
   uint32_t profile = 0;
   {
     const LockGuard guard(state_lock_);
+    gate_->gave_back = drained;
     if (!matcher_.following()) return;
     profile = matcher_.profile()->profile_id;
   }

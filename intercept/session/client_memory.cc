@@ -88,6 +88,7 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   // Also while nobody wants memory: whoever comes finds a base that is packed.
   const bool lasts = gate_->lifetimes.Expected(want.granules);
   const protocol::MarkPage& marks = session_.marks();
+  arena_.TakeTightest(gate_->gave_back && matcher_.following());
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(marks)
                       : lasts         ? arena_.AllocateLasting(want.granules, slot, marks)
                                       : arena_.Allocate(want.granules, slot, marks);

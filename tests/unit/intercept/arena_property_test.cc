@@ -244,6 +244,7 @@ TEST_P(ArenaProperty, MatchesTheModel) {
   for (int step = 0; step < 3000; ++step) {
     const uint32_t slot = below(kSlots + 1) == 0 ? kNoSlot : below(kSlots);
     if (below(16) == 0) arena_.FillFromHighEnd(below(2) == 0);
+    if (below(16) == 0) arena_.TakeTightest(below(2) == 0);
     if (below(64) == 0) arena_.CloseUnits();
     switch (below(11)) {
       case 10:

@@ -60,7 +60,7 @@ TEST_F(ArenaTest, KindsAreSearchedInOrder) {
   EXPECT_EQ(last, at_other) << "another stream's comes last";
 }
 
-TEST_F(ArenaTest, TheTightestPlaceIsTaken) {
+TEST_F(ArenaTest, TheTightestPlaceIsTakenWhereThatIsWanted) {
   const uint32_t large = Alloc(40, 1);
   ASSERT_NE(Alloc(1, 1), kNoBlock);
   const uint32_t tight = Alloc(12, 1);
@@ -69,6 +69,10 @@ TEST_F(ArenaTest, TheTightestPlaceIsTaken) {
   const uint32_t at_tight = At(tight);
   arena_.FreeOnStream(large, 1, 1);
   arena_.FreeOnStream(tight, 1, 1);
+  const uint32_t first = Alloc(10, 1);
+  EXPECT_EQ(At(first), at_large) << "the first one else";
+  arena_.FreeOnStream(first, 1, 1);
+  arena_.TakeTightest(true);
   EXPECT_EQ(At(Alloc(10, 1)), at_tight) << "though the large place is nearer to the end";
   EXPECT_EQ(At(Alloc(40, 1)), at_large) << "and it is whole for whom only it does";
 }

@@ -4,10 +4,9 @@
 #include <cstring>
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "tests/unit/intercept/client_fixture.h"
+#include "tests/unit/intercept/launch_fixture.h"
 
 namespace sluice::test {
 namespace {
@@ -15,60 +14,6 @@ namespace {
 using protocol::FrameType;
 using protocol::OpKind;
 using protocol::TroughPlace;
-
-const char* const kCycle[] = {"conv", "relu", "pool", "dense", "loss", "back", "grad", "step"};
-constexpr uint32_t kPeriod = 8;
-
-uint64_t NameHash(const char* name) {
-  uint64_t id = 0xcbf29ce484222325u;
-  for (; *name != 0; ++name) id = (id ^ static_cast<unsigned char>(*name)) * 0x100000001b3u;
-  return id;
-}
-
-class ClientLaunch : public ClientTest {
- protected:
-  struct Gate {
-    uint32_t launch;
-    uint32_t need;
-  };
-
-  void Publish(TroughPlace place, uint32_t need0, const std::vector<Gate>& gates = {},
-               uint64_t credit_ns = ~uint64_t{0}, uint32_t launch_ns = 1000) {
-    daemon->WaitReady();
-    auto image = std::make_unique<protocol::ProfileImage>();
-    image->profile_id = ++profile_;
-    image->period = kPeriod;
-    image->pacing_slot = pacing_;
-    image->window = 6;
-    image->trough_place = place;
-    image->trough_hash = protocol::kHashSeed;
-    for (uint32_t i = kPeriod - 6; i < kPeriod; ++i) {
-      image->trough_hash = protocol::FoldLaunch(image->trough_hash, NameHash(kCycle[i]));
-    }
-    image->credit_ns = credit_ns;
-    image->gate_count = 1;
-    image->gates[0] = {0, need0};
-    for (const Gate& gate : gates) image->gates[image->gate_count++] = {gate.launch, gate.need};
-    for (uint32_t i = 0; i < kPeriod; ++i) image->launch_ns[i] = launch_ns;
-    protocol::PublishProfile(*daemon->daemon, *image);
-  }
-
-  void Launches(uint32_t from, uint32_t to) {
-    for (uint32_t i = from; i < to; ++i) Launch(kCycle[i]);
-  }
-  void Iteration() { Launches(0, kPeriod); }
-
-  std::vector<protocol::Gate> Gates(size_t count) {
-    std::vector<protocol::Gate> gates;
-    for (const auto& frame : daemon->Wait(FrameType::kGate, count)) {
-      gates.push_back(*reinterpret_cast<const protocol::Gate*>(frame.data()));
-    }
-    return gates;
-  }
-
-  uint32_t pacing_ = 1;  // slot 0 is the legacy stream; the first allocation's stream is 1
-  uint32_t profile_ = 0;
-};
 
 TEST_F(ClientLaunch, LaunchesAreRecordedByKernelName) {
   AllocAsync(1);
@@ -245,40 +190,6 @@ TEST_F(ClientLaunch, AGateAsksOnlyForWhatIsNotHeld) {
   EXPECT_EQ(gates[2].gate, 0u);
   AllocAsync(4 * kUnit);
   EXPECT_EQ(daemon->Count(FrameType::kLease), 1u) << "the grant covers the group";
-}
-
-// As gradients are: allocated while the pass backward frees what the one forward left, freed when
-// the next iteration begins. Wherever one lies at the trough its unit is held there; by itself it
-// would lie in the tightest place that there is.
-TEST_F(ClientLaunch, WhatOutlivesTheIterationLiesTogetherAtTheTrough) {
-  driver.immediate = true;
-  std::vector<CUdeviceptr> kept;
-  AllocAsync(kUnit);
-  Publish(TroughPlace::kAfterLast, 1);
-  daemon->daemon->flags = protocol::kPressure;
-  std::vector<uint32_t> held;
-  for (uint32_t iteration = 0; iteration < 4; ++iteration) {
-    for (const CUdeviceptr one : std::exchange(kept, {})) {
-      EXPECT_EQ(client->FreeAsync(one, FakeDriver::Stream(1)), CUDA_SUCCESS);
-    }
-    std::vector<CUdeviceptr> forward;
-    for (int i = 0; i < 4; ++i) {
-      forward.push_back(AllocAsync(kUnit / 8));
-      forward.push_back(AllocAsync(kUnit - kUnit / 8));
-    }
-    forward.push_back(AllocAsync(kUnit));
-    Launches(0, 4);
-    for (const size_t i : {8u, 0u, 2u, 4u, 6u, 1u, 3u, 5u, 7u}) {
-      EXPECT_EQ(client->FreeAsync(forward[i], FakeDriver::Stream(1)), CUDA_SUCCESS);
-      if (i % 2 == 0 && i < 8) kept.push_back(AllocAsync(kUnit / 8 - kGranuleBytes));
-    }
-    Launches(4, kPeriod);
-    held.push_back(Gates(iteration + 1).back().held_units);
-  }
-  // The cycle is known behind the first iteration, and who outlives the second in the third.
-  EXPECT_GE(held[1], 4u);
-  EXPECT_LE(held[2], 2u);
-  EXPECT_EQ(held[3], held[2]);
 }
 
 class ClientFence : public ClientLaunch {
