@@ -51,6 +51,7 @@ int Main(int argc, char** argv) {
   size_t last = 12;
   double seconds = 1.2;
   double time_scale = 3;
+  bool stitches = false;
   std::string json;
   std::string logs;
   app.add_option("--policy", policies, "Which of the registered ones")
@@ -63,6 +64,9 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.2, 60.0));
   app.add_option("--time-scale", time_scale, "Real seconds per simulated second")
       ->check(CLI::Range(0.1, 100.0));
+  app.add_flag(
+      "--stitches", stitches,
+      "A unit is a handle, as on a node by default: what finds no run is mapped of pieces");
   app.add_option("--json", json, "Keep the figures in this file");
   app.add_option("--logs", logs, "Keep the event logs of both sides in this folder")
       ->check(CLI::ExistingDirectory);
@@ -80,7 +84,7 @@ int Main(int argc, char** argv) {
   std::fputs(ReplayHead().c_str(), stdout);
   for (const std::string& policy : policies) {
     for (size_t i = first - 1; i < last; ++i) {
-      ReplaySetting setting{policy, *scheduler::FindClaims(claims), ""};
+      ReplaySetting setting{policy, *scheduler::FindClaims(claims), stitches, ""};
       if (!logs.empty()) setting.logs = logs + "/" + policy + "-" + std::to_string(i + 1);
       const Result<ReplayRow> row = MeasurePair(pairs[i], *machine, setting, seconds);
       if (!row.ok()) return complain(row.status());
@@ -93,7 +97,7 @@ int Main(int argc, char** argv) {
   std::fputs(verdict.text.c_str(), stdout);
   if (!json.empty()) {
     const Status status =
-        cli::WriteWholeFile(json, ReplayJson(rows, *machine, claims).dump(2) + "\n");
+        cli::WriteWholeFile(json, ReplayJson(rows, *machine, claims, stitches).dump(2) + "\n");
     if (!status.ok()) return complain(status);
   }
   return verdict.met ? 0 : 1;

@@ -46,7 +46,9 @@ context_bytes = 4MiB
 
 Result<ReplayMachine> MakeReplayMachine(double time_scale) {
   ReplayMachine made;
-  made.text = kMachine + ("time_scale = " + std::to_string(time_scale) + "\n");
+  // As many times less than on a GPU: a unit may be a handle.
+  made.text = kMachine + ("granularity = " + std::to_string(kReplayUnit / kReplayShrink)) +
+              "\ntime_scale = " + std::to_string(time_scale) + "\n";
   Result<Machine> machine = ParseMachine(made.text, "the machine of bench/replay");
   if (!machine.ok()) return machine.status();
   made.machine = *std::move(machine);
@@ -100,6 +102,7 @@ Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
   options.pool_units = pair.pool_units;
   options.setting.policy.policy = setting.policy;
   options.setting.claims = setting.claims;
+  options.setting.drain = scheduler::simulate::Drain::kWhenOthersAreThere;
   options.claim_margin_part = kClaimMarginPart;
   options.record = true;
   options.warm_up = 8;

@@ -53,6 +53,9 @@ std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models);
 struct ReplaySetting {
   std::string policy;
   scheduler::Claims claims = scheduler::Claims::kSteps;
+  /// A unit of the pool is a handle of the driver, so that blocks are put together of units that
+  /// lie apart (docs/adr/0031). Else a block is a run of the pool. The model knows no places.
+  bool stitches = false;
   /// Where the event logs of both sides are kept, as sluice check-log reads them: this and
   /// ".processes.jsonl" or ".model.jsonl". Empty: nowhere.
   std::string logs;

@@ -26,7 +26,6 @@ using scheduler::EventKind;
 using scheduler::JobId;
 using scheduler::Record;
 
-constexpr uint64_t kHandle = uint64_t{2} << 20;
 /// Iterations until a job has a profile, and until its claim is cut close behind gates.
 constexpr uint64_t kUnmeasured = 12;
 constexpr size_t kCareful = 4;
@@ -47,7 +46,7 @@ class LiveRun {
     if (!work.ok()) return work.status();
     LiveRun run(std::move(*layout), std::move(*work));
     const uint64_t unit = kReplayUnit / kReplayShrink;
-    const uint64_t pool = (pair.pool_units * unit + kHandle - 1) / kHandle * kHandle;
+    const uint64_t pool = pair.pool_units * unit;
     if (Status status = cli::WriteWholeFile(run.work_.File("machine"), machine.text); !status.ok())
       return status;
     Result<cli::SimulatedGpu> gpu =
@@ -59,9 +58,9 @@ class LiveRun {
     daemon.program = run.layout_.Program("sluice-noded");
     daemon.runtime_dir = run.work_.File("run");
     daemon.log_file = run.work_.File("noded.log");
-    daemon.flags = {"--pool",       std::to_string(pair.pool_units * unit),
+    daemon.flags = {"--pool",       std::to_string(pool),
                     "--lease-unit", std::to_string(unit),
-                    "--handle",     std::to_string(kHandle),
+                    "--handle",     std::to_string(setting.stitches ? unit : pool),
                     "--event-log",  run.log(),
                     "--keeper",     "off",
                     "--policy",     setting.policy,

@@ -129,12 +129,13 @@ ReplayVerdict Judge(const std::vector<ReplayRow>& rows) {
 }
 
 nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachine& machine,
-                          const std::string& claims) {
+                          const std::string& claims, bool stitches) {
   const Figures figures = FiguresOf(rows);
   nlohmann::json json = {{"simulated", true},
                          {"machine", DescribeMachine()},
                          {"gpu", machine.text},
                          {"claims", claims},
+                         {"stitches", stitches},
                          {"sizes", 1.0 / kReplayShrink},
                          {"unit_bytes", kReplayUnit},
                          {"error_p50", figures.At(0.5)},

@@ -430,6 +430,12 @@ bool Pool::SomebodyElseAsks(size_t job) const {
                      [job](const Request& request) { return request.job != Id(job); });
 }
 
+bool Pool::SomebodyElseIsThere(size_t job) const {
+  return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(), [&](const Job& other) {
+    return other.id != Id(job) && other.id <= Id(jobs_.size() - 1) && other.phase != Phase::kDying;
+  });
+}
+
 void Pool::Log(Record record) {
   record.t_ns = static_cast<uint64_t>(now_ns_);
   records_.push_back(std::move(record));

@@ -22,10 +22,11 @@
 /// results to the last bit on one machine.
 namespace sluice::scheduler::simulate {
 
-/// Whether a host waits for its GPU at the trough while others wait for memory. Who goes on keeps
-/// what its GPU has not passed yet, and that may be what the others wait for; who waits leaves the
-/// GPU idle where launches are what takes the time.
-enum class Drain : uint8_t { kWhenOthersWait, kNever };
+/// Whether a host waits for its GPU at the trough: while others wait for memory, while there are
+/// others (as a node has it, which promises the others what comes back there), or never. Who goes
+/// on keeps what its GPU has not passed yet, and that may be what the others wait for; who waits
+/// leaves the GPU idle where launches are what takes the time.
+enum class Drain : uint8_t { kWhenOthersWait, kWhenOthersAreThere, kNever };
 
 /// What is chosen anew when jobs come and go; `auto` finds it (tune.h).
 struct Setting {

@@ -49,7 +49,7 @@ class RandomSharing {
     options_.setting.policy.turns = Pick(2) == 0 ? Turns::kByTicket : Turns::kByService;
     options_.setting.policy.groups_per_peak = 1 + Pick(30);
     options_.setting.claims = claims;
-    options_.setting.drain = Pick(2) == 0 ? Drain::kWhenOthersWait : Drain::kNever;
+    options_.setting.drain = static_cast<Drain>(Pick(3));
     options_.setting.credit_parts = 1 + Pick(16);
     options_.iterations = 3;
     options_.gate_ns = 0;  // an iteration of these takes less

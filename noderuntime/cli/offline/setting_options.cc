@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -18,7 +19,9 @@ using scheduler::Units;
 using scheduler::simulate::Drain;
 
 constexpr std::string_view kNodeGroup = "nodegroup";
-constexpr const char* kNeverDrains = "never";
+/// In the order of Drain.
+constexpr std::array<const char*, 3> kDrains = {"when-others-wait", "when-others-are-there",
+                                                "never"};
 
 /// Policies under which jobs lend to each other, so that there is something to set.
 std::vector<std::string> LendingPolicies() {
@@ -78,9 +81,9 @@ SettingFlags::SettingFlags(CLI::App* app) : app_(app) {
   app->add_option("--soft-budget", soft_budget_,
                   "Gates open as if no more than this part of the pool were lent (the pool)");
   app->add_option("--drain", drain_,
-                  "Whether a host waits for its GPU at the trough: when-others-wait for memory, or "
-                  "never (when-others-wait)")
-      ->check(OneOf({"when-others-wait", kNeverDrains}));
+                  "Whether a host waits for its GPU at the trough: when-others-wait for memory, "
+                  "when-others-are-there (as on a node), or never (when-others-wait)")
+      ->check(OneOf({kDrains.begin(), kDrains.end()}));
   app->add_option("--credit-parts", setting_.credit_parts,
                   "A host runs ahead of its GPU by at most one of so many parts of its iteration "
                   "(8)")
@@ -124,7 +127,8 @@ Result<scheduler::simulate::Setting> SettingFlags::Setting(uint64_t unit_bytes) 
   if (Lends(policy_) || policy_ == scheduler::kAutoPolicy) {
     setting.claims = scheduler::FindClaims(claims_).value_or(scheduler::Claims::kCurve);
   }
-  if (drain_ == kNeverDrains) setting.drain = Drain::kNever;
+  const auto drain = std::find(kDrains.begin(), kDrains.end(), drain_);
+  if (drain != kDrains.end()) setting.drain = static_cast<Drain>(drain - kDrains.begin());
   for (const auto& [flag, text, units] :
        {std::tuple{"--budget", &budget_, &setting.budget},
         std::tuple{"--soft-budget", &soft_budget_, &setting.policy.soft_budget}}) {
@@ -150,7 +154,9 @@ std::string FlagsOf(const scheduler::simulate::Setting& setting, uint64_t unit_b
     flags += " --soft-budget " + std::to_string(config.soft_budget * unit_bytes);
   }
   flags += " --credit-parts " + Exactly(setting.credit_parts);
-  if (setting.drain == Drain::kNever) flags += std::string(" --drain ") + kNeverDrains;
+  if (setting.drain != Drain{}) {
+    flags += std::string(" --drain ") + kDrains[static_cast<size_t>(setting.drain)];
+  }
   if (config.phase > 0) flags += " --phase " + Exactly(config.phase);
   if (config.policy == kNodeGroup) {
     flags += " --nodegroup-groups " + std::to_string(config.groups_per_peak);

@@ -31,7 +31,9 @@ nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   if (Unmanaged(setting) || setting.policy.policy == "temporal") return json;
   json["lanes"] = setting.policy.lanes;
   json["claims"] = scheduler::ClaimsName(setting.claims);
-  json["drain"] = setting.drain == Drain::kNever ? "never" : "when others wait";
+  json["drain"] = setting.drain == Drain::kNever                ? "never"
+                  : setting.drain == Drain::kWhenOthersAreThere ? "when others are there"
+                                                                : "when others wait";
   if (setting.claims == scheduler::Claims::kSteps) json["steps"] = setting.steps;
   json["credit_part_of_iteration"] = 1 / setting.credit_parts;
   const auto bytes = [&](scheduler::Units units) {

@@ -93,14 +93,10 @@ double OverheadAfter(uint32_t iterations, bool tightest) {
 }
 
 // What a job holds that gives nothing back is what its limit has to have room for.
-TEST(ArenaKept, TheFirstPlaceGathersWhatLives) {
-  EXPECT_LE(OverheadAfter(300, false), 1.07);
-}
+TEST(ArenaKept, TheFirstPlaceGathersWhatLives) { EXPECT_LE(OverheadAfter(300, false), 1.07); }
 
 // Why such a job does not take the tightest place.
-TEST(ArenaKept, TheTightestPlaceScattersIt) {
-  EXPECT_GT(OverheadAfter(300, true), 1.1);
-}
+TEST(ArenaKept, TheTightestPlaceScattersIt) { EXPECT_GT(OverheadAfter(300, true), 1.1); }
 
 }  // namespace
 }  // namespace sluice

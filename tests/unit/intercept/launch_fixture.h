@@ -9,7 +9,8 @@
 
 namespace sluice::test {
 
-inline const char* const kCycle[] = {"conv", "relu", "pool", "dense", "loss", "back", "grad", "step"};
+inline const char* const kCycle[] = {"conv", "relu", "pool", "dense",
+                                     "loss", "back", "grad", "step"};
 inline constexpr uint32_t kPeriod = 8;
 
 inline uint64_t NameHash(const char* name) {

@@ -98,6 +98,32 @@ TEST(Simulate, CreditIsAPartOfTheIterationAndWithoutBoundForWhoTakesTurns) {
   EXPECT_EQ(credit(), job.alone_ns / 8) << "else it would begin with its last iteration's memory";
 }
 
+/// Memory for all, so that nobody waits for any: who waits for its GPU at its trough?
+TEST(Simulate, DrainsWhileOthersWaitOrAreThereOrNever) {
+  const Workload job = WorkloadOf("a", Ten());
+  const auto drained = [&](size_t jobs, Drain drain) {
+    Options options = InPool(200);
+    options.record = true;
+    options.setting.drain = drain;
+    const Result<Outcome> outcome =
+        Simulate(std::vector<JobRun>(jobs, JobRun{&job}), PlainMachine(), options);
+    EXPECT_TRUE(outcome.ok()) << outcome.status().message();
+    size_t troughs = 0;
+    size_t of_these = 0;
+    for (const Record& record : outcome->records) {
+      if (record.event != EventKind::kTrough) continue;
+      ++troughs;
+      of_these += record.drained ? 1 : 0;
+    }
+    EXPECT_GT(troughs, 10u);
+    return static_cast<double>(of_these) / static_cast<double>(troughs);
+  };
+  EXPECT_EQ(drained(2, Drain::kWhenOthersAreThere), 1);
+  EXPECT_EQ(drained(1, Drain::kWhenOthersAreThere), 0);
+  EXPECT_EQ(drained(2, Drain::kWhenOthersWait), 0);
+  EXPECT_EQ(drained(2, Drain::kNever), 0);
+}
+
 /// In the middle of its iteration it needs little for two gates, which is 300 ns.
 TEST(Simulate, WhatIsNeededAgainBeforeTheGpuHasComeThereIsKept) {
   Workload job = WorkloadOf("a", Ten());
@@ -221,7 +247,7 @@ TEST_P(Timelines, KeepEveryPromise) {
     Options options = InPool(bases + peak + pick(peak + 1), policy);
     options.setting.claims = claims;
     options.setting.policy.lanes = 2 + pick(3);
-    options.setting.drain = pick(2) == 0 ? Drain::kWhenOthersWait : Drain::kNever;
+    options.setting.drain = static_cast<Drain>(pick(3));
     options.setting.credit_parts = 1 + pick(16);
     options.iterations = 3;
     options.record = true;

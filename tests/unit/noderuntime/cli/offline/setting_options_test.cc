@@ -99,8 +99,12 @@ TEST(SettingOptions, FlagsSayASettingToTheLastBit) {
   EXPECT_EQ(read.budget, setting.budget);
   EXPECT_EQ(read.policy.soft_budget, setting.policy.soft_budget);
   EXPECT_EQ(read.steps, setting.steps);
+  EXPECT_EQ(read.drain, Drain::kNever);
   setting = {};
   EXPECT_EQ(FlagsOf(setting, kUnit), "--policy flow --lanes 2 --claims contract --credit-parts 8");
+  setting.drain = Drain::kWhenOthersAreThere;
+  EXPECT_EQ(Read(Words(FlagsOf(setting, kUnit))).drain, Drain::kWhenOthersAreThere);
+  setting = {};
   setting.policy.policy = "temporal";
   EXPECT_EQ(FlagsOf(setting, kUnit), "--policy temporal");
 }
@@ -133,7 +137,9 @@ TEST(SettingOptions, FaultsNameTheFlagAndWhatIsAllowed) {
   EXPECT_EQ(with("--budget", "1MiB"), "--budget: 1MiB; allowed: from a unit, 8.0 MiB, to the pool");
   EXPECT_NE(with("--soft-budget", "some").find("--soft-budget: "), std::string::npos);
   EXPECT_NE(with("--phase", "1").find("'1'; allowed: a number from 0 to 0.99"), std::string::npos);
-  EXPECT_NE(with("--drain", "always").find("allowed: when-others-wait, never"), std::string::npos);
+  EXPECT_NE(
+      with("--drain", "always").find("allowed: when-others-wait, when-others-are-there, never"),
+      std::string::npos);
   for (const char* wrong : {"0", "0.01", "0.99", "-1", "nan", "inf", "x", ""}) {
     EXPECT_NE(with("--credit-parts", wrong).find("allowed: a number from 1 to 1000000"),
               std::string::npos)
