@@ -173,6 +173,7 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   if (never_drains || !scheduler::TakesTurns(setting.policy))
     text += Format(", credit 1/%.4g of an iteration", setting.credit_parts);
   if (never_drains) text += ", no draining";
+  if (setting.drain == Drain::kWhenOthersAreThere) text += ", draining at each trough";
   if (setting.policy.phase > 0) {
     text += Format(", one begins at %.2f of the one before", setting.policy.phase);
   }
