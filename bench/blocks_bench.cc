@@ -25,8 +25,9 @@ constexpr int kWarmUp = 4;
 
 // Every mark is reached: what is measured is the search, not waiting.
 struct Books {
-  Books() {
+  explicit Books(bool takes_tightest) : tightest(takes_tightest) {
     if (!arena.Init(kPoolUnits, kUnitGranules)) abort();
+    arena.TakeTightest(takes_tightest);
     for (std::atomic<uint64_t>& mark : marks.mark) mark.store(1);
   }
   // Leases like a client: only when nothing that is held does.
@@ -39,6 +40,7 @@ struct Books {
     if (units > kPoolUnits - held || !arena.Grant({held, units})) return kNoBlock;
     return arena.Allocate(granules, slot, marks);
   }
+  bool tightest;
   Arena arena;
   protocol::MarkPage marks{};
 };
@@ -55,7 +57,12 @@ bool RunIteration(const BlockSequence& sequence, uint32_t slot, Books& books,
     } else {
       // The program frees by address.
       const uint32_t id = arena.FindLive(address[step.number]);
-      arena.FreeForReuse(id, slot, 1);
+      // Who gives back sets nothing aside.
+      if (books.tightest) {
+        arena.FreeOnStream(id, slot, 1);
+      } else {
+        arena.FreeForReuse(id, slot, 1);
+      }
     }
   }
   return true;
@@ -66,8 +73,7 @@ bool RunIteration(const BlockSequence& sequence, uint32_t slot, Books& books,
 // gates, where a job leases anew in each iteration.
 void BlocksArena(benchmark::State& state, const BlockSequence& sequence, uint32_t streams,
                  bool tightest) {
-  const auto books = std::make_unique<Books>();
-  books->arena.TakeTightest(tightest);
+  const auto books = std::make_unique<Books>(tightest);
   std::vector<uint32_t> address(sequence.blocks);
   uint32_t turn = 0;
   const auto run = [&] { return RunIteration(sequence, turn++ % streams, *books, address); };

@@ -33,7 +33,7 @@ scheduler::Offsets PlaceAsClient(std::span<const scheduler::Buffer> buffers, uin
   for (const scheduler::Change& change : scheduler::ChangesOf(buffers)) {
     uint64_t& offset = offsets[change.buffer];
     if (!change.begins) {
-      arena->FreeForReuse(arena->FindLive(static_cast<uint32_t>(offset / kGranule)), 0, 1);
+      arena->FreeOnStream(arena->FindLive(static_cast<uint32_t>(offset / kGranule)), 0, 1);
       continue;
     }
     const uint64_t granules = (buffers[change.buffer].size + kGranule - 1) / kGranule;

@@ -46,7 +46,7 @@ context_bytes = 4MiB
 
 Result<ReplayMachine> MakeReplayMachine(double time_scale) {
   ReplayMachine made;
-  // As many times less than on a GPU: a unit may be a handle.
+  // So that a unit may be a handle.
   made.text = kMachine + ("granularity = " + std::to_string(kReplayUnit / kReplayShrink)) +
               "\ntime_scale = " + std::to_string(time_scale) + "\n";
   Result<Machine> machine = ParseMachine(made.text, "the machine of bench/replay");

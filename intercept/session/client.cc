@@ -271,6 +271,7 @@ bool Client::CloseSessionLocked(bool clean) {
     gate_->timer.Forget();
     gate_->functions.Forget();
     gate_->lifetimes.Forget();
+    gate_->gave_back = false;
     matcher_ = Matcher();
     arena_.FreeMemory();
     open_releases_.FreeMemory();

@@ -81,14 +81,16 @@ CUresult Client::AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags) {
 bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   const LockGuard guard(state_lock_);
   const uint32_t slot = streams_.Still(want.slot, want.stream);
-  if (matcher_.following() && matcher_.synchronised()) {
+  const bool in_step = matcher_.following() && matcher_.synchronised();
+  if (in_step) {
     uint32_t& largest = gate_->largest[matcher_.gate()];
     if (want.granules > largest) largest = want.granules;
   }
   // Also while nobody wants memory: whoever comes finds a base that is packed.
   const bool lasts = gate_->lifetimes.Expected(want.granules);
   const protocol::MarkPage& marks = session_.marks();
-  arena_.TakeTightest(gate_->gave_back && matcher_.following());
+  // Who comes to no more troughs, or gives nothing back at them any more, keeps what it holds.
+  arena_.TakeTightest(gate_->gave_back && in_step && Pressure());
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(marks)
                       : lasts         ? arena_.AllocateLasting(want.granules, slot, marks)
                                       : arena_.Allocate(want.granules, slot, marks);

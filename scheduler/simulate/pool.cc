@@ -70,8 +70,7 @@ Pool::Pool(const Options& options, const std::vector<JobRun>& runs)
       policy_(FindPolicy(options.setting.policy.policy)),
       whole_(TakesTurns(options.setting.policy)),
       ledger_(LedgerUnits(options), options.unit_bytes),
-      ballast_(static_cast<JobId>(runs.size() + 1), ledger_.pool_units(), options.setting.budget,
-               options.budget_changes),
+      ballast_(kBeyondBudget, ledger_.pool_units(), options.setting.budget, options.budget_changes),
       asking_(runs.size(), false),
       moves_(runs.size()),
       open_(runs.size()),
@@ -430,11 +429,7 @@ bool Pool::SomebodyElseAsks(size_t job) const {
                      [job](const Request& request) { return request.job != Id(job); });
 }
 
-bool Pool::SomebodyElseIsThere(size_t job) const {
-  return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(), [&](const Job& other) {
-    return other.id != Id(job) && other.id <= Id(jobs_.size() - 1) && other.phase != Phase::kDying;
-  });
-}
+bool Pool::Presses(size_t job) const { return PressureOn(ledger_, Id(job), false); }
 
 void Pool::Log(Record record) {
   record.t_ns = static_cast<uint64_t>(now_ns_);

@@ -63,7 +63,8 @@ class Pool {
   bool asks(size_t job) const { return asking_[job]; }
   uint64_t iterations(size_t job) const { return iterations_[job]; }  // begun
   bool SomebodyElseAsks(size_t job) const;
-  bool SomebodyElseIsThere(size_t job) const;
+  /// As a node would have it: there are others, or its base is not known yet.
+  bool Presses(size_t job) const;
   Units held() const { return ballast_.budget() - ledger_.free(); }
   Units held(size_t job) const { return ledger_.held(Id(job)); }
   Units budget() const { return ballast_.budget(); }

@@ -205,9 +205,8 @@ void World::Trough(size_t job) {
   const bool drained = gpu_.queued(job) == 0;
   if (options_.managed) {
     const Setting& setting = options_.setting;
-    const bool wanted =
-        (setting.drain == Drain::kWhenOthersWait && pool_.SomebodyElseAsks(job)) ||
-        (setting.drain == Drain::kWhenOthersAreThere && pool_.SomebodyElseIsThere(job));
+    const bool wanted = (setting.drain == Drain::kWhenOthersWait && pool_.SomebodyElseAsks(job)) ||
+                        (setting.drain == Drain::kWhenOthersAreThere && pool_.Presses(job));
     // Strict turns: the next one's first kernel comes after this one's last.
     const bool strict = setting.policy.policy == "temporal" && hosts_.size() > 1;
     const bool leaves =

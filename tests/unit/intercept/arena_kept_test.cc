@@ -21,7 +21,7 @@ constexpr uint32_t kLayers = 30;
 /// was freed whenever it does.
 class Training {
  public:
-  explicit Training(bool tightest) {
+  Training(bool tightest, uint32_t seed) : random_(seed) {
     EXPECT_TRUE(arena_.Init(kPool, kUnit));
     arena_.TakeTightest(tightest);
     Alloc(kUnit / 2 + 80);
@@ -83,20 +83,26 @@ class Training {
   protocol::MarkPage marks_{};
   uint64_t mark_ = 0;
   uint64_t live_granules_ = 0;
-  std::mt19937 random_{1};
+  std::mt19937 random_;
 };
 
+/// In the mean of several.
 double OverheadAfter(uint32_t iterations, bool tightest) {
-  Training training(tightest);
-  for (uint32_t i = 0; i < iterations; ++i) training.Iterate();
-  return training.Overhead();
+  constexpr uint32_t kSeeds = 20;
+  double sum = 0;
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    Training training(tightest, seed);
+    for (uint32_t i = 0; i < iterations; ++i) training.Iterate();
+    sum += training.Overhead();
+  }
+  return sum / kSeeds;
 }
 
 // What a job holds that gives nothing back is what its limit has to have room for.
-TEST(ArenaKept, TheFirstPlaceGathersWhatLives) { EXPECT_LE(OverheadAfter(300, false), 1.07); }
+TEST(ArenaKept, TheFirstPlaceGathersWhatLives) { EXPECT_LE(OverheadAfter(300, false), 1.08); }
 
 // Why such a job does not take the tightest place.
-TEST(ArenaKept, TheTightestPlaceScattersIt) { EXPECT_GT(OverheadAfter(300, true), 1.1); }
+TEST(ArenaKept, TheTightestPlaceScattersIt) { EXPECT_GT(OverheadAfter(300, true), 1.12); }
 
 }  // namespace
 }  // namespace sluice

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -44,32 +45,104 @@ TEST_F(ClientLaunch, WhatOutlivesTheIterationLiesTogetherAtTheTrough) {
   EXPECT_EQ(held[3], held[2]);
 }
 
-// Of two places with room, the large one first: in which of them is a small block behind a trough?
-TEST_F(ClientLaunch, OnlyWhoGaveBackTakesTheTightestPlace) {
-  driver.immediate = true;
-  AllocAsync(kUnit);
-  Publish(TroughPlace::kAfterLast, 1);
-  uint32_t troughs = 0;
-  for (const bool gives_back : {false, true, false}) {
-    daemon->daemon->flags = gives_back ? uint32_t{protocol::kPressure} : 0;
+class ClientPlaces : public ClientLaunch {
+ protected:
+  /// The cycle is known, and at its last trough the job gave back.
+  void GiveBack() {
+    driver.immediate = true;
+    AllocAsync(kUnit);
+    Publish(TroughPlace::kAfterLast, 1);
+    Pressure(protocol::kPressure);
+    PassTroughs();
+  }
+  void Pressure(uint32_t flags) { daemon->daemon->flags = flags; }
+  void PassTroughs() {
     Iteration();
     Iteration();
-    Gates(troughs += 2);
+    Gates(troughs_ += 2);
+  }
+
+  /// Of two places with room, the large one first, a small block is in the tight one; else it has
+  /// to be in the first.
+  bool TakesTightest() {
     const CUdeviceptr large = AllocAsync(kUnit / 2);
     const CUdeviceptr between = AllocAsync(kUnit / 4);
     const CUdeviceptr tight = AllocAsync(kUnit / 8);
     const CUdeviceptr behind = AllocAsync(kUnit / 8);
-    ASSERT_TRUE(large < between && between < tight && tight < behind);
-    for (const CUdeviceptr one : {large, tight}) {
-      EXPECT_EQ(client->FreeAsync(one, FakeDriver::Stream(1)), CUDA_SUCCESS);
-    }
+    EXPECT_TRUE(large < between && between < tight && tight < behind);
+    Free({large, tight});
     // More than what is set aside for the next one of its size.
     const CUdeviceptr small = AllocAsync(kUnit / 8 - kGranuleBytes);
-    EXPECT_EQ(small, gives_back ? tight : large);
-    for (const CUdeviceptr one : {small, between, behind}) {
+    EXPECT_TRUE(small == large || small == tight);
+    Free({small, between, behind});
+    return small == tight;
+  }
+
+ private:
+  void Free(std::initializer_list<CUdeviceptr> blocks) {
+    for (const CUdeviceptr one : blocks) {
       EXPECT_EQ(client->FreeAsync(one, FakeDriver::Stream(1)), CUDA_SUCCESS);
     }
   }
+
+  uint32_t troughs_ = 0;
+};
+
+TEST_F(ClientPlaces, WhoGaveBackTakesTheTightest) {
+  GiveBack();
+  EXPECT_TRUE(TakesTightest());
+  Pressure(0);
+  PassTroughs();
+  EXPECT_FALSE(TakesTightest());
+  Pressure(protocol::kPressure);
+  EXPECT_FALSE(TakesTightest()) << "not before its trough";
+  PassTroughs();
+  EXPECT_TRUE(TakesTightest());
+}
+
+TEST_F(ClientPlaces, WhoMayRunAheadWithoutBoundDoesNotGiveBack) {
+  GiveBack();
+  Pressure(protocol::kPressure | protocol::kCreditOff);
+  PassTroughs();
+  EXPECT_FALSE(TakesTightest());
+}
+
+// Its trough, where it would be found out, may not come any more.
+TEST_F(ClientPlaces, WhoIsLeftAloneTakesTheFirstAtOnce) {
+  GiveBack();
+  Pressure(0);
+  EXPECT_FALSE(TakesTightest());
+}
+
+TEST_F(ClientPlaces, WhoLeftItsCycleTakesTheFirst) {
+  GiveBack();
+  for (uint32_t i = 0; i < kPeriod; ++i) Launch("other");
+  EXPECT_FALSE(TakesTightest());
+  Publish(TroughPlace::kAfterLast, 1);
+  for (uint32_t i = 0; i < 2 * kPeriod; ++i) Launch("other");
+  EXPECT_FALSE(TakesTightest()) << "a cycle that it is not in";
+}
+
+TEST_F(ClientPlaces, WhoHasLostItsDaemonTakesTheFirst) {
+  GiveBack();
+  const CUdeviceptr room = AllocAsync(kUnit);
+  daemon->HangUp();
+  CUdeviceptr none = 0;
+  EXPECT_EQ(client->AllocAsync(&none, 30 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(client->FreeAsync(room, FakeDriver::Stream(1)), CUDA_SUCCESS);
+  Iteration();
+  EXPECT_FALSE(TakesTightest());
+}
+
+TEST_F(ClientPlaces, ANewSessionBeginsWithTheFirst) {
+  GiveBack();
+  static_cast<void>(client->ContextDestroy(driver.context));
+  AllocAsync(kUnit);
+  daemon->WaitReady();
+  Publish(TroughPlace::kBeforeFirst, 1);
+  Pressure(protocol::kPressure);
+  Iteration();
+  EXPECT_FALSE(TakesTightest()) << "its first trough comes with the next launch";
 }
 
 }  // namespace

@@ -98,30 +98,45 @@ TEST(Simulate, CreditIsAPartOfTheIterationAndWithoutBoundForWhoTakesTurns) {
   EXPECT_EQ(credit(), job.alone_ns / 8) << "else it would begin with its last iteration's memory";
 }
 
+/// How many of the troughs of the first job are drained.
+double DrainedPart(const std::vector<JobRun>& runs, Options options) {
+  options.record = true;
+  const Result<Outcome> outcome = Simulate(runs, PlainMachine(), options);
+  EXPECT_TRUE(outcome.ok()) << outcome.status().message();
+  size_t troughs = 0;
+  size_t drained = 0;
+  for (const Record& record : outcome->records) {
+    if (record.event != EventKind::kTrough || record.job != 1) continue;
+    ++troughs;
+    drained += record.drained ? 1 : 0;
+  }
+  EXPECT_GT(troughs, 5u);
+  return static_cast<double>(drained) / static_cast<double>(troughs);
+}
+
 /// Memory for all, so that nobody waits for any: who waits for its GPU at its trough?
 TEST(Simulate, DrainsWhileOthersWaitOrAreThereOrNever) {
   const Workload job = WorkloadOf("a", Ten());
   const auto drained = [&](size_t jobs, Drain drain) {
     Options options = InPool(200);
-    options.record = true;
     options.setting.drain = drain;
-    const Result<Outcome> outcome =
-        Simulate(std::vector<JobRun>(jobs, JobRun{&job}), PlainMachine(), options);
-    EXPECT_TRUE(outcome.ok()) << outcome.status().message();
-    size_t troughs = 0;
-    size_t of_these = 0;
-    for (const Record& record : outcome->records) {
-      if (record.event != EventKind::kTrough) continue;
-      ++troughs;
-      of_these += record.drained ? 1 : 0;
-    }
-    EXPECT_GT(troughs, 10u);
-    return static_cast<double>(of_these) / static_cast<double>(troughs);
+    return DrainedPart(std::vector<JobRun>(jobs, JobRun{&job}), options);
   };
   EXPECT_EQ(drained(2, Drain::kWhenOthersAreThere), 1);
   EXPECT_EQ(drained(1, Drain::kWhenOthersAreThere), 0);
   EXPECT_EQ(drained(2, Drain::kWhenOthersWait), 0);
   EXPECT_EQ(drained(2, Drain::kNever), 0);
+}
+
+TEST(Simulate, NeitherWhoHasLeftNorABudgetIsThere) {
+  const Workload job = WorkloadOf("a", Ten());
+  Options options = InPool(200);
+  options.setting.drain = Drain::kWhenOthersAreThere;
+  JobRun leaves{&job};
+  leaves.leaves_after = 2;
+  EXPECT_LT(DrainedPart({{&job}, leaves}, options), 0.6);
+  options.budget_changes = {{1, 150}};
+  EXPECT_LT(DrainedPart({{&job}}, options), 0.2);
 }
 
 /// In the middle of its iteration it needs little for two gates, which is 300 ns.

@@ -260,5 +260,25 @@ TEST_F(SimulateTest, CreditIsSaidAsItIs) {
   EXPECT_NE(Describe(setting, 1).find(", credit 1/2.5 of an iteration"), std::string::npos);
 }
 
+TEST_F(SimulateTest, DrainingIsSaidAsItIs) {
+  using scheduler::simulate::Drain;
+  options_.scenario.policy = "flow";
+  options_.scenario.iterations = 3;
+  options_.scenario.pool_bytes = uint64_t{4} << 30;
+  Add(16);
+  Add(16);
+  for (const auto& [drain, json, text] :
+       {std::tuple{Drain::kWhenOthersWait, "when others wait", ""},
+        {Drain::kWhenOthersAreThere, "when others are there", ", draining at each trough"},
+        {Drain::kNever, "never", ", no draining"}}) {
+    options_.scenario.setting.drain = drain;
+    EXPECT_EQ(Answer()["setting"]["drain"], json);
+    const std::string described = Describe(options_.scenario.setting, 1);
+    const size_t at = described.find("drain");
+    EXPECT_EQ(at != std::string::npos, *text != '\0') << described;
+    EXPECT_NE(described.find(text), std::string::npos) << described;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::cli
