@@ -267,12 +267,12 @@ TEST_F(SimulateTest, DrainingIsSaidAsItIs) {
   options_.scenario.pool_bytes = uint64_t{4} << 30;
   Add(16);
   Add(16);
-  for (const auto& [drain, json, text] :
+  for (const auto& [drain, said, text] :
        {std::tuple{Drain::kWhenOthersWait, "when others wait", ""},
         {Drain::kWhenOthersAreThere, "when others are there", ", draining at each trough"},
         {Drain::kNever, "never", ", no draining"}}) {
     options_.scenario.setting.drain = drain;
-    EXPECT_EQ(Answer()["setting"]["drain"], json);
+    EXPECT_EQ(Answer()["setting"]["drain"], said);
     const std::string described = Describe(options_.scenario.setting, 1);
     const size_t at = described.find("drain");
     EXPECT_EQ(at != std::string::npos, *text != '\0') << described;
