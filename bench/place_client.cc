@@ -17,7 +17,8 @@ constexpr uint64_t kPool = uint64_t{64} << 30;
 
 }  // namespace
 
-scheduler::Offsets PlaceAsClient(std::span<const scheduler::Buffer> buffers, uint64_t unit_bytes) {
+scheduler::Offsets PlaceAsClient(std::span<const scheduler::Buffer> buffers, uint64_t unit_bytes,
+                                 bool tightest) {
   const auto must = [](bool done) {
     if (done) return;
     std::fprintf(stderr, "a client has no room for these buffers\n");
@@ -28,7 +29,7 @@ scheduler::Offsets PlaceAsClient(std::span<const scheduler::Buffer> buffers, uin
   const auto units = static_cast<uint32_t>(kPool / unit_bytes);
   must(arena->Init(units, static_cast<uint32_t>(unit_bytes / kGranule)));
   must(arena->Grant({0, units}));
-  arena->TakeTightest(true);  // as where it gives back at its troughs
+  arena->TakeTightest(tightest);
   scheduler::Offsets offsets(buffers.size());
   for (const scheduler::Change& change : scheduler::ChangesOf(buffers)) {
     uint64_t& offset = offsets[change.buffer];

@@ -39,8 +39,10 @@ constexpr std::array kRivals = {
     Rival{"SmartPool first", ByFit<FitOrder::kSize, FitHole::kFirst>},
     Rival{"time best", ByFit<FitOrder::kTime, FitHole::kBest>},
     Rival{"time first", ByFit<FitOrder::kTime, FitHole::kFirst>},
-    // What a plan for the client would have to beat.
-    Rival{"client", [](const Buffers& buffers) { return PlaceAsClient(buffers, kUnit); }},
+    // What a plan for the client would have to beat: where it gives back at its troughs, and where
+    // it keeps what it holds (docs/adr/0035).
+    Rival{"client", [](const Buffers& buffers) { return PlaceAsClient(buffers, kUnit, true); }},
+    Rival{"client first", [](const Buffers& b) { return PlaceAsClient(b, kUnit, false); }},
 };
 // What is over soon is measured again, and the least counts.
 constexpr int kRepeats = 5;

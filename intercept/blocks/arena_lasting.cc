@@ -6,7 +6,7 @@ namespace sluice {
 
 // Blocks that outlive their iteration lie together (docs/adr/0033). Wherever one lies at the trough
 // its unit is held there. They come one by one while most of what is held is being freed, and each
-// would find its tightest place in another unit.
+// would find its place in another unit.
 
 uint32_t Arena::AllocateLasting(uint32_t granules, uint32_t slot, const protocol::MarkPage& marks) {
   if (slot >= kNoSlot) return Allocate(granules, slot, marks);
