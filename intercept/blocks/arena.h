@@ -74,14 +74,19 @@ class Arena {
     bool mapped;  // it shows the very units that it showed before
     bool vacant;  // when NoteVacant looked
   };
-  /// Takes `units` of the usable ones out of the arena, to be shown in a window; they stay held.
+  /// How many units a window for this block takes. A block may begin in what is free beside it.
+  uint32_t UnitsToStitch(uint32_t granules, uint32_t slot) const;
+  /// Takes so many of the usable units out of the arena, to be shown in a window; they stay held.
   /// One window at a time: FinishWindow or CancelWindow comes before the next. False: there is no
   /// room for a window (TakeVacant), or the host has no memory.
-  bool BeginWindow(uint32_t units, uint32_t slot, uint64_t mark, Window* window);
+  bool BeginWindow(uint32_t granules, uint32_t slot, uint64_t mark, Window* window);
   /// The unit of the pool that is shown there.
   uint32_t Shown(uint32_t window_unit) const { return shown_[window_unit - pool_units_]; }
-  /// It is mapped now: all of it is a live block for the stream.
-  uint32_t FinishWindow(const Window& window, uint32_t slot);
+  /// It is mapped now, and its units were freed there with `mark`, where a block of the stream is
+  /// put that finds room now. kNoBlock: what was free beside the window is somebody else's by now,
+  /// or the host has no memory.
+  uint32_t FinishWindow(const Window& window, uint32_t granules, uint32_t slot, uint64_t mark,
+                        const protocol::MarkPage& marks);
   /// Nothing came of it: the units are where they were, freed on the stream with `mark`. `window`
   /// says whether it is mapped all the same.
   void CancelWindow(const Window& window, uint32_t slot, uint64_t mark);
@@ -285,9 +290,13 @@ class Arena {
 
   bool MayUse(uint32_t unit, uint32_t slot) const;
   bool IsVacant(const Window& window) const;
-  bool FindWindow(uint32_t units, uint32_t slot, Window* window);
-  bool AddWindow(uint32_t units, Window* window);
+  uint32_t RoomIn(uint32_t unit, bool at_top, uint32_t slot) const;
+  uint32_t UnitsBeside(uint32_t granules, uint32_t room) const;
+  bool ShowsUsable(const Window& window, uint32_t slot) const;
+  bool FindPlaceFor(uint32_t granules, uint32_t slot, Window* window) const;
+  void AddWindow(const Window& window);
   void DropWindow(uint32_t start);
+  void FreeUnder(uint32_t id, uint32_t slot, uint64_t mark);
   void NoteMapped(uint32_t start);
   uint32_t PoolUnit(uint32_t unit) const {
     return unit < pool_units_ ? unit : shown_[unit - pool_units_];

@@ -39,44 +39,90 @@ bool Arena::IsVacant(const Window& window) const {
   return true;
 }
 
-// One of this size that shows units which are all at hand: it costs no call of the driver.
-bool Arena::FindWindow(uint32_t units, uint32_t slot, Window* window) {
-  for (uint32_t i = 0; i < windows_used_; ++i) {
-    const Window& known = windows_[i];
-    if (known.units != units || !IsVacant(known)) continue;
-    uint32_t unit = known.start;
-    const auto at_hand = [&](uint32_t shown) {
-      if (window_of_[shown] != 0 || !Leased(shown) || live_in_unit_[shown] != 0) return false;
-      return MayUse(shown, slot);
-    };
-    while (unit < known.start + units && at_hand(Shown(unit))) ++unit;
-    if (unit < known.start + units) continue;
-    *window = known;
-    return true;
+// What this stream may use of this unit, up to its upper bound or from its lower one. Nothing of
+// one that is wholly free: that may go into a window itself.
+uint32_t Arena::RoomIn(uint32_t unit, bool at_top, uint32_t slot) const {
+  if (unit >= units_ || !Leased(unit) || live_in_unit_[unit] == 0) return 0;
+  const uint32_t from = unit << unit_shift_;
+  const uint32_t to = from + unit_granules();
+  uint32_t room = 0;
+  for (uint32_t id = first_in_unit_[unit]; id != kNoBlock && blocks_[id].start < to;
+       id = blocks_[id].next) {
+    const Block& block = blocks_[id];
+    const bool usable = UsableBy(block, slot);
+    if (!usable && !at_top) break;
+    const uint32_t begin = block.start > from ? block.start : from;
+    const uint32_t end = block.end() < to ? block.end() : to;
+    room = usable ? room + end - begin : 0;
   }
-  return false;
+  return room;
 }
 
-// In the first gap between the others that is wide enough.
-bool Arena::AddWindow(uint32_t units, Window* window) {
-  if (windows_used_ == kMaxWindows) return false;
-  uint32_t at = 0;
-  uint32_t start = pool_units_;
-  while (at < windows_used_ && windows_[at].start - start < units) {
-    start = windows_[at].start + windows_[at].units;
-    ++at;
+// So many it takes beside that room.
+uint32_t Arena::UnitsBeside(uint32_t granules, uint32_t room) const {
+  const uint32_t rest = granules > room ? granules - room : 1;
+  return (rest + unit_granules() - 1) >> unit_shift_;
+}
+
+// Whether it shows units that are all at hand: it costs no call of the driver then.
+bool Arena::ShowsUsable(const Window& window, uint32_t slot) const {
+  for (uint32_t unit = window.start; unit < window.start + window.units; ++unit) {
+    const uint32_t shown = Shown(unit);
+    if (Leased(unit) || !Leased(shown) || live_in_unit_[shown] != 0 || !MayUse(shown, slot))
+      return false;
   }
-  if (units_ - start < units) return false;
-  for (uint32_t i = windows_used_; i > at; --i) windows_[i] = windows_[i - 1];
-  ++windows_used_;
-  windows_[at] = *window = {start, units, false, false};
   return true;
 }
 
-bool Arena::BeginWindow(uint32_t units, uint32_t slot, uint64_t mark, Window* window) {
+// The place of fewest units: a window that is mapped already, else one in a gap between others,
+// with what is free on either side of it. Where nothing is, from that end of all which the job
+// fills from.
+bool Arena::FindPlaceFor(uint32_t granules, uint32_t slot, Window* window) const {
+  const uint32_t whole = UnitsBeside(granules, 0);
+  const auto better = [&](uint32_t units) { return window->units == 0 || units < window->units; };
+  *window = {0, 0, false, false};
+  for (uint32_t i = 0; i < windows_used_; ++i) {
+    const Window& known = windows_[i];
+    const uint32_t room =
+        RoomIn(known.start - 1, true, slot) + RoomIn(known.start + known.units, false, slot);
+    if (known.units < UnitsBeside(granules, room) || known.units > whole) continue;
+    if (better(known.units) && ShowsUsable(known, slot)) *window = known;
+  }
+  if (windows_used_ == kMaxWindows) return window->units > 0;
+  for (uint32_t i = 0; i <= windows_used_; ++i) {
+    const uint32_t at = high_end_ ? windows_used_ - i : i;
+    const uint32_t from = at == 0 ? pool_units_ : windows_[at - 1].start + windows_[at - 1].units;
+    const uint32_t to = at == windows_used_ ? units_ : windows_[at].start;
+    if (from == to) continue;
+    const uint32_t below = RoomIn(from - 1, true, slot);
+    const uint32_t above = RoomIn(to, false, slot);
+    const auto consider = [&](uint32_t units, bool at_top) {
+      if (units > to - from || !better(units)) return;
+      *window = {at_top ? to - units : from, units, false, false};
+    };
+    consider(UnitsBeside(granules, high_end_ ? above : below), high_end_);
+    consider(UnitsBeside(granules, high_end_ ? below : above), !high_end_);
+  }
+  return window->units > 0;
+}
+
+uint32_t Arena::UnitsToStitch(uint32_t granules, uint32_t slot) const {
+  Window window{};
+  return FindPlaceFor(granules, slot, &window) ? window.units : UnitsBeside(granules, 0);
+}
+
+void Arena::AddWindow(const Window& window) {
+  uint32_t at = windows_used_++;
+  for (; at > 0 && windows_[at - 1].start > window.start; --at) windows_[at] = windows_[at - 1];
+  windows_[at] = window;
+}
+
+bool Arena::BeginWindow(uint32_t granules, uint32_t slot, uint64_t mark, Window* window) {
   MergeRecent();
-  if (!FindWindow(units, slot, window)) {
-    if (!AddWindow(units, window)) return false;
+  if (!FindPlaceFor(granules, slot, window)) return false;
+  const uint32_t units = window->units;
+  if (!window->mapped) {
+    AddWindow(*window);
     // What lies farthest from the job's end would be given back first.
     uint32_t unit = NextFreeUnit(kNoBlock, high_end_);
     for (uint32_t i = 0; i < units; unit = NextFreeUnit(unit, high_end_)) {
@@ -103,14 +149,23 @@ bool Arena::BeginWindow(uint32_t units, uint32_t slot, uint64_t mark, Window* wi
   return true;
 }
 
-uint32_t Arena::FinishWindow(const Window& window, uint32_t slot) {
-  if (!Reserve() || !Reserve()) return kNoBlock;
+uint32_t Arena::FinishWindow(const Window& window, uint32_t granules, uint32_t slot, uint64_t mark,
+                             const protocol::MarkPage& marks) {
+  if (!Reserve() || !Reserve() || !Reserve()) return kNoBlock;  // held, and of no use any more
   moving_units_ -= window.units;
   AddUnits({window.start, window.units});
   NoteMapped(window.start);
-  const uint32_t id = TakeAt(window.start << unit_shift_, window.units << unit_shift_);
-  blocks_[id].slot = static_cast<uint16_t>(slot);
-  return id;
+  FreeUnder(TakeAt(window.start << unit_shift_, window.units << unit_shift_), slot, mark);
+  return Allocate(granules, slot, marks);
+}
+
+// Nothing new was done with it: it waits for what was freed where it lies, if on this stream.
+void Arena::FreeUnder(uint32_t id, uint32_t slot, uint64_t mark) {
+  if (slot < kNoSlot) {
+    FreeOnStream(id, slot, mark);
+  } else {
+    FreeSynced(id);
+  }
 }
 
 void Arena::CancelWindow(const Window& window, uint32_t slot, uint64_t mark) {
@@ -125,12 +180,7 @@ void Arena::CancelWindow(const Window& window, uint32_t slot, uint64_t mark) {
     window_of_[pooled] = 0;
     --moving_units_;
     AddUnits({pooled, 1});
-    const uint32_t id = TakeAt(pooled << unit_shift_, unit_granules());
-    if (slot < kNoSlot) {
-      FreeOnStream(id, slot, mark);
-    } else {
-      FreeSynced(id);
-    }
+    FreeUnder(TakeAt(pooled << unit_shift_, unit_granules()), slot, mark);
   }
 }
 

@@ -321,19 +321,21 @@ class Client {
   CUresult AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out);  // fills in the granules
   bool MoreThanPool(size_t bytes) const;
   CUresult LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out);
-  CUresult AllocateWithoutDaemon(const Want& want, uint32_t stitched, CUdeviceptr* out);
+  CUresult AllocateWithoutDaemon(const Want& want, bool stitches, CUdeviceptr* out);
   bool TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due);
+  bool LendsInStep() const;
   void Enter(const Want& want, uint32_t id, uint32_t slot, CUdeviceptr* out, bool* mark_due);
   void FreeFound(uint32_t id, bool done);
-  bool MayFitAfterDrain(uint32_t units) const;
   CUdeviceptr AddressOf(const Block& block) const;
   uint32_t FindLiveAt(CUdeviceptr address) const;
   bool OwnAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
   bool Poison(const Block& block, CUstream stream);
   void HideHandleTypes(void* value, CUpointer_attribute attribute, CUdeviceptr address);
   // client_stitch.cc
-  uint32_t Missing(const Want& want, uint32_t units);
-  bool Stitch(const Want& want, uint32_t units, CUdeviceptr* out, bool* mark_due);
+  uint32_t Missing(const Want& want);
+  uint32_t MissingFor(const Want& want, uint32_t slot);
+  bool BeginWindow(const Want& want, uint32_t* slot, Arena::Window* window);
+  bool Stitch(const Want& want, CUdeviceptr* out, bool* mark_due);
   bool MapWindow(const Arena::Window& window);
   void UnmapVacantWindows();
   // client_driver_memory.cc
@@ -344,7 +346,6 @@ class Client {
                      bool may_grow);
   CUresult SettleLocked(bool may_grow);
   void SettleDriverMemory();
-
   // client_graphs.cc
   uint64_t GraphNeed(CUgraph graph, int depth);
   CUresult ChargeLaunch(CUgraphExec exec, CUstream stream);
@@ -353,7 +354,6 @@ class Client {
   void KeepGraph(CUgraphExec exec, CUgraph graph, uint64_t need, uint64_t pending);
   uint64_t GraphHash(CUgraph graph);
   uint64_t GraphId(CUgraphExec exec);
-
   // client_pools.cc
   bool FromArena(CUmemoryPool pool);
   CUdevice OtherDeviceOf(CUmemoryPool pool);

@@ -89,14 +89,19 @@ bool Client::TryAllocate(const Want& want, CUdeviceptr* out, bool* mark_due) {
   // Also while nobody wants memory: whoever comes finds a base that is packed.
   const bool lasts = gate_->lifetimes.Expected(want.granules);
   const protocol::MarkPage& marks = session_.marks();
-  // Who comes to no more troughs, or gives nothing back at them any more, keeps what it holds.
-  arena_.TakeTightest(gate_->gave_back && in_step && Pressure());
+  arena_.TakeTightest(LendsInStep());
   const uint32_t id = want.whole_unit ? arena_.AllocateUnit(marks)
                       : lasts         ? arena_.AllocateLasting(want.granules, slot, marks)
                                       : arena_.Allocate(want.granules, slot, marks);
   if (id == kNoBlock) return false;
   Enter(want, id, slot, out, mark_due);
   return true;
+}
+
+// Who comes to no more troughs, or gives nothing back at them any more, keeps what it holds.
+// state_lock_ is held.
+bool Client::LendsInStep() const {
+  return gate_->gave_back && matcher_.following() && matcher_.synchronised() && Pressure();
 }
 
 // A block is the program's from here on. state_lock_ is held.
@@ -142,19 +147,17 @@ CUresult Client::AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out) {
   return CUDA_SUCCESS;
 }
 
-// Would the request fit below the limit if everything that is free here were given back first?
-bool Client::MayFitAfterDrain(uint32_t units) const {
-  const uint64_t live_units =
-      (arena_.live_granules() + arena_.unit_granules() - 1) / arena_.unit_granules();
-  return (live_units + units) * session_.unit_bytes() <= session_.LimitBytes();
-}
-
 // `units`: to ask for. In one run, unless it is whole units that are wanted. Where runs are
-// stitched, one is asked for that is there; else for what is missing beside the job's own units.
+// stitched, one is asked for that is there; else for what is missing beside the job's own units,
+// and so at once where the job has what its group was seen to need: it lacks no memory, but a run.
 CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
   const LockGuard guard(request_lock_);
   const bool stitches = session_.windows() > 0 && units > 1 && !want.whole_unit;
   bool in_pieces = false;
+  if (stitches) {
+    const LockGuard inner(state_lock_);
+    in_pieces = LendsInStep() && arena_.held_units() >= matcher_.need_units();
+  }
   bool drained = false;
   bool mark_due = false;
   // What is granted here may be taken by another thread before we look; a few rounds settle that.
@@ -165,7 +168,7 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
     }
     const State state = state_.load(std::memory_order_acquire);
     if (state != State::kReady && !Resume()) {
-      return AllocateWithoutDaemon(want, stitches ? units : 0, out);
+      return AllocateWithoutDaemon(want, stitches, out);
     }
     protocol::Lease lease{};
     lease.header = MakeHeader(protocol::FrameType::kLease, sizeof lease, 0);
@@ -173,14 +176,14 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
     lease.contiguous = want.whole_unit ? 1 : units;
     if (stitches && !in_pieces) lease.header.flags |= protocol::kIfThere;
     if (in_pieces) {
-      lease.units = Missing(want, units);
+      lease.units = Missing(want);
       lease.contiguous = 1;
       if (lease.units == 0) {
-        if (Stitch(want, units, out, &mark_due)) {
+        if (Stitch(want, out, &mark_due)) {
           if (mark_due) static_cast<void>(Mark(want.slot, false));
           return CUDA_SUCCESS;
         }
-        if (Missing(want, units) > 0) continue;  // another thread was faster
+        if (Missing(want) > 0) continue;  // another thread was faster
         Line()
             .Text("out of memory: what lies apart could not be put side by side (no addresses are ")
             .Text("left for it, a stream is captured, or the driver does not map it)")
@@ -203,8 +206,11 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
     }
     bool may_fit = false;
     {
+      // Below the limit, if everything that is free here were given back first?
       const LockGuard inner(state_lock_);
-      may_fit = MayFitAfterDrain(units);
+      const uint64_t live =
+          (arena_.live_granules() + arena_.unit_granules() - 1) / arena_.unit_granules();
+      may_fit = (live + units) * session_.unit_bytes() <= session_.LimitBytes();
     }
     if (!drained && may_fit && answer.code != protocol::DenyCode::kRefused) {
       // Free space of ours may be scattered, or free on another stream only. Once the GPU is done
@@ -226,13 +232,12 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// What is free on other streams is all there is. `stitched`: the units of the block, 0: it is not.
-CUresult Client::AllocateWithoutDaemon(const Want& want, uint32_t stitched, CUdeviceptr* out) {
+// What is free on other streams is all there is.
+CUresult Client::AllocateWithoutDaemon(const Want& want, bool stitches, CUdeviceptr* out) {
   bool mark_due = false;
   static_cast<void>(Drain());
   if (TryAllocate(want, out, &mark_due)) return CUDA_SUCCESS;
-  const bool apart = stitched > 0 && Missing(want, stitched) == 0;
-  return apart && Stitch(want, stitched, out, &mark_due) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return stitches && Stitch(want, out, &mark_due) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 // False: the GPU may not be done with it, because somebody captures.

@@ -13,40 +13,57 @@ namespace sluice {
 // kernels that run.
 
 // Units that the daemon has to give before the block can be stitched.
-uint32_t Client::Missing(const Want& want, uint32_t units) {
+uint32_t Client::Missing(const Want& want) {
   const LockGuard guard(state_lock_);
-  const uint32_t usable =
-      arena_.UsableUnits(streams_.Still(want.slot, want.stream), session_.marks());
+  return MissingFor(want, streams_.Still(want.slot, want.stream));
+}
+
+// The same; state_lock_ is held.
+uint32_t Client::MissingFor(const Want& want, uint32_t slot) {
+  const uint32_t usable = arena_.UsableUnits(slot, session_.marks());
+  const uint32_t units = arena_.UnitsToStitch(want.granules, slot);
   return usable < units ? units - usable : 0;
 }
 
-bool Client::Stitch(const Want& want, uint32_t units, CUdeviceptr* out, bool* mark_due) {
-  Arena::Window window{};
-  uint32_t slot = kNoSlot;
-  for (int attempt = 0;; ++attempt) {
+bool Client::Stitch(const Want& want, CUdeviceptr* out, bool* mark_due) {
+  // What is free beside a window another thread may take while that is mapped; it is a free run of
+  // whole units then, and shorter by what lay beside it.
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    Arena::Window window{};
+    uint32_t slot = kNoSlot;
+    if (!BeginWindow(want, &slot, &window)) return false;
+    const bool mapped = window.mapped || MapWindow(window);
+    const LockGuard guard(state_lock_);
+    // The slot is still the stream's (MovesFor).
+    const uint64_t mark = streams_.NextMark(slot);
+    if (!mapped) {
+      arena_.CancelWindow(window, slot, mark);
+      return false;
+    }
+    const uint32_t id = arena_.FinishWindow(window, want.granules, slot, mark, session_.marks());
+    PublishHeld();
+    if (id == kNoBlock) continue;
+    Enter(want, id, slot, out, mark_due);
+    return true;
+  }
+  return false;
+}
+
+// Where there is no room for a window, the GPU is waited for and those that show nothing go.
+bool Client::BeginWindow(const Want& want, uint32_t* slot, Arena::Window* window) {
+  for (bool again = true;; again = false) {
     {
       const LockGuard guard(state_lock_);
-      slot = streams_.Still(want.slot, want.stream);
-      if (arena_.UsableUnits(slot, session_.marks()) < units) return false;
-      if (arena_.BeginWindow(units, slot, streams_.NextMark(slot), &window)) break;
+      *slot = streams_.Still(want.slot, want.stream);
+      if (MissingFor(want, *slot) > 0) return false;
+      const uint64_t mark = streams_.NextMark(*slot);
+      if (arena_.BeginWindow(want.granules, *slot, mark, window)) return true;
       // Only these, whose work the wait covers: others may become vacant meanwhile.
       arena_.NoteVacant();
     }
-    if (attempt > 0 || !Drain()) return false;
+    if (!again || !Drain()) return false;
     UnmapVacantWindows();
   }
-  const bool mapped = window.mapped || MapWindow(window);
-  const LockGuard guard(state_lock_);
-  // The slot is still the stream's (MovesFor).
-  const uint32_t id = mapped ? arena_.FinishWindow(window, slot) : kNoBlock;
-  if (id == kNoBlock) {
-    window.mapped = mapped;
-    arena_.CancelWindow(window, slot, streams_.NextMark(slot));
-    return false;
-  }
-  PublishHeld();
-  Enter(want, id, slot, out, mark_due);
-  return true;
 }
 
 bool Client::MapWindow(const Arena::Window& window) {

@@ -28,8 +28,11 @@ class ArenaWindows : public ::testing::Test {
     for (uint32_t unit = 1; unit < 8; unit += 2) arena_.FreeOnStream(ids_[unit], 1, ++mark_);
   }
   uint32_t Stitch(uint32_t units, uint32_t slot, Arena::Window* window) {
-    if (!arena_.BeginWindow(units, slot, mark_ + 1, window)) return kNoBlock;
-    return arena_.FinishWindow(*window, slot);
+    return StitchGranules(units * kUnit, slot, window);
+  }
+  uint32_t StitchGranules(uint32_t granules, uint32_t slot, Arena::Window* window) {
+    if (!arena_.BeginWindow(granules, slot, mark_ + 1, window)) return kNoBlock;
+    return arena_.FinishWindow(*window, granules, slot, mark_ + 1, marks_);
   }
   std::vector<uint32_t> Shown(const Arena::Window& window) {
     std::vector<uint32_t> units;
@@ -73,7 +76,7 @@ TEST_F(ArenaWindows, WhatAnotherStreamFreedIsNotUsedBeforeItsMark) {
   EXPECT_EQ(arena_.UsableUnits(2, marks_), 0u);
   EXPECT_EQ(arena_.UsableUnits(kNoSlot, marks_), 0u);
   Arena::Window window{};
-  EXPECT_FALSE(arena_.BeginWindow(2, 2, 1, &window));
+  EXPECT_FALSE(arena_.BeginWindow(2 * kUnit, 2, 1, &window));
   EXPECT_EQ(arena_.held_units(), 8u);
   marks_.mark[1] = 2;
   EXPECT_EQ(arena_.UsableUnits(2, marks_), 2u);
@@ -116,7 +119,7 @@ TEST_F(ArenaWindows, OneThatShowsTheSameIsUsedAgain) {
 TEST_F(ArenaWindows, WhatDidNotComeAboutLeavesAllAsItWas) {
   FreeOdd();
   Arena::Window window{};
-  ASSERT_TRUE(arena_.BeginWindow(4, 1, mark_ + 1, &window));
+  ASSERT_TRUE(arena_.BeginWindow(4 * kUnit, 1, mark_ + 1, &window));
   EXPECT_EQ(arena_.held_units(), 8u) << "held, and in no place";
   EXPECT_EQ(arena_.free_units(), 0u);
   EXPECT_TRUE(arena_.Holds(3));
@@ -138,8 +141,9 @@ TEST_F(ArenaWindows, RoomIsMadeByForgettingThoseThatShowNothing) {
   uint32_t made = 0;
   for (; made < 100; ++made) {
     const uint32_t units = 2 + made % 3;
-    if (!arena_.BeginWindow(units, 1, mark_ + 1, &window)) break;
-    arena_.FreeSynced(arena_.FinishWindow(window, 1));
+    const uint32_t id = Stitch(units, 1, &window);
+    if (id == kNoBlock) break;
+    arena_.FreeSynced(id);
     const UnitRelease release = Release(made % 2 == 0 ? 1 : 4);
     for (uint32_t i = 0; i < release.extents; ++i) ASSERT_TRUE(arena_.Grant(release.extent[i]));
   }
@@ -150,6 +154,83 @@ TEST_F(ArenaWindows, RoomIsMadeByForgettingThoseThatShowNothing) {
   while (arena_.TakeVacant(&window)) ++vacant;
   EXPECT_GT(vacant, 0u);
   EXPECT_NE(Stitch(4, 1, &window), kNoBlock);
+}
+
+TEST_F(ArenaWindows, ABlockTakesNoMoreOfItsWindowThanItNeeds) {
+  FreeOdd();
+  arena_.TakeTightest(true);
+  Arena::Window window{};
+  const uint32_t id = StitchGranules(kUnit + 24, 1, &window);
+  ASSERT_NE(id, kNoBlock);
+  EXPECT_EQ(window.units, 2u);
+  EXPECT_EQ(arena_.block(id).size, kUnit + 24);
+  EXPECT_EQ(arena_.free_units(), 2u);
+  // What is left of it was freed on the stream, and waits for the mark to come.
+  EXPECT_EQ(arena_.Allocate(kUnit - 24, 2, marks_), kNoBlock);
+  const uint32_t rest = arena_.Allocate(kUnit - 24, 1, marks_);
+  ASSERT_NE(rest, kNoBlock);
+  EXPECT_EQ(arena_.free_units(), 2u) << "it took a unit by itself";
+}
+
+/// Where the job fills from the low end the second begins in the unit of the first, else it ends
+/// there.
+TEST_F(ArenaWindows, TwoOfOneAndAHalfAreInThree) {
+  FreeOdd();
+  for (const bool high_end : {false, true}) {
+    arena_.FillFromHighEnd(high_end);
+    Arena::Window first{};
+    Arena::Window second{};
+    const uint32_t one = StitchGranules(kUnit + kUnit / 2, 1, &first);
+    ASSERT_NE(one, kNoBlock);
+    EXPECT_EQ(arena_.UnitsToStitch(kUnit + kUnit / 2, 1), 1u);
+    EXPECT_EQ(arena_.UnitsToStitch(kUnit + kUnit / 2, 2), 2u) << "that is not its own yet";
+    EXPECT_EQ(arena_.UnitsToStitch(2 * kUnit, 1), 2u);
+    const uint32_t other = StitchGranules(kUnit + kUnit / 2, 1, &second);
+    ASSERT_NE(other, kNoBlock);
+    EXPECT_EQ(second.units, 1u);
+    EXPECT_EQ(arena_.free_units(), 1u);
+    const Block& low = arena_.block(high_end ? other : one);
+    const Block& high = arena_.block(high_end ? one : other);
+    EXPECT_EQ(low.end(), high.start);
+    arena_.FreeOnStream(one, 1, mark_);
+    arena_.FreeOnStream(other, 1, mark_);
+    EXPECT_EQ(arena_.free_units(), 4u);
+  }
+}
+
+TEST_F(ArenaWindows, WhatIsFreeBesideOneMayBeGoneWhenItIsMapped) {
+  FreeOdd();
+  arena_.TakeTightest(true);
+  Arena::Window window{};
+  ASSERT_NE(StitchGranules(kUnit + kUnit / 2, 1, &window), kNoBlock);
+  ASSERT_TRUE(arena_.BeginWindow(kUnit + kUnit / 2, 1, mark_ + 1, &window));
+  EXPECT_EQ(window.units, 1u);
+  const uint32_t faster = arena_.Allocate(kUnit / 2, 1, marks_);
+  ASSERT_NE(faster, kNoBlock);
+  EXPECT_EQ(arena_.FinishWindow(window, kUnit + kUnit / 2, 1, mark_ + 1, marks_), kNoBlock);
+  EXPECT_EQ(arena_.held_units(), 8u);
+  EXPECT_EQ(arena_.free_units(), 2u) << "it is there, for the next attempt";
+  EXPECT_EQ(arena_.UnitsToStitch(kUnit + kUnit / 2, 1), 2u);
+  EXPECT_NE(StitchGranules(kUnit + kUnit / 2, 1, &window), kNoBlock);
+}
+
+/// One unit would do beside the first, but the second is in the way there.
+TEST_F(ArenaWindows, OneThatIsMappedIsUsedWhereNoneOfFewerUnitsHasRoom) {
+  FreeOdd();
+  Arena::Window first{};
+  Arena::Window second{};
+  const uint32_t one = Stitch(2, 1, &first);
+  const uint32_t other = Stitch(2, 1, &second);
+  ASSERT_EQ(second.start, first.start + 2);
+  for (const uint32_t id : {one, other}) arena_.FreeSynced(id);
+  ASSERT_EQ(Release(8).units, 4u);
+  for (uint32_t unit = 1; unit < 8; unit += 2) ASSERT_TRUE(arena_.Grant({unit, 1}));
+  Arena::Window window{};
+  ASSERT_NE(StitchGranules(kUnit + kUnit / 2, 1, &window), kNoBlock);
+  ASSERT_EQ(window.start, first.start);
+  ASSERT_NE(StitchGranules(kUnit + kUnit / 2, 1, &window), kNoBlock);
+  EXPECT_EQ(window.start, second.start);
+  EXPECT_TRUE(window.mapped);
 }
 
 }  // namespace

@@ -145,5 +145,51 @@ TEST_F(ClientPlaces, ANewSessionBeginsWithTheFirst) {
   EXPECT_FALSE(TakesTightest()) << "its first trough comes with the next launch";
 }
 
+/// Units are handles, so that a block may be made of some that lie apart.
+class ClientPieces : public ClientPlaces {
+ protected:
+  void SetUp() override {
+    FakeDaemon::Options options;
+    options.handles = 32;
+    options.units_per_handle = 1;
+    Start(options);
+  }
+
+  /// Asks for two units where two are free, and apart. Returns how often it asked the daemon.
+  size_t AsksForTwo() {
+    std::vector<CUdeviceptr> units;
+    for (int i = 0; i < 5; ++i) units.push_back(AllocAsync(kUnit));
+    for (const size_t i : {1u, 3u}) {
+      EXPECT_EQ(client->FreeAsync(units[i], FakeDriver::Stream(1)), CUDA_SUCCESS);
+    }
+    const size_t before = daemon->Count(protocol::FrameType::kLease);
+    AllocAsync(2 * kUnit);
+    return daemon->Count(protocol::FrameType::kLease) - before;
+  }
+};
+
+TEST_F(ClientPieces, WhoHoldsWhatItsGroupNeedsAsksForNoRun) {
+  GiveBack();
+  EXPECT_EQ(AsksForTwo(), 0u);
+}
+
+TEST_F(ClientPieces, WhoIsAloneAsksForARun) {
+  GiveBack();
+  Pressure(0);
+  EXPECT_EQ(AsksForTwo(), 1u);
+}
+
+TEST_F(ClientPieces, WhoHoldsLessThanItsGroupNeedsAsksForARun) {
+  GiveBack();
+  Publish(TroughPlace::kAfterLast, 20);
+  daemon->on_request = [&](const protocol::Header& request) {
+    if (request.type != static_cast<uint16_t>(protocol::FrameType::kGate))
+      return daemon->AnswerAsUsual(request);
+    daemon->Deny(request.seq, protocol::DenyCode::kExhausted, "a test");
+  };
+  PassTroughs();
+  EXPECT_EQ(AsksForTwo(), 1u);
+}
+
 }  // namespace
 }  // namespace sluice::test
