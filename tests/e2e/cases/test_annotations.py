@@ -87,7 +87,7 @@ def test_an_annotation_for_who_asks_for_nothing_is_an_event(sluice, kubectl, nam
     until("its containers run", lambda: [
         each.get("started") for each in kubectl.pod(name)["status"].get("containerStatuses", [])] == [True, True])
     for each in ("train", "helper"):
-        kubectl.run("exec", name, "-c", each, "--", "touch", "/tmp/go")
+        kubectl.let_go(name, "-c", each)
     kubectl.until_phase(name, "Succeeded")
 
 
@@ -108,7 +108,7 @@ def test_the_limit_of_a_running_pod_follows_its_annotation(sluice, kubectl):
     kubectl.annotate("grows", **{"sluice.dev/memory-limit": "24Mi"})
     until("the daemon knows", lambda: any(
         job["name"] == "default/grows/train" and job["limit_bytes"] == 24 << 20 for job in sluice.status()["jobs"]))
-    kubectl.run("exec", "grows", "--", "touch", "/tmp/go")
+    kubectl.let_go("grows")
     kubectl.until_phase("grows", "Succeeded")
     assert values(kubectl.logs("grows"))["further_mib"] == [20]
 
@@ -122,6 +122,6 @@ def test_a_limit_below_what_is_held_is_refused_and_the_old_one_stays(sluice, kub
     assert re.fullmatch(r"sluice\.dev/memory-limit 10\.0 MiB: .* (?:holds|was promised|needs) .*", text), text
     (job,) = [job for job in sluice.status()["jobs"] if job["name"] == "default/shrinks/train"]
     assert job["limit_bytes"] == 24 << 20
-    kubectl.run("exec", "shrinks", "--", "touch", "/tmp/go")
+    kubectl.let_go("shrinks")
     kubectl.until_phase("shrinks", "Succeeded")
     assert values(kubectl.logs("shrinks"))["further_mib"] == [4]

@@ -18,7 +18,7 @@ def holds(kubectl, name):
 
 def let_go(kubectl, name):
     """How much more it got."""
-    kubectl.run("exec", name, "--", "touch", "/tmp/go")
+    kubectl.let_go(name)
     kubectl.until_phase(name, "Succeeded")
     return values(kubectl.logs(name))["further_mib"]
 
@@ -112,7 +112,7 @@ def test_pods_of_two_namespaces_are_never_in_one_pool(sluice, kubectl):
         assert "group 'default'" in text and "group 'others'" in text, text
         logs = until("theirs has ended", lambda: kubectl.logs("theirs", "--namespace", "others", check=False))
         assert values(logs).get("taken_mib", [0]) == [0]
-        kubectl.run("exec", "ours", "--", "touch", "/tmp/go")
+        kubectl.let_go("ours")
         kubectl.until_phase("ours", "Succeeded")
     finally:
         kubectl.run("delete", "namespace", "others", "--timeout=60s")

@@ -31,7 +31,7 @@ def test_the_limit_of_a_running_pod_by_the_command_line(sluice, kubectl, plugin)
     plugin.run("sluice", "limit", "default/tuned", "asked")
     until("they are offered again", lambda: kubectl.allocatable(RESOURCE) == OFFERED)
     plugin.run("sluice", "limit", "default/tuned", "24MiB")
-    kubectl.run("exec", "tuned", "--", "touch", "/tmp/go")
+    kubectl.let_go("tuned")
     kubectl.until_phase("tuned", "Succeeded")
     assert values(kubectl.logs("tuned"))["further_mib"] == [20]
 
@@ -42,7 +42,7 @@ def test_a_limit_falls_no_lower_than_what_is_held(sluice, kubectl, plugin):
     refused = plugin.run("sluice", "limit", "default/lowered", "10MiB", check=False)
     assert refused.returncode != 0 and "limit" in refused.stderr, refused
     assert "limit 22.0 MiB" in plugin.run("sluice", "limit", "default/lowered", "22MiB").stdout
-    kubectl.run("exec", "lowered", "--", "touch", "/tmp/go")
+    kubectl.let_go("lowered")
     kubectl.until_phase("lowered", "Succeeded")
     assert values(kubectl.logs("lowered"))["further_mib"] == [2]
 
@@ -59,7 +59,7 @@ def test_a_drained_node_goes_on_with_what_it_has_and_gets_nothing_new(sluice, ku
             reason == "FailedScheduling" for reason, _ in kubectl.events_of("comes")))
     finally:
         plugin.run("sluice", "--all-nodes", "drain", "off")
-    kubectl.run("exec", "stays", "--", "touch", "/tmp/go")
+    kubectl.let_go("stays")
     kubectl.until_phase("stays", "Succeeded")
     kubectl.until_phase("comes", "Succeeded")
 
@@ -98,7 +98,7 @@ def test_a_broken_gpu_is_offered_no_more_until_an_operator_says_so(sluice, gpus,
     broken = pathlib.Path("/run/sluice/x") / message.split()[0]
     try:
         assert broken.exists(), message
-        kubectl.run("exec", "goes-on", "--", "touch", "/tmp/go")
+        kubectl.let_go("goes-on")
         kubectl.until_phase("goes-on", "Succeeded")
         # A plugin that is new has not reset it: kubelet knows the GPU again, and it is broken.
         restart_plugin()
@@ -134,7 +134,7 @@ def test_who_passes_sluice_by_is_found_within_two_seconds(sluice, kubectl):
     assert took < 2
     assert sluice.status()["bypassed"]["pods"] == before + 1
     assert f'of="pod"}} {before + 1}' in sluice.metrics()
-    kubectl.run("exec", "passes", "--", "touch", "/tmp/go")
+    kubectl.let_go("passes")
     kubectl.until_phase("passes", "Succeeded")
 
 
@@ -143,7 +143,7 @@ def test_who_has_the_library_is_not_accused(sluice, kubectl):
     kubectl.apply(prober("behaves", 8, "hold", "4"), prober("forks", 8, "fork"))
     holds(kubectl, "behaves")
     kubectl.until_phase("forks", "Succeeded", "Failed")
-    kubectl.run("exec", "behaves", "--", "touch", "/tmp/go")
+    kubectl.let_go("behaves")
     kubectl.until_phase("behaves", "Succeeded")
     assert sluice.status()["bypassed"] == before
     assert not bypassed(kubectl, "behaves")

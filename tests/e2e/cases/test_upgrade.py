@@ -100,7 +100,7 @@ def test_a_job_keeps_what_it_holds_when_the_node_pod_is_deleted_under_it(sluice,
                                                                      sluice.logs("node")))
     assert uids(kubectl, "node") != [node["metadata"]["uid"]] and sluice.status_now() is None
     assert kubectl.pod("under")["status"]["phase"] == "Running"
-    kubectl.run("exec", "under", "--", "touch", "/tmp/go")
+    kubectl.let_go("under")
     kubectl.until_phase("under", "Succeeded", "Failed")
     assert values(kubectl.logs("under"))["further_mib"] == [0]
     until("it serves when the job has ended", sluice.status_now)
@@ -114,7 +114,7 @@ def test_a_job_keeps_what_it_holds_when_sluice_is_uninstalled(sluice, kubectl):
         # Helm waits for the daemon set, and not for its pods.
         until("no daemon is left", lambda: not uids(kubectl, "node"))
         assert kubectl.pod("keeps")["status"]["phase"] == "Running"
-        kubectl.run("exec", "keeps", "--", "touch", "/tmp/go")
+        kubectl.let_go("keeps")
         kubectl.until_phase("keeps", "Succeeded", "Failed")
         assert values(kubectl.logs("keeps"))["further_mib"] == [0]
     finally:
