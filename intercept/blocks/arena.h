@@ -193,7 +193,7 @@ class Arena {
   /// matter in which unit it lies.
   static constexpr uint32_t kSmallPart = 16;
 
-  static constexpr uint32_t kMaxWindows = 1024;
+  static constexpr uint32_t kMaxWindows = 4096;
   /// Units that are looked through for a lasting block; the fullest are the oldest.
   static constexpr uint32_t kMaxOpenUnits = 32;
 

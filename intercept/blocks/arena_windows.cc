@@ -74,9 +74,9 @@ bool Arena::ShowsUsable(const Window& window, uint32_t slot) const {
   return true;
 }
 
-// The place of fewest units: a window that is mapped already, else one in a gap between others,
-// with what is free on either side of it. Where nothing is, from that end of all which the job
-// fills from.
+// The place of fewest units: a window that is mapped already, with what is free on both sides of
+// it; else one in a gap between others, at the side of it where more is free. Where nothing is,
+// from that end of all which the job fills from.
 bool Arena::FindPlaceFor(uint32_t granules, uint32_t slot, Window* window) const {
   const uint32_t whole = UnitsBeside(granules, 0);
   const auto better = [&](uint32_t units) { return window->units == 0 || units < window->units; };
@@ -149,13 +149,20 @@ bool Arena::BeginWindow(uint32_t granules, uint32_t slot, uint64_t mark, Window*
   return true;
 }
 
+// A block of whole units stays one: begun in what is free beside the window, it would save none,
+// and touch one more.
 uint32_t Arena::FinishWindow(const Window& window, uint32_t granules, uint32_t slot, uint64_t mark,
                              const protocol::MarkPage& marks) {
   if (!Reserve() || !Reserve() || !Reserve()) return kNoBlock;  // held, and of no use any more
   moving_units_ -= window.units;
   AddUnits({window.start, window.units});
   NoteMapped(window.start);
-  FreeUnder(TakeAt(window.start << unit_shift_, window.units << unit_shift_), slot, mark);
+  const uint32_t id = TakeAt(window.start << unit_shift_, window.units << unit_shift_);
+  if (granules == window.units << unit_shift_) {
+    blocks_[id].slot = static_cast<uint16_t>(slot);
+    return id;
+  }
+  FreeUnder(id, slot, mark);
   return Allocate(granules, slot, marks);
 }
 

@@ -153,11 +153,12 @@ CUresult Client::AllocateBlock(size_t bytes, Want& want, CUdeviceptr* out) {
 CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
   const LockGuard guard(request_lock_);
   const bool stitches = session_.windows() > 0 && units > 1 && !want.whole_unit;
-  bool in_pieces = false;
+  bool at_once = false;
   if (stitches) {
     const LockGuard inner(state_lock_);
-    in_pieces = LendsInStep() && arena_.held_units() >= matcher_.need_units();
+    at_once = LendsInStep() && arena_.held_units() >= matcher_.need_units();
   }
+  bool in_pieces = at_once;
   bool drained = false;
   bool mark_due = false;
   // What is granted here may be taken by another thread before we look; a few rounds settle that.
@@ -184,6 +185,10 @@ CUresult Client::LeaseFor(const Want& want, uint32_t units, CUdeviceptr* out) {
           return CUDA_SUCCESS;
         }
         if (Missing(want) > 0) continue;  // another thread was faster
+        if (at_once) {                    // a run may be there all the same
+          at_once = in_pieces = false;
+          continue;
+        }
         Line()
             .Text("out of memory: what lies apart could not be put side by side (no addresses are ")
             .Text("left for it, a stream is captured, or the driver does not map it)")

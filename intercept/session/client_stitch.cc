@@ -26,8 +26,8 @@ uint32_t Client::MissingFor(const Want& want, uint32_t slot) {
 }
 
 bool Client::Stitch(const Want& want, CUdeviceptr* out, bool* mark_due) {
-  // What is free beside a window another thread may take while that is mapped; it is a free run of
-  // whole units then, and shorter by what lay beside it.
+  // While a window is mapped another thread may take what is free beside it. The window is a free
+  // run then, too short for the block, and its units go into the next one.
   for (int attempt = 0; attempt < 16; ++attempt) {
     Arena::Window window{};
     uint32_t slot = kNoSlot;
@@ -42,6 +42,7 @@ bool Client::Stitch(const Want& want, CUdeviceptr* out, bool* mark_due) {
     }
     const uint32_t id = arena_.FinishWindow(window, want.granules, slot, mark, session_.marks());
     PublishHeld();
+    if (id == kNoBlock && arena_.MovesFor(slot)) return false;  // the host has no memory
     if (id == kNoBlock) continue;
     Enter(want, id, slot, out, mark_due);
     return true;

@@ -186,7 +186,7 @@ uint32_t Session::Windows(const DriverTable& driver) const {
   }
   const uint64_t most = (uint64_t{FreeIndex::kLimit} << kGranuleShift) / handle_bytes_;
   const uint64_t left = most > handle_count_ ? most - 1 - handle_count_ : 0;
-  constexpr uint64_t kPools = 2;  // so much address space
+  constexpr uint64_t kPools = 4;  // so much address space
   return static_cast<uint32_t>(left < kPools * handle_count_ ? left : kPools * handle_count_);
 }
 

@@ -198,6 +198,37 @@ TEST_F(ArenaWindows, TwoOfOneAndAHalfAreInThree) {
   }
 }
 
+/// Begun in what is left of the first, a block of two units would touch three, and these would not
+/// be free together when the first goes.
+TEST_F(ArenaWindows, WholeUnitsStayWhole) {
+  FreeOdd();
+  for (const bool high_end : {false, true}) {
+    arena_.FillFromHighEnd(high_end);
+    Arena::Window window{};
+    const uint32_t first = StitchGranules(kUnit + kUnit / 2, 1, &window);
+    const uint32_t whole = Stitch(2, 1, &window);
+    ASSERT_NE(whole, kNoBlock);
+    EXPECT_EQ(arena_.block(whole).start % kUnit, 0u);
+    arena_.FreeOnStream(first, 1, mark_);
+    EXPECT_EQ(arena_.free_units(), 2u);
+    arena_.FreeOnStream(whole, 1, mark_);
+  }
+}
+
+/// The job fills from the low end now, but what it left at the other side of a gap does as well.
+TEST_F(ArenaWindows, BesideMayBeEitherSide) {
+  FreeOdd();
+  Arena::Window low{};
+  Arena::Window high{};
+  const uint32_t first = Stitch(2, 1, &low);
+  arena_.FillFromHighEnd(true);
+  ASSERT_NE(StitchGranules(kUnit + kUnit / 2, 1, &high), kNoBlock);
+  ASSERT_GT(high.start, low.start);
+  arena_.FillFromHighEnd(false);
+  arena_.FreeOnStream(first, 1, mark_);
+  EXPECT_EQ(arena_.UnitsToStitch(2 * kUnit + kUnit / 4, 1), 2u);
+}
+
 TEST_F(ArenaWindows, WhatIsFreeBesideOneMayBeGoneWhenItIsMapped) {
   FreeOdd();
   arena_.TakeTightest(true);
@@ -231,6 +262,26 @@ TEST_F(ArenaWindows, OneThatIsMappedIsUsedWhereNoneOfFewerUnitsHasRoom) {
   ASSERT_NE(StitchGranules(kUnit + kUnit / 2, 1, &window), kNoBlock);
   EXPECT_EQ(window.start, second.start);
   EXPECT_TRUE(window.mapped);
+}
+
+TEST(ArenaManyWindows, AreNoMoreThanTheirTableHolds) {
+  constexpr uint32_t kMost = 4096;
+  Arena arena;
+  const protocol::MarkPage marks{};
+  ASSERT_TRUE(arena.Init(4 * kMost + 8, 4, 4 * kMost));
+  ASSERT_TRUE(arena.Grant({0, 4 * kMost + 8}));
+  std::vector<uint32_t> ids;
+  for (uint32_t unit = 0; unit < 4 * kMost + 8; ++unit) ids.push_back(arena.Allocate(4, 1, marks));
+  for (uint32_t unit = 1; unit < ids.size(); unit += 2) arena.FreeSynced(ids[unit]);
+  Arena::Window window{};
+  for (uint32_t made = 0; made < kMost; ++made) {
+    ASSERT_TRUE(arena.BeginWindow(8, 1, 1, &window)) << made;
+    ASSERT_NE(arena.FinishWindow(window, 8, 1, 1, marks), kNoBlock) << made;
+  }
+  EXPECT_EQ(arena.free_units(), 4u);
+  EXPECT_FALSE(arena.BeginWindow(8, 1, 1, &window)) << "there are units, and addresses";
+  EXPECT_EQ(arena.free_units(), 4u);
+  arena.FreeMemory();
 }
 
 }  // namespace

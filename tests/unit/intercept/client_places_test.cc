@@ -155,17 +155,28 @@ class ClientPieces : public ClientPlaces {
     Start(options);
   }
 
-  /// Asks for two units where two are free, and apart. Returns how often it asked the daemon.
-  size_t AsksForTwo() {
+  /// So many units are free, and apart.
+  void Scatter(size_t apart) {
     std::vector<CUdeviceptr> units;
-    for (int i = 0; i < 5; ++i) units.push_back(AllocAsync(kUnit));
-    for (const size_t i : {1u, 3u}) {
+    for (size_t i = 0; i < 2 * apart + 1; ++i) units.push_back(AllocAsync(kUnit));
+    for (size_t i = 1; i < units.size(); i += 2) {
       EXPECT_EQ(client->FreeAsync(units[i], FakeDriver::Stream(1)), CUDA_SUCCESS);
     }
-    const size_t before = daemon->Count(protocol::FrameType::kLease);
-    AllocAsync(2 * kUnit);
-    return daemon->Count(protocol::FrameType::kLease) - before;
+    asked_ = daemon->Count(protocol::FrameType::kLease);
   }
+  size_t AskedSince() { return daemon->Count(protocol::FrameType::kLease) - asked_; }
+
+  /// How often it asks the daemon for two units where two are free, and apart.
+  size_t AsksForTwo() {
+    Scatter(2);
+    AllocAsync(2 * kUnit);
+    return AskedSince();
+  }
+
+  static constexpr size_t kOneAndAHalf = kUnit + kUnit / 2;
+
+ private:
+  size_t asked_ = 0;
 };
 
 TEST_F(ClientPieces, WhoHoldsWhatItsGroupNeedsAsksForNoRun) {
@@ -189,6 +200,44 @@ TEST_F(ClientPieces, WhoHoldsLessThanItsGroupNeedsAsksForARun) {
   };
   PassTroughs();
   EXPECT_EQ(AsksForTwo(), 1u);
+}
+
+TEST_F(ClientPieces, ARunIsAskedForWhereTheDriverMapsNothing) {
+  GiveBack();
+  driver.retain_result = CUDA_ERROR_UNKNOWN;
+  EXPECT_EQ(AsksForTwo(), 1u);
+}
+
+TEST_F(ClientPieces, TheNextBlockBeginsInTheUnitOfTheLast) {
+  GiveBack();
+  Scatter(3);
+  const CUdeviceptr one = AllocAsync(kOneAndAHalf);
+  EXPECT_EQ(AllocAsync(kOneAndAHalf), one + kOneAndAHalf);
+  EXPECT_EQ(AskedSince(), 0u);
+}
+
+TEST_F(ClientPieces, AnotherThreadMayBeFasterWhileItIsMapped) {
+  GiveBack();
+  Scatter(4);
+  const CUdeviceptr one = AllocAsync(kOneAndAHalf);
+  CUdeviceptr faster = 0;
+  driver.on_map = [&] { faster = AllocAsync(kUnit / 2); };
+  const CUdeviceptr other = AllocAsync(kOneAndAHalf);
+  EXPECT_EQ(faster, one + kOneAndAHalf) << "there the other one was to begin";
+  EXPECT_NE(other, 0u);
+  EXPECT_EQ(AskedSince(), 0u);
+}
+
+/// What was free in its units was freed on the stream, and the GPU has not come there.
+TEST_F(ClientPieces, WhatIsLeftOfAUnitIsNoOtherStreamsYet) {
+  GiveBack();
+  driver.immediate = false;
+  Scatter(2);
+  const CUdeviceptr block = AllocAsync(kOneAndAHalf);
+  EXPECT_EQ(AskedSince(), 0u);
+  const CUdeviceptr others = AllocAsync(kUnit / 2, FakeDriver::Stream(2));
+  EXPECT_TRUE(others < block || others >= block + 2 * kUnit);
+  EXPECT_EQ(AllocAsync(kUnit / 2), block + kOneAndAHalf);
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ FakeDriver::FakeDriver() {
   table_.cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
                        unsigned long long) {  // NOLINT
     OnPhysical();
+    if (Get().on_map) std::exchange(Get().on_map, nullptr)();
     ++Get().mapped;
     return CUDA_SUCCESS;
   };

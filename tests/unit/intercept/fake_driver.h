@@ -66,6 +66,7 @@ class FakeDriver {
   CUresult destroy_result = CUDA_SUCCESS;
   bool destroy_drops = false;      // what is queued when a context ends is never done
   std::function<void()> on_write;  // a mark is about to be queued
+  std::function<void()> on_map;
   std::function<void()> on_unmap;
   std::function<void()> on_physical;   // each call about physical memory; stays
   std::function<void()> on_destroyed;  // the context is gone, and nobody has heard of it yet
