@@ -151,6 +151,7 @@ Result<PaperTable> MoreThanTwoJobs(const Traces& traces) {
                                   "auto", (units - row.bases_more * base[m]) * card->unit_bytes)
                             .throughput;
   });
+  double worst_resnet50 = 1e9;
   double worst = 1e9;
   double worst_beside = 1e9;  // against two that have as much beside the bases
   for (size_t at = 0; at < figures.size(); ++at) {
@@ -164,11 +165,13 @@ Result<PaperTable> MoreThanTwoJobs(const Traces& traces) {
       if (row.jobs == 2) continue;
       const size_t same = at + 2;  // {3, 0} to {2, 1}, {4, 0} to {2, 2}
       worst = std::min(worst, less);
+      if (models[m] == "resnet50") worst_resnet50 = std::min(worst_resnet50, less);
       worst_beside = std::min(worst_beside, figures[at][pool] - figures[same][pool]);
     }
   }
   table.goals = {
-      {"three or four jobs less two in the same memory, worst", worst, -kLoss},
+      {"three or four resnet50 less two in the same memory, worst", worst_resnet50, -kLoss},
+      {"the same of all six models, worst", worst, -kLoss},
       {"three or four jobs less two with as much beside the bases, worst", worst_beside, -kLoss}};
   table.notes = {
       "Batches: the largest of four jobs on 32 GiB. Pools over their bases and one peak, which is "

@@ -27,19 +27,23 @@ int64_t UnitsOff(scheduler::Units model, scheduler::Units live) {
 
 const char* Word(bool met) { return met ? "ok" : "missed"; }
 
+/// How far the model is off, without sign, of each job; sorted. 0 where there is none.
+template <class Number>
+struct Off : std::vector<Number> {
+  Number At(double share) const {
+    if (this->empty()) return 0;
+    const auto place = static_cast<size_t>(std::ceil(share * static_cast<double>(this->size())));
+    return (*this)[std::clamp<size_t>(place, 1, this->size()) - 1];
+  }
+  Number Most() const { return At(1); }
+};
+
 struct Figures {
-  std::vector<double> errors;  // without sign, sorted
-  int64_t granted_off = 0;
-  int64_t held_off = 0;
-  size_t granted_within = 0;
-  size_t held_within = 0;
+  Off<double> errors;
+  Off<int64_t> granted;
+  Off<int64_t> held;
   size_t failed = 0;
   size_t refused = 0;  // in their first pool
-  double At(double share) const {
-    if (errors.empty()) return 0;
-    const auto place = static_cast<size_t>(std::ceil(share * static_cast<double>(errors.size())));
-    return errors[std::clamp<size_t>(place, 1, errors.size()) - 1];
-  }
 };
 
 Figures FiguresOf(const std::vector<ReplayRow>& rows) {
@@ -54,15 +58,13 @@ Figures FiguresOf(const std::vector<ReplayRow>& rows) {
       figures.errors.push_back(std::abs(ErrorOf(row, i)));
       const ReplayedJob& model = row.model.jobs[i];
       const ReplayedJob& live = row.live.jobs[i];
-      const int64_t granted = std::abs(UnitsOff(model.most_granted, live.most_granted));
-      const int64_t held = std::abs(UnitsOff(model.most_held, live.most_held));
-      figures.granted_off = std::max(figures.granted_off, granted);
-      figures.held_off = std::max(figures.held_off, held);
-      figures.granted_within += granted <= kGoalUnits ? 1 : 0;
-      figures.held_within += held <= kGoalUnits ? 1 : 0;
+      figures.granted.push_back(std::abs(UnitsOff(model.most_granted, live.most_granted)));
+      figures.held.push_back(std::abs(UnitsOff(model.most_held, live.most_held)));
     }
   }
   std::sort(figures.errors.begin(), figures.errors.end());
+  std::sort(figures.granted.begin(), figures.granted.end());
+  std::sort(figures.held.begin(), figures.held.end());
   return figures;
 }
 
@@ -101,24 +103,27 @@ std::string ReplayLines(const ReplayRow& row) {
 
 ReplayVerdict Judge(const std::vector<ReplayRow>& rows) {
   const Figures figures = FiguresOf(rows);
-  const double p90 = figures.At(0.9);
+  const double p90 = figures.errors.At(0.9);
   ReplayVerdict verdict;
-  const bool time = figures.failed == 0 && !figures.errors.empty() && p90 <= kGoalError;
   const bool complete = figures.failed == 0 && !figures.errors.empty();
-  const bool granted = complete && figures.granted_off <= kGoalUnits;
-  const bool held = complete && figures.held_off <= kGoalUnits;
-  verdict.met = time && granted && held;
+  const bool time = complete && p90 <= kGoalError;
+  verdict.met = time;
   verdict.text = Format("\niteration time, error: p50 %.1f %%, p90 %.1f %%, goal <= %.0f %%  %s\n",
-                        100 * figures.At(0.5), 100 * p90, 100 * kGoalError, Word(time));
-  const auto add = [&](const char* what, int64_t off, size_t within, bool met) {
+                        100 * figures.errors.At(0.5), 100 * p90, 100 * kGoalError, Word(time));
+  const auto add = [&](const char* what, const Off<int64_t>& off) {
+    const auto beyond = std::upper_bound(off.begin(), off.end(), kGoalUnits);
+    const bool met = complete && beyond == off.end();
+    verdict.met = verdict.met && met;
     verdict.text += Format(
-        "%s at most by a job, in lease units: off by at most %lld, %zu of %zu by at most one, goal "
-        "<= %lld  %s\n",
-        what, static_cast<long long>(off), within, figures.errors.size(),
-        static_cast<long long>(kGoalUnits), Word(met));
+        "%s at most by a job, in lease units: off by %lld at p90 and by at most %lld, %zu of %zu "
+        "by "
+        "at most one, goal <= %lld of all  %s\n",
+        what, static_cast<long long>(off.At(0.9)), static_cast<long long>(off.Most()),
+        static_cast<size_t>(beyond - off.begin()), off.size(), static_cast<long long>(kGoalUnits),
+        Word(met));
   };
-  add("granted", figures.granted_off, figures.granted_within, granted);
-  add("held", figures.held_off, figures.held_within, held);
+  add("granted", figures.granted);
+  add("held", figures.held);
   if (figures.refused > 0) {
     verdict.text +=
         Format("%zu of %zu runs ran out of memory in the first pool (no figure of the model)\n",
@@ -138,11 +143,13 @@ nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachin
                          {"stitches", stitches},
                          {"sizes", 1.0 / kReplayShrink},
                          {"unit_bytes", kReplayUnit},
-                         {"error_p50", figures.At(0.5)},
-                         {"error_p90", figures.At(0.9)},
+                         {"error_p50", figures.errors.At(0.5)},
+                         {"error_p90", figures.errors.At(0.9)},
                          {"goal_error_p90", kGoalError},
-                         {"most_granted_off", figures.granted_off},
-                         {"most_held_off", figures.held_off},
+                         {"granted_off_p90", figures.granted.At(0.9)},
+                         {"most_granted_off", figures.granted.Most()},
+                         {"held_off_p90", figures.held.At(0.9)},
+                         {"most_held_off", figures.held.Most()},
                          {"goal_units_off", kGoalUnits},
                          {"out_of_memory_in_first_pool", figures.refused},
                          {"failed", figures.failed}};
