@@ -34,14 +34,17 @@ class Pair {
  public:
   explicit Pair(std::vector<std::string> noded_flags, const std::string& noded = "",
                 const std::string& machine = "", bool keeper = false)
-      : bed(Options(std::move(noded_flags), noded, machine, keeper)) {
+      : Pair(Options(std::move(noded_flags), noded, machine, keeper),
+             {"--blocks", "22", "--block-bytes", "128KiB", "--base-bytes", "128KiB"}) {}
+
+  Pair(const BedOptions& options, const std::vector<std::string>& sizes) : bed(options) {
     for (const bool deviates : {true, false}) {
       JobSpec spec{
           .label = deviates ? "deviates" : "conforms",
-          .command = {Program("WORKLOAD"), "--blocks", "22", "--block-bytes", "128KiB",
-                      "--base-bytes", "128KiB", "--iterations", "60", "--until-eof", "--progress"},
+          .command = {Program("WORKLOAD"), "--iterations", "60", "--until-eof", "--progress"},
           .run_flags = {"--limit", "3840KiB", "--request", "256KiB"},
           .input = input.read_end.get()};
+      spec.command.insert(spec.command.end(), sizes.begin(), sizes.end());
       if (deviates) {
         for (const char* flag : {"--grow-at", "40:512KiB", "--grow-every", "40", "--read-beside"}) {
           spec.command.emplace_back(flag);
@@ -71,9 +74,8 @@ class Pair {
   size_t evicted = 0;
   size_t back = 0;
 
- private:
-  static BedOptions Options(std::vector<std::string> flags, const std::string& noded,
-                            const std::string& machine, bool keeper) {
+  static BedOptions Options(std::vector<std::string> flags, const std::string& noded = "",
+                            const std::string& machine = "", bool keeper = false) {
     BedOptions options;
     options.pool = "4MiB";
     options.unit = "32KiB";
@@ -84,6 +86,7 @@ class Pair {
     return options;
   }
 
+ private:
   size_t seen_ = 0;
 };
 
@@ -133,6 +136,24 @@ TEST(Evict, BothJobsKeepEveryByte) {
   ExpectAllGivenBack(pair.bed);
   const std::vector<Record>& records = pair.bed.log().Read();
   ExpectNeighbourUnharmed(records, 1, 2);
+}
+
+/// A unit is a handle, as on a node by default, and its blocks are of one and a half: who needs a
+/// run that is not there makes it of units that lie apart.
+TEST(Evict, WhereAUnitIsAHandleBothJobsKeepEveryByte) {
+  BedOptions options = Pair::Options({"--host-memory", "64MiB"}, "", "granularity = 65536\n");
+  options.unit = options.handle = "64KiB";
+  Pair pair(options, {"--blocks", "29", "--block-bytes", "96KiB", "--base-bytes", "128KiB"});
+  constexpr size_t kWanted = 10;
+  pair.Run([](Pair& running) { return running.back >= kWanted; });
+  for (const cli::JobProcess& job : pair.jobs.jobs()) {
+    EXPECT_TRUE(job.status().ok()) << Describe(job);
+    EXPECT_EQ(Number(job.out(), "mismatches"), 0u);
+  }
+  EXPECT_GE(pair.back, kWanted);
+  EXPECT_EQ(pair.bed.GpuStats().oracle_violations, 0u);
+  ExpectAllGivenBack(pair.bed);
+  ExpectNeighbourUnharmed(pair.bed.log().Read(), 1, 2);
 }
 
 TEST(Evict, WithoutHostMemoryTheDeviatorIsTold) {
