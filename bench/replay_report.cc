@@ -27,21 +27,19 @@ int64_t UnitsOff(scheduler::Units model, scheduler::Units live) {
 
 const char* Word(bool met) { return met ? "ok" : "missed"; }
 
-/// How far the model is off, without sign, of each job; sorted. 0 where there is none.
+/// Of sorted figures; 0 where there is none.
 template <class Number>
-struct Off : std::vector<Number> {
-  Number At(double share) const {
-    if (this->empty()) return 0;
-    const auto place = static_cast<size_t>(std::ceil(share * static_cast<double>(this->size())));
-    return (*this)[std::clamp<size_t>(place, 1, this->size()) - 1];
-  }
-  Number Most() const { return At(1); }
-};
+Number At(const std::vector<Number>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const auto place = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<size_t>(place, 1, sorted.size()) - 1];
+}
 
+/// How far the model is off of each job, without sign; sorted.
 struct Figures {
-  Off<double> errors;
-  Off<int64_t> granted;
-  Off<int64_t> held;
+  std::vector<double> errors;
+  std::vector<int64_t> granted;
+  std::vector<int64_t> held;
   size_t failed = 0;
   size_t refused = 0;  // in their first pool
 };
@@ -103,22 +101,21 @@ std::string ReplayLines(const ReplayRow& row) {
 
 ReplayVerdict Judge(const std::vector<ReplayRow>& rows) {
   const Figures figures = FiguresOf(rows);
-  const double p90 = figures.errors.At(0.9);
+  const double p90 = At(figures.errors, 0.9);
   ReplayVerdict verdict;
   const bool complete = figures.failed == 0 && !figures.errors.empty();
   const bool time = complete && p90 <= kGoalError;
   verdict.met = time;
   verdict.text = Format("\niteration time, error: p50 %.1f %%, p90 %.1f %%, goal <= %.0f %%  %s\n",
-                        100 * figures.errors.At(0.5), 100 * p90, 100 * kGoalError, Word(time));
-  const auto add = [&](const char* what, const Off<int64_t>& off) {
+                        100 * At(figures.errors, 0.5), 100 * p90, 100 * kGoalError, Word(time));
+  const auto add = [&](const char* what, const std::vector<int64_t>& off) {
     const auto beyond = std::upper_bound(off.begin(), off.end(), kGoalUnits);
     const bool met = complete && beyond == off.end();
     verdict.met = verdict.met && met;
     verdict.text += Format(
-        "%s at most by a job, in lease units: off by %lld at p90 and by at most %lld, %zu of %zu "
-        "by "
-        "at most one, goal <= %lld of all  %s\n",
-        what, static_cast<long long>(off.At(0.9)), static_cast<long long>(off.Most()),
+        "%s at most by a job, in lease units: off by %lld at p90 and by at most %lld, "
+        "%zu of %zu by at most one, goal <= %lld of all  %s\n",
+        what, static_cast<long long>(At(off, 0.9)), static_cast<long long>(At(off, 1)),
         static_cast<size_t>(beyond - off.begin()), off.size(), static_cast<long long>(kGoalUnits),
         Word(met));
   };
@@ -143,13 +140,13 @@ nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachin
                          {"stitches", stitches},
                          {"sizes", 1.0 / kReplayShrink},
                          {"unit_bytes", kReplayUnit},
-                         {"error_p50", figures.errors.At(0.5)},
-                         {"error_p90", figures.errors.At(0.9)},
+                         {"error_p50", At(figures.errors, 0.5)},
+                         {"error_p90", At(figures.errors, 0.9)},
                          {"goal_error_p90", kGoalError},
-                         {"granted_off_p90", figures.granted.At(0.9)},
-                         {"most_granted_off", figures.granted.Most()},
-                         {"held_off_p90", figures.held.At(0.9)},
-                         {"most_held_off", figures.held.Most()},
+                         {"granted_off_p90", At(figures.granted, 0.9)},
+                         {"most_granted_off", At(figures.granted, 1)},
+                         {"held_off_p90", At(figures.held, 0.9)},
+                         {"most_held_off", At(figures.held, 1)},
                          {"goal_units_off", kGoalUnits},
                          {"out_of_memory_in_first_pool", figures.refused},
                          {"failed", figures.failed}};

@@ -74,7 +74,8 @@ class Arena {
     bool mapped;  // it shows the very units that it showed before
     bool vacant;  // when NoteVacant looked
   };
-  /// How many units a window for this block takes. A block may begin in what is free beside it.
+  /// How many units a window for this block, of more than a unit, takes: it may begin or end in
+  /// what is free beside the window. After UsableUnits, which merges what is free.
   uint32_t UnitsToStitch(uint32_t granules, uint32_t slot) const;
   /// Takes so many of the usable units out of the arena, to be shown in a window; they stay held.
   /// One window at a time: FinishWindow or CancelWindow comes before the next. False: there is no
