@@ -231,17 +231,19 @@ void Replay::Open(const Record& record, ReplayJob* job) {
   job->returns = record.profiled && record.returns;
 }
 
-/// I5: who stays inside its claim is never evicted. Units that it gave back and that are its own
-/// still count, and so does the longest run that it promised to ask for: past that it is stuck in
-/// its own fragments.
+/// I5: who stays inside its claim is never evicted in its iteration. Units that it gave back and
+/// that are its own still count, and so does the longest run that it promised to ask for: past that
+/// it is stuck in its own fragments.
 void Replay::Evict(const Record& record, ReplayJob* job) {
   const JobId id = record.job;
-  Expect(job->past_gate(), record, "past its gate");
+  job->away_from_trough = job->where == Where::kTrough;
+  Expect(job->past_gate() || job->away_from_trough, record, "past its gate or at its trough");
   for (const ReplayUnit& unit : units_) {
     if (unit.holder == id && unit.cell == Cell::kUnfenced)
       Complain("I1", "job " + std::to_string(id) + " is evicted before its GPU work is done");
   }
-  if (job->held_when_asked + job->wants <= job->claim - job->waives && job->wants_run <= job->piece)
+  if (!job->away_from_trough && job->held_when_asked + job->wants <= job->claim - job->waives &&
+      job->wants_run <= job->piece)
     Complain("I5", "job " + std::to_string(id) + " is evicted inside its claim");
   job->away.assign(units_.size(), false);
   ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
@@ -259,6 +261,9 @@ void Replay::Evict(const Record& record, ReplayJob* job) {
     unit = ReplayUnit{};
     --job->held;
   }
+  if (job->away_from_trough && job->held > 0)
+    Complain("schema", "job " + std::to_string(id) + " is evicted at its trough but for " +
+                           std::to_string(job->held) + " units");
   StopLending(id);
   job->where = Where::kAway;
 }
@@ -272,6 +277,12 @@ void Replay::BringBack(const Record& record, ReplayJob* job) {
   if (std::count(missing.begin(), missing.end(), true) > 0)
     Complain("I5", "job " + std::to_string(record.job) + " does not get back what it had");
   job->away.clear();
+  if (job->away_from_trough != (record.claim == 0))
+    Complain("schema", "job " + std::to_string(record.job) + " comes back to where it was not");
+  if (job->away_from_trough) {
+    job->where = Where::kTrough;
+    return;
+  }
   job->where = record.profiled ? Where::kIteration : Where::kUnknownIteration;
   job->claim = record.claim;
   job->waives = 0;

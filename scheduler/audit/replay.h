@@ -31,6 +31,7 @@ struct ReplayJob {
   Units wants_run = 0;
   Units held_when_asked = 0;
   std::vector<bool> away;         // evicted: units that are in host memory
+  bool away_from_trough = false;  // evicted: by turns, at its trough
   Units outside = 0;              // what counts against its limit
   uint64_t outside_bytes = 0;     // all of it
   std::vector<bool> base;         // held at the last two drained troughs

@@ -50,6 +50,9 @@ Status Ledger::CheckInvariants() const {
       return broken(job.Title() + " is above its limit");
     if ((job.phase == Phase::kEvicted) == job.away.empty())
       return broken(job.Title() + " is evicted and has nothing in host memory, or the reverse");
+    if (job.away_from != Phase::kRunning && job.away_from != Phase::kUnprofiled &&
+        job.away_from != Phase::kParked)
+      return broken(job.Title() + " was " + PhaseName(job.away_from) + " when it was evicted");
     if (job.phase == Phase::kEvicted && (job.unfenced > 0 || !job.loose.empty()))
       return broken(job.Title() + " is evicted and holds more than its base");
     if (Merge(job.away) != job.away ||

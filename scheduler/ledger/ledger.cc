@@ -241,6 +241,13 @@ Status Ledger::SetCollective(JobId job) {
   return Status();
 }
 
+Status Ledger::SetStays(JobId job, bool stays) {
+  auto known = Expect(job, {Phase::kParked}, "stays");
+  if (!known.ok()) return known.status();
+  (*known)->stays = stays;
+  return Status();
+}
+
 Status Ledger::SetStitches(JobId job, bool stitches) {
   auto known = Expect(job, {Phase::kWaiting}, "stitches");
   if (!known.ok()) return known.status();
@@ -268,6 +275,7 @@ Status Ledger::OpenGate(JobId job, const GateTerms& terms) {
   if (terms.waived != 0) return Invalid("gate: " + j->Title() + ": a claim opens whole");
   j->phase = Phase::kRunning;
   j->quiet = false;
+  j->fresh = false;
   j->terms = terms;
   return Status();
 }
@@ -344,19 +352,24 @@ Status Ledger::ReachTrough(JobId job, bool drained) {
 }
 
 Status Ledger::Evict(JobId job) {
-  auto known = Expect(job, {Phase::kUnprofiled, Phase::kRunning}, "evict");
+  auto known = Expect(job, {Phase::kUnprofiled, Phase::kParked, Phase::kRunning}, "evict");
   if (!known.ok()) return known.status();
   Job* const j = *known;
+  const bool parked = j->phase == Phase::kParked;
   if (j->unfenced > 0) {
     return Precondition("evict: " + j->Title() + " still computes: " + Bytes(j->unfenced) +
                         " of its releases are not fenced");
   }
-  Extents away = Intersect(map_.Held(job, UnitState::kLeased), j->loose);
-  if (away.empty()) return Precondition("evict: " + j->Title() + " has nothing beside its base");
+  Extents away = map_.Held(job, UnitState::kLeased);
+  if (!parked) away = Intersect(away, j->loose);
+  if (away.empty()) {
+    return Precondition("evict: " + j->Title() + " has nothing" +
+                        (parked ? "" : " beside its base"));
+  }
   Move(j, map_.Held(job, UnitState::kSpare), UnitState::kFree, 0);
   Move(j, away, UnitState::kFree, 0);
   j->away = std::move(away);
-  j->away_unprofiled = j->phase == Phase::kUnprofiled;
+  j->away_from = j->phase;
   j->phase = Phase::kEvicted;
   j->settled = false;
   j->quiet = false;
@@ -367,17 +380,22 @@ Status Ledger::BringBack(JobId job, const GateTerms& terms) {
   auto known = Expect(job, {Phase::kEvicted}, "bring back");
   if (!known.ok()) return known.status();
   Job* const j = *known;
-  if (terms.claim < j->needs() || terms.claim > j->limit) {
+  const bool parked = j->away_from == Phase::kParked;
+  if (!parked && (terms.claim < j->needs() || terms.claim > j->limit)) {
     return Invalid("bring back: " + j->Title() + " claims " + Bytes(terms.claim) +
                    "; allowed: from what it had, " + Bytes(static_cast<Units>(j->needs())) +
                    ", to its limit, " + Bytes(j->limit));
   }
-  if (terms.piece == 0) return Invalid("bring back: " + j->Title() + ": a piece of 0 units");
+  if (!parked && terms.piece == 0)
+    return Invalid("bring back: " + j->Title() + ": a piece of 0 units");
   const Status status = CheckExtents(j->away, UnitState::kFree, *j, "bring back");
   if (!status.ok()) return status;
-  j->phase = j->away_unprofiled ? Phase::kUnprofiled : Phase::kRunning;
-  j->away_unprofiled = false;
-  j->terms = terms;
+  j->phase = std::exchange(j->away_from, Phase::kRunning);
+  if (!parked) j->terms = terms;
+  if (parked) {
+    for (const Job& other : jobs_) j->came_back = std::max(j->came_back, other.came_back + 1);
+    j->fresh = true;
+  }
   Move(j, std::exchange(j->away, {}), UnitState::kLeased, 0);
   return Status();
 }

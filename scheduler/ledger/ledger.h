@@ -65,10 +65,15 @@ struct Job {
   /// Of its base, what it does not hold now: what it may keep again at its trough, if it is granted
   /// it. Kept as `loose` is.
   Extents missing;
-  /// Evicted: what it had outside its base, which is in host memory and comes back to these very
-  /// units, as the program has their addresses.
+  /// Evicted: what is in host memory and comes back to these very units, as the program has their
+  /// addresses: what it had outside its base, or all that it had at its trough.
   Extents away;
-  bool away_unprofiled = false;  // it had no profile when it was evicted
+  Phase away_from = Phase::kRunning;  // evicted: where it was, and is when it has come back
+  /// Which of those that were in host memory at their troughs came back when: a larger one later.
+  /// 0: it never was, or nobody knows (a snapshot does not say).
+  uint32_t came_back = 0;
+  bool fresh = false;  // it came back so, and has not begun an iteration since
+  bool stays = false;  // at its last trough it could not be moved
 
   Units held() const { return leased + unfenced + spare + quarantined; }
   /// Where nothing is known of what it will ask for.
@@ -124,6 +129,7 @@ class Ledger {
   /// Its kernels wait for other GPUs', whose daemons may keep waiting whom it waits for: where
   /// there is room for all it takes no turns (MayHold).
   Status SetCollective(JobId job);
+  Status SetStays(JobId job, bool stays);              // parked: whether it cannot be moved
   Status SetStitches(JobId job, bool stitches);        // waiting: of the session that begins
   Status OpenGate(JobId job, const GateTerms& terms);  // parked -> running
   Status RaiseClaim(JobId job, Units claim);  // past its gate, up to its limit; waives none
@@ -137,11 +143,14 @@ class Ledger {
   /// base: what is not fenced yet comes back by itself.
   Status ReachTrough(JobId job, bool drained);
 
-  // host memory (I5): who left its claim makes room for those who did not
+  // host memory: who left its claim makes room for those who did not (I5), and who waits at its
+  // trough for those whose turn it is (docs/adr/0036)
   /// Past its gate -> evicted; its spare units and all that it has leased outside its base become
-  /// free. It computes nothing, what it has is copied, and nothing of it may be unfenced.
+  /// free. At its trough -> evicted; all that it has becomes free. It computes nothing,
+  /// what it has is copied, and nothing of it may be unfenced.
   Status Evict(JobId job);
-  /// Evicted -> where it was in its iteration. What it had is its own again and has to be free.
+  /// Evicted -> where it was. What it had is its own again and has to be free. `terms`: of its
+  /// iteration; at its trough it has none.
   Status BringBack(JobId job, const GateTerms& terms);
 
   // memory

@@ -10,9 +10,9 @@ namespace {
 
 // A new member of these has to be written and read here. `quiet` and `linger` are not: they are
 // questions of time, and whoever takes over counts it anew; `collective` stands in the job's pages;
-// `loose` and `missing` follow from the rest.
+// `loose` and `missing` follow from the rest; nobody has been in host memory before this daemon.
 #if defined(__x86_64__) && defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG)
-static_assert(sizeof(Job) == 224 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
+static_assert(sizeof(Job) == 232 && sizeof(GateTerms) == 16 && sizeof(Span) == 24);
 #endif
 
 void WriteJob(const Job& job, ByteWriter* out) {
@@ -38,7 +38,7 @@ void WriteJob(const Job& job, ByteWriter* out) {
   WriteExtents(job.base, out);
   WriteExtents(job.last_trough, out);
   WriteExtents(job.away, out);
-  out->Put(job.away_unprofiled);
+  out->Put(job.away_from);
 }
 
 bool GetFlag(ByteReader* in) { return in->Get<uint8_t>() != 0; }
@@ -67,7 +67,9 @@ Job ReadJob(ByteReader* in) {
   job.base = ReadExtents(in);
   job.last_trough = ReadExtents(in);
   job.away = ReadExtents(in);
-  job.away_unprofiled = GetFlag(in);
+  // A daemon of before wrote whether the job had no profile, as 0 or 1.
+  const auto away_from = in->Get<Phase>();
+  job.away_from = away_from == Phase::kWaiting ? Phase::kRunning : away_from;
   return job;
 }
 

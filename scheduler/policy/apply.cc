@@ -63,14 +63,16 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
   const RequestKind kind = requests[decision.request].kind;
   if (kind == RequestKind::kNewcomer) status = ledger->StartUnprofiled(decision.job);
   if (kind == RequestKind::kGate0) status = ledger->OpenGate(decision.job, decision.terms);
-  if (kind == RequestKind::kBringBack) status = ledger->BringBack(decision.job, decision.terms);
+  if (ComesBack(requests[decision.request]))
+    status = ledger->BringBack(decision.job, decision.terms);
   if (status.ok() && decision.raises_claim) {
     status = ledger->RaiseClaim(decision.job, decision.terms.claim);
   }
   if (status.ok() && !decision.extents.empty()) {
     status = ledger->Grant(decision.job, decision.extents);
   }
-  if (status.ok() && ledger->Find(decision.job)->terms.waived != decision.terms.waived) {
+  const Job& after = *ledger->Find(decision.job);
+  if (status.ok() && after.past_gate() && after.terms.waived != decision.terms.waived) {
     status = ledger->Waive(decision.job, decision.terms.waived);
   }
   return status;
@@ -90,16 +92,17 @@ std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Reque
     change.terms = decision.terms;
     change.returns = kind == RequestKind::kGate0 && decision.terms.returns;
   }
-  if (kind == RequestKind::kBringBack) {
+  const bool back = ComesBack(requests[decision.request]);
+  if (back) {
     change.terms = decision.terms;
-    change.returns = !job.away_unprofiled && decision.terms.returns;
+    change.returns = job.away_from != Phase::kUnprofiled && decision.terms.returns;
   }
   if (decision.raises_claim) change.terms.claim = decision.terms.claim;
   change.terms.waived = decision.terms.waived;
   change.takes = job.spare == 0
                      ? decision.extents
                      : Subtract(decision.extents, ledger.map().Held(job.id, UnitState::kSpare));
-  if (kind == RequestKind::kBringBack) change.takes = Union(change.takes, job.away);
+  if (back) change.takes = Union(change.takes, job.away);
   const uint64_t held = uint64_t{job.held()} - TotalUnits(change.frees) + TotalUnits(change.takes);
   // Ledger::Grant has the same two conditions.
   if (!decision.extents.empty() && (held > change.terms.claim || held + job.outside > job.limit)) {
@@ -166,11 +169,15 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
       record.sums_only = decision.sums_only;
     } else if (const Job* job = ledger.Find(decision.job)) {
       record.profiled = job->phase == Phase::kRunning;
-      if (request.kind == RequestKind::kBringBack) {
+      if (request.kind == RequestKind::kSwapIn) {
+        record.event = EventKind::kBringBack;
+        record.claim = 0;
+        record.extents = job->away;
+      } else if (request.kind == RequestKind::kBringBack) {
         record.event = EventKind::kBringBack;
         record.piece = decision.terms.piece;
         record.returns = decision.terms.returns;
-        record.profiled = !job->away_unprofiled;
+        record.profiled = job->away_from == Phase::kRunning;
         record.sums_only = decision.sums_only;
         record.extents = job->away;
       }
@@ -182,7 +189,7 @@ std::vector<Record> RecordsOf(const Decision& decision, const std::vector<Reques
 void CountOvertaken(const Decision& decision, std::vector<Request>* requests) {
   if (decision.kind != Decision::Kind::kGrant) return;
   const Request& granted = (*requests)[decision.request];
-  if (granted.kind == RequestKind::kGate || granted.kind == RequestKind::kLease) return;
+  if (!Begins(granted)) return;
   const uint64_t ticket = granted.ticket;
   for (Request& request : *requests) {
     if (request.ticket < ticket) ++request.overtaken;
@@ -205,7 +212,7 @@ bool PressureOn(const Ledger& ledger, JobId job, bool eager) {
 WaitReason ReasonOf(const Ledger& ledger, const Request& request, const Config& config) {
   const Job* job = ledger.Find(request.job);
   if (job == nullptr) return WaitReason::kAdmission;
-  if (request.kind == RequestKind::kBringBack) return WaitReason::kHostMemory;
+  if (ComesBack(request)) return WaitReason::kHostMemory;
   if (!Begins(request)) return Lacks(ledger, *job, request.units, request.contiguous);
   WaitReason reason = WaitReason::kTurn;
   if (HoldsUp(ledger, *job, &reason) != nullptr) return reason;
@@ -231,6 +238,7 @@ std::string WhyWaiting(const Ledger& ledger, const Request& request, const Confi
       text += " for its next iteration";
       break;
     case RequestKind::kBringBack:
+    case RequestKind::kSwapIn:
       text += " in host memory for " +
               ledger.Bytes(static_cast<Units>(job->needs()) + request.units - job->held());
       break;

@@ -21,11 +21,6 @@ Status MakeOperations(const Decision& decision, const std::vector<Request>& requ
 std::optional<Change> ChangeOf(const Decision& decision, const std::vector<Request>& requests,
                                const Ledger& ledger);
 
-/// It has begun, and asks for more.
-inline bool AsksPastGate(const Request& request) {
-  return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
-}
-
 /// As much as all who have begun may come to hold at the same time, `begins` among them. Where that
 /// fits into the pool nobody waits for what another one holds.
 uint64_t MayHold(const Ledger& ledger, JobId begins = kNoJob);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "scheduler/place/place.h"
+#include "scheduler/policy/host_memory.h"
 #include "scheduler/policy/operations.h"
 #include "scheduler/policy/policies.h"
 #include "scheduler/policy/soft_budget.h"
@@ -51,6 +52,7 @@ class Round {
       if (!MayPassGate(request)) continue;
       if (auto decision = TryGrant(i, Pieces::kWhole)) return decision;
     }
+    if (const auto leaves = WhoLeaves(ledger_, requests_, config_)) return Evict(*leaves);
     if (auto decision = OpenGates()) return decision;
     if (SomethingMoves(Rest::kForNow)) return std::nullopt;
     // A policy holds nobody back where there is nothing to wait for.
@@ -79,13 +81,17 @@ class Round {
     const Request& second = requests_[b];
     const bool inside = AsksPastGate(first);
     if (inside != AsksPastGate(second)) return inside;
-    const bool overdue = first.overtaken >= config_.max_overtakes;
-    if (overdue != (second.overtaken >= config_.max_overtakes)) return overdue;
+    const bool overdue = IsOverdue(first);
+    if (overdue != IsOverdue(second)) return overdue;
     if (!overdue && first.priority != second.priority) return first.priority > second.priority;
     const bool by_service = !overdue && !inside && config_.turns == Turns::kByService;
     if (by_service && first.served_ns != second.served_ns)
       return first.served_ns < second.served_ns;
     return std::pair(first.ticket, a) < std::pair(second.ticket, b);
+  }
+
+  bool IsOverdue(const Request& request) const {
+    return scheduler::Overdue(ledger_, request, requests_, config_);
   }
 
   /// A job that is being evicted stands still until that has ended.
@@ -146,14 +152,17 @@ class Round {
     const Request& request = requests_[i];
     const Job* job = ledger_.Find(request.job);
     if (job == nullptr) return Deny(i, DenyCode::kRefused, "the job is not registered");
-    const Phase needed = request.kind == RequestKind::kNewcomer    ? Phase::kWaiting
-                         : request.kind == RequestKind::kBringBack ? Phase::kEvicted
-                                                                   : Phase::kParked;
+    const Phase needed = request.kind == RequestKind::kNewcomer ? Phase::kWaiting
+                         : ComesBack(request)                   ? Phase::kEvicted
+                                                                : Phase::kParked;
     if (AsksPastGate(request) ? !job->past_gate() : job->phase != needed) {
       return Deny(i, DenyCode::kRefused,
                   job->Title() + " is " + PhaseName(job->phase) + " and cannot ask for this");
     }
-    if (HeldAfter(*job, request) + job->outside <= job->limit) return std::nullopt;
+    // Of who is away, or on its way, it is asked when it is back: it may have got more outside the
+    // pool meanwhile, and all that it had would be lost.
+    const bool waits = ComesBack(request) || request.insurance == Insurance::kLeaving;
+    if (waits || HeldAfter(*job, request) + job->outside <= job->limit) return std::nullopt;
     return Deny(
         i, DenyCode::kOverLimit,
         job->Title() + " asks for " + ledger_.Bytes(request.units) + ", holds " +
@@ -299,7 +308,7 @@ class Round {
         if (auto decision = TryOpen(i, Measure::kSums, Pieces::kAny)) return decision;
       }
       // Nobody passes this one any more: what the others give back is collected until it can open.
-      if (requests_[i].overtaken >= config_.max_overtakes) return std::nullopt;
+      if (IsOverdue(requests_[i])) return std::nullopt;
     }
     return std::nullopt;
   }
@@ -311,7 +320,7 @@ class Round {
     if (request.kind != RequestKind::kGate0 || !ledger_.Find(request.job)->collective) return false;
     uint64_t most = MayHold(ledger_);
     for (const Request& other : requests_) {
-      if (other.kind == RequestKind::kNewcomer && other.overtaken >= config_.max_overtakes)
+      if (other.kind == RequestKind::kNewcomer && IsOverdue(other))
         most += ledger_.Find(other.job)->limit;
     }
     return most <= ledger_.pool_units();
@@ -319,6 +328,9 @@ class Round {
 
   /// An evicted job stands in the middle of its iteration, of which policies predict nothing.
   bool MayOpen(const Request& request) const {
+    if (request.insurance == Insurance::kLeaving) return false;
+    if (request.kind == RequestKind::kSwapIn)
+      return MayComeBack(ledger_, request, requests_, config_);
     if (WaitsForNobody(request)) return true;
     if (request.kind != RequestKind::kBringBack) {
       const Asked asked = About(request);
@@ -338,7 +350,7 @@ class Round {
 
   /// A job past its gate waits, and a further gate would only take away what it waits for.
   bool HoldsGatesShut(const Request& request) const {
-    if (request.overtaken >= config_.max_overtakes || !Grantable(request)) return true;
+    if (IsOverdue(request) || !Grantable(request)) return true;
     const Job& job = *ledger_.Find(request.job);
     if (ledger_.free() + uint64_t{job.spare} < request.units) return false;
     Extents both;
@@ -355,8 +367,10 @@ class Round {
     if (!Subtract(job.away, ledger_.map().FreeRuns()).empty()) return std::nullopt;
     for (const Job& other : ledger_.jobs()) {
       // I7: its demand is unknown and being measured; it has the others at their troughs.
+      // Who comes back to its trough computes nothing.
       if (ledger_.rules().measure_alone && other.id != job.id &&
-          other.phase == Phase::kUnprofiled && !other.settled && !MayPass(request, other))
+          request.kind != RequestKind::kSwapIn && other.phase == Phase::kUnprofiled &&
+          !other.settled && !MayPass(request, other))
         return std::nullopt;
     }
     Decision decision;
@@ -366,7 +380,7 @@ class Round {
     decision.sums_only = measure == Measure::kSums;
     decision.terms = TermsFor(request, job);
     // What it waited for may need a run that its own blocks leave no room for.
-    const Units units = request.kind == RequestKind::kBringBack ? 0 : request.units;
+    const Units units = ComesBack(request) ? 0 : request.units;
     if (ledger_.rules().check_safety &&
         !InSums().SafeWith(job.id, HeldAfter(job, request) - request.units + units,
                            decision.terms.ahead(), decision.terms.returns)) {
@@ -400,6 +414,8 @@ class Round {
     if (request.kind == RequestKind::kNewcomer) {
       return {job.limit, job.unknown_piece(), false, End::kLow};
     }
+    // Back at its trough it asks for its iteration anew.
+    if (request.kind == RequestKind::kSwapIn) return {static_cast<Units>(job.needs()), 1};
     // In the middle of its iteration it may still need all that it was promised.
     const bool back = request.kind == RequestKind::kBringBack;
     const uint64_t claim = back ? job.terms.claim : request.claim;
@@ -416,7 +432,8 @@ class Round {
   /// Who begins anew may put what it keeps where an evicted job has to come back to.
   bool SomebodyIsAway() const {
     return std::any_of(ledger_.jobs().begin(), ledger_.jobs().end(),
-                       [](const Job& job) { return job.phase == Phase::kEvicted; });
+                       [](const Job& job) { return job.phase == Phase::kEvicted; }) ||
+           SomebodyMoves(requests_);
   }
 
   /// Nothing is measured while a job computes nothing: whoever comes back from its iteration goes
@@ -437,7 +454,7 @@ class Round {
   /// it often enough.
   bool Overdue() const {
     return std::any_of(requests_.begin(), requests_.end(), [this](const Request& request) {
-      return AsksPastGate(request) && request.overtaken >= config_.max_overtakes;
+      return AsksPastGate(request) && IsOverdue(request);
     });
   }
 
@@ -455,9 +472,7 @@ class Round {
   /// nothing.
   bool SomethingMoves(Rest rest) const {
     const bool soon = rest == Rest::kForNow;
-    for (const Request& request : requests_) {
-      if (request.insurance == Insurance::kLeaving) return true;
-    }
+    if (SomebodyMoves(requests_)) return true;
     for (const Job& job : ledger_.jobs()) {
       if (job.unfenced > 0) return true;
       if (job.phase == Phase::kDying && job.linger < (soon ? Linger::kAWhile : Linger::kForGood))
@@ -513,38 +528,13 @@ class Round {
     if (!victim) return std::nullopt;
     const Request& request = requests_[*victim];
     const Job& job = *ledger_.Find(request.job);
-    if (worst >= kFragmented && request.insurance == Insurance::kEvictable &&
-        WorthEvicting(job, request)) {
-      Decision decision;
-      decision.kind = Decision::Kind::kEvict;
-      decision.request = *victim;
-      decision.job = job.id;
-      return decision;
-    }
+    const bool left_claim = worst >= kFragmented;
+    if (left_claim && requests_.size() > 1 && WorthEvicting(ledger_, request))
+      return Evict(*victim);
     return Deny(*victim, AsksPastGate(request) ? DenyCode::kExhausted : DenyCode::kRefused,
                 job.Title() + " waits for " + ledger_.Bytes(request.units) + " (holds " +
                     ledger_.Bytes(job.held()) + ", claim " + ledger_.Bytes(job.terms.claim) +
                     ") and nothing can come back: " + ledger_.Holders(job.id));
-  }
-
-  /// What it has makes room for somebody who waits, and it can come back with what it asks for when
-  /// the others are at their troughs. A base that is more than was asked for may be less then: the
-  /// first one after a job was measured is scattered, and it is kept from gathering here.
-  bool WorthEvicting(const Job& job, const Request& request) const {
-    uint64_t stays = 0;
-    for (const Job& other : ledger_.jobs()) {
-      if (other.id == job.id) continue;
-      const bool parked = other.phase == Phase::kParked;
-      const bool gives = parked || (other.past_gate() && other.terms.returns);
-      const uint64_t kept = other.held() - (gives ? TotalUnits(other.loose) : 0);
-      // More than twice as much is no scatter.
-      const bool gathers = parked && kept <= 2 * uint64_t{other.request};
-      stays += gathers ? std::min<uint64_t>(kept, other.request) : kept;
-    }
-    // Spare units are not moved: they are the job's only where nobody else could use them.
-    const bool moves =
-        !Intersect(ledger_.map().Held(job.id, UnitState::kLeased), job.loose).empty();
-    return requests_.size() > 1 && moves && stays + HeldAfter(job, request) <= ledger_.pool_units();
   }
 
   // of Blame
@@ -553,7 +543,7 @@ class Round {
 
   int Blame(const Request& request) const {
     // All that it had would be lost, and whoever holds its place goes on some day.
-    if (request.kind == RequestKind::kBringBack) return 0;
+    if (ComesBack(request)) return 0;
     const Job& job = *ledger_.Find(request.job);
     if (AsksPastGate(request)) {
       const uint64_t wanted = uint64_t{job.leased} + request.units;
@@ -563,6 +553,14 @@ class Round {
     }
     if (SomebodyToReturn()) return 0;         // that one is decided first, then this one can open
     return job.held() > job.request ? 2 : 1;  // it keeps more at its trough than it asked for
+  }
+
+  Decision Evict(size_t i) const {
+    Decision decision;
+    decision.kind = Decision::Kind::kEvict;
+    decision.request = i;
+    decision.job = requests_[i].job;
+    return decision;
   }
 
   Decision Deny(size_t i, DenyCode code, std::string reason) const {

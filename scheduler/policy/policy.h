@@ -25,6 +25,7 @@ enum class RequestKind : uint8_t {
   kGate,       // a running job stands at gate k and wants `units` more
   kLease,      // a job past its gate wants `units` more
   kBringBack,  // an evicted job wants back what it had, with a claim for `units` more
+  kSwapIn,     // one that was at its trough wants its base back, and then to open its gate
 };
 
 /// What can be done about a request of a job past its gate that left its claim, where nothing can
@@ -51,9 +52,20 @@ struct Request {
   Insurance insurance = Insurance::kNone;
   int32_t priority = 0;  // the job's; higher goes first
   double served_ns = 0;  // kGate0: GPU time that the job has had, over its weight
+  bool due = false;      // kSwapIn: it has been in host memory for its slice
   uint32_t overtaken =
       0;  // gates 0 and newcomers that were let in before it although they came later
 };
+
+/// It has begun, and asks for more.
+inline bool AsksPastGate(const Request& request) {
+  return request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
+}
+
+/// What it had is in host memory.
+inline bool ComesBack(const Request& request) {
+  return request.kind == RequestKind::kBringBack || request.kind == RequestKind::kSwapIn;
+}
 
 /// Whose turn it is among those who wait to begin an iteration, where priorities are equal.
 enum class Turns : uint8_t {
@@ -71,7 +83,11 @@ struct Config {
   Turns turns = Turns::kByTicket;
   uint32_t budget_steps = 4;  // timeshift: iterations until all of the pool is counted on
   uint32_t groups_per_peak =
-      kGroupsPerPeak;     // nodegroup: a group takes or gives about this part of the peak
+      kGroupsPerPeak;  // nodegroup: a group takes or gives about this part of the peak
+  /// Where more jobs than these have a profile, the bases of the others are in host memory while
+  /// they wait (host_memory.h). 0: all bases stay.
+  uint32_t residents = 0;
+  uint64_t slice_ns = 1'000'000'000;  // that a base is in host memory
   Units soft_budget = 0;  // gates open as if no more were lent (soft_budget.h); 0: the pool
 };
 

@@ -40,9 +40,9 @@ enum class EventKind : uint8_t {
                // collective
   kBusy,       // a quiet job computes again
   kEvict,      // extents: leased units of a job that stands still, in host memory now and free;
-               // reason: of its wait; text: why
+               // reason: of its wait, `turn` at its trough; text: why
   kBringBack,  // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents
-               // (all that was evicted)
+               // (all that was evicted). No claim: it is back at its trough
   kWait,       // units, contiguous, reason, text: a request has begun to wait, or waits for
                // something else now (each reason once)
   kDeny,       // units, reason, text

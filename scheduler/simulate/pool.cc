@@ -341,7 +341,9 @@ std::vector<Request> Pool::Seen() const {
   for (const Request& request : requests_) {
     const bool begins =
         request.kind == RequestKind::kGate0 || request.kind == RequestKind::kNewcomer;
-    if (!begins) inside.push_back(request);
+    if (begins) continue;
+    inside.push_back(request);
+    inside.back().due = true;  // nobody goes on instead
   }
   return inside;
 }
@@ -384,7 +386,7 @@ Result<std::vector<Pool::Answered>> Pool::Decide(double now_ns) {
       same.request = static_cast<size_t>(at - requests_.begin());
       CountOvertaken(same, &requests_);
     }
-    if (request.kind == RequestKind::kBringBack) {
+    if (ComesBack(request)) {
       BringBack(id - 1);
       continue;
     }

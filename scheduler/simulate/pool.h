@@ -106,6 +106,7 @@ class Pool {
   void Refused(size_t job);
   // pool_moves.cc
   Insurance InsuranceOf(const Request& request) const;
+  Extents WouldMove(const Job& job) const;
   void MoveAway(const Request& request);
   void BeginMove(size_t job, Move::Stage stage);
   void EndMoves();

@@ -8,13 +8,27 @@
 
 namespace sluice::scheduler::simulate {
 
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
 Insurance Pool::InsuranceOf(const Request& request) const {
-  const bool past = request.kind == RequestKind::kGate || request.kind == RequestKind::kLease;
-  if (!past || options_.host.units == 0) return Insurance::kNone;
+  if (options_.host.units == 0) return Insurance::kNone;
+  if (request.kind == RequestKind::kNewcomer || ComesBack(request)) return Insurance::kNone;
   if (moves_[request.job - 1].stage != Move::kNone) return Insurance::kLeaving;
-  uint64_t used = TotalUnits(ledger_.Find(request.job)->loose);
+  const Job& job = *ledger_.Find(request.job);
+  if (job.phase == Phase::kParked && job.leased == 0) return Insurance::kNone;
+  uint64_t used = TotalUnits(WouldMove(job));
   for (const Move& move : moves_) used += move.units;
   return used <= options_.host.units ? Insurance::kEvictable : Insurance::kNone;
+}
+
+/// Past its gate all outside its base, at its trough all.
+Extents Pool::WouldMove(const Job& job) const {
+  Extents leased = ledger_.map().Held(job.id, UnitState::kLeased);
+  return job.phase == Phase::kParked ? leased : Intersect(leased, job.loose);
 }
 
 void Pool::MoveAway(const Request& request) {
@@ -32,8 +46,7 @@ void Pool::MoveAway(const Request& request) {
 void Pool::Still(size_t job, double now_ns) {
   if (!MustBeStill(job)) return;
   now_ns_ = now_ns;
-  moves_[job].units = TotalUnits(
-      Intersect(ledger_.map().Held(Id(job), UnitState::kLeased), ledger_.Find(Id(job))->loose));
+  moves_[job].units = TotalUnits(WouldMove(*ledger_.Find(Id(job))));
   BeginMove(job, Move::kLeaving);
 }
 
@@ -46,8 +59,20 @@ void Pool::BeginMove(size_t job, Move::Stage stage) {
 
 /// The ledger has given it back what it had. What it waited for it asks for anew.
 void Pool::BringBack(size_t job) {
-  const bool known = ledger_.Find(Id(job))->phase == Phase::kRunning;
-  RequestOf(job)->kind = known ? RequestKind::kGate : RequestKind::kLease;
+  const auto request = RequestOf(job);
+  switch (ledger_.Find(Id(job))->phase) {
+    case Phase::kParked:
+      request->kind = RequestKind::kGate0;
+      request->overtaken = 0;
+      request->due = false;
+      break;
+    case Phase::kRunning:
+      request->kind = RequestKind::kGate;
+      break;
+    default:
+      request->kind = RequestKind::kLease;
+      break;
+  }
   BeginMove(job, Move::kReturning);
 }
 
@@ -57,11 +82,10 @@ std::vector<Request>::iterator Pool::RequestOf(size_t job) {
 }
 
 double Pool::NextMoveNs() const {
-  double next = std::numeric_limits<double>::infinity();
+  double next = kNever;
   if (options_.host.units == 0) return next;  // nobody is moved
   for (const Move& move : moves_) {
-    const bool under_way = move.stage == Move::kLeaving || move.stage == Move::kReturning;
-    if (under_way) next = std::min(next, move.until_ns);
+    if (move.stage > Move::kAsked) next = std::min(next, move.until_ns);
   }
   return next;
 }
@@ -70,7 +94,8 @@ void Pool::EndMoves() {
   if (options_.host.units == 0) return;
   for (size_t job = 0; job < moves_.size(); ++job) {
     Move& move = moves_[job];
-    if (move.until_ns > now_ns_) continue;
+    if (move.stage <= Move::kAsked || move.until_ns > now_ns_) continue;
+    changed_ = true;
     if (move.stage == Move::kLeaving) {
       Must(ledger_.Evict(Id(job)));
       if (options_.record) {
@@ -80,11 +105,17 @@ void Pool::EndMoves() {
         record.extents = ledger_.Find(Id(job))->away;
         Log(std::move(record));
       }
+      const bool by_turns = ledger_.Find(Id(job))->away_from == Phase::kParked;
       move.stage = Move::kAway;
-      RequestOf(job)->kind = RequestKind::kBringBack;
+      move.until_ns =
+          by_turns ? now_ns_ + static_cast<double>(options_.setting.policy.slice_ns) : kNever;
+      RequestOf(job)->kind = by_turns ? RequestKind::kSwapIn : RequestKind::kBringBack;
       RequestOf(job)->returns = true;
       RequestOf(job)->overtaken = 0;
-    } else if (move.stage == Move::kReturning) {
+    } else if (move.stage == Move::kAway) {
+      RequestOf(job)->due = true;
+      move.until_ns = kNever;
+    } else {
       move = {Move::kNone, 0, 0, move.done + 1};
     }
   }

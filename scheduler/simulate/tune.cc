@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -13,6 +15,41 @@ namespace sluice::scheduler::simulate {
 
 namespace {
 
+/// A slice of residence is so many times as long as the move that ends it, and as an iteration.
+constexpr double kMovesOfASlice = 128;
+constexpr double kLeastIterations = 4;
+
+double LongestNs(const std::vector<JobRun>& runs) {
+  double longest = 0;
+  for (const JobRun& run : runs) longest = std::max(longest, run.workload->alone_ns);
+  return longest;
+}
+
+uint64_t SliceNs(const std::vector<JobRun>& runs, const Options& options) {
+  Units largest = 0;
+  for (const JobRun& run : runs) largest = std::max(largest, run.workload->base_units);
+  const double bytes = static_cast<double>(largest) * static_cast<double>(options.unit_bytes);
+  const double moves_ns = kMovesOfASlice * bytes / options.host.bytes_per_ns;
+  return static_cast<uint64_t>(std::max(moves_ns, kLeastIterations * LongestNs(runs)));
+}
+
+/// How many bases may be in the pool at once: fewer than all, where host memory has room for the
+/// others and what they leave is more than a thirty-second of the pool.
+std::vector<uint32_t> Residents(const std::vector<JobRun>& runs, const Options& options) {
+  std::vector<Units> bases;
+  for (const JobRun& run : runs) bases.push_back(run.workload->base_units);
+  std::sort(bases.begin(), bases.end());
+  std::vector<uint32_t> residents;
+  for (size_t stay = 2; stay < bases.size(); ++stay) {
+    const auto away = static_cast<std::ptrdiff_t>(bases.size() - stay);
+    const auto least = std::accumulate(bases.begin(), bases.begin() + away, uint64_t{0});
+    const auto most = std::accumulate(bases.end() - away, bases.end(), uint64_t{0});
+    if (least * 32 >= options.pool_units && most <= options.host.units)
+      residents.push_back(static_cast<uint32_t>(stay));
+  }
+  return residents;
+}
+
 void BestFirst(std::vector<Tried>* tried) {
   std::stable_sort(tried->begin(), tried->end(),
                    [](const Tried& a, const Tried& b) { return a.throughput > b.throughput; });
@@ -21,9 +58,10 @@ void BestFirst(std::vector<Tried>* tried) {
 /// All that was tried in one search, each setting once.
 class Search {
  public:
-  Search(const std::vector<JobRun>& runs, const Machine& machine, const Options& options,
-         const std::function<bool()>& stopped)
-      : runs_(runs), machine_(machine), options_(options), stopped_(stopped) {}
+  /// `kinds`: the jobs that `runs` stand for; equal ones have one workload.
+  Search(const std::vector<JobRun>& runs, const std::vector<JobRun>& kinds, const Machine& machine,
+         const Options& options, const std::function<bool()>& stopped)
+      : runs_(runs), kinds_(kinds), machine_(machine), options_(options), stopped_(stopped) {}
 
   size_t size() const { return tried_.size(); }
   bool stopped() const { return stopped_ && stopped_(); }
@@ -34,10 +72,7 @@ class Search {
       if (Same(earlier.setting, setting)) return earlier.throughput;
     }
     if (stopped()) return 0;
-    Options options = options_;
-    options.setting = setting;
-    const Result<Outcome> outcome = Simulate(runs_, machine_, options);
-    tried_.push_back({setting, outcome.ok() ? outcome->Throughput() : 0});
+    tried_.push_back({setting, Throughput(setting)});
     return tried_.back().throughput;
   }
 
@@ -82,11 +117,41 @@ class Search {
   }
 
  private:
+  double Throughput(const Setting& setting) const {
+    Options options = options_;
+    options.setting = setting;
+    const size_t residents = setting.policy.residents;
+    if (residents == 0) return Throughput(runs_, options);
+    // Most of a slice is as if those whose bases are away were not there; a close look has the
+    // moves.
+    options.setting.policy.residents = 0;
+    std::map<std::vector<const Workload*>, double> seen;
+    double sum = 0;
+    for (size_t first = 0; first < runs_.size(); ++first) {
+      std::vector<JobRun> there;
+      std::vector<const Workload*> kinds;
+      for (size_t i = 0; i < residents; ++i) {
+        there.push_back(runs_[(first + i) % runs_.size()]);
+        kinds.push_back(kinds_[(first + i) % runs_.size()].workload);
+      }
+      std::sort(kinds.begin(), kinds.end());
+      const auto [entry, fresh] = seen.try_emplace(kinds, 0);
+      if (fresh) entry->second = Throughput(there, options);
+      sum += entry->second;
+    }
+    return sum / static_cast<double>(runs_.size());
+  }
+
+  double Throughput(const std::vector<JobRun>& runs, const Options& options) const {
+    const Result<Outcome> outcome = Simulate(runs, machine_, options);
+    return outcome.ok() ? outcome->Throughput() : 0;
+  }
+
   bool Same(const Setting& a, const Setting& b) const {
     return a.policy.policy == b.policy.policy && a.policy.lanes == b.policy.lanes &&
            a.claims == b.claims && a.steps == b.steps && a.budget == b.budget &&
-           a.drain == b.drain && a.policy.phase == b.policy.phase &&
-           a.policy.soft_budget == b.policy.soft_budget &&
+           a.drain == b.drain && a.policy.residents == b.policy.residents &&
+           a.policy.phase == b.policy.phase && a.policy.soft_budget == b.policy.soft_budget &&
            a.policy.groups_per_peak == b.policy.groups_per_peak && SameCredit(a, b);
   }
 
@@ -98,6 +163,7 @@ class Search {
   }
 
   const std::vector<JobRun>& runs_;
+  const std::vector<JobRun>& kinds_;
   const Machine& machine_;
   const Options& options_;
   const std::function<bool()>& stopped_;
@@ -176,6 +242,22 @@ std::vector<Setting> FirstLook(size_t jobs, const TuneOptions& tuning) {
   return settings;
 }
 
+/// With bases in host memory by turns: what the first look has, with the furthest claims.
+std::vector<Setting> SliceLook(const std::vector<JobRun>& runs, const Options& options,
+                               const TuneOptions& tuning) {
+  std::vector<Setting> settings;
+  const uint64_t slice_ns = SliceNs(runs, options);
+  for (const uint32_t residents : Residents(runs, options)) {
+    for (Setting setting : FirstLook(residents, tuning)) {
+      if (setting.claims != tuning.claims) continue;
+      setting.policy.residents = residents;
+      setting.policy.slice_ns = slice_ns;
+      settings.push_back(setting);
+    }
+  }
+  return settings;
+}
+
 /// What is looked at closely.
 std::vector<Setting> Candidates(const std::vector<Tried>& ranked, const TuneOptions& tuning,
                                 size_t count) {
@@ -185,7 +267,8 @@ std::vector<Setting> Candidates(const std::vector<Tried>& ranked, const TuneOpti
     const Setting& setting = tried.setting;
     const bool kin = std::any_of(candidates.begin(), candidates.end(), [&](const Setting& other) {
       return other.policy.policy == setting.policy.policy && other.claims == setting.claims &&
-             other.policy.lanes == setting.policy.lanes;
+             other.policy.lanes == setting.policy.lanes &&
+             other.policy.residents == setting.policy.residents;
     });
     if (!tuning.one_of_each || !kin) candidates.push_back(setting);
   }
@@ -226,8 +309,9 @@ Result<Tuned> Tune(const std::vector<JobRun>& runs, const Machine& machine, cons
   const CoarseRuns coarse(runs, tuning.kernels);
   Options looks = options;
   looks.iterations = std::min(options.iterations, tuning.iterations);
-  Search search(coarse.runs(), machine, looks, tuning.stopped);
+  Search search(coarse.runs(), runs, machine, looks, tuning.stopped);
   for (const Setting& setting : FirstLook(runs.size(), tuning)) search.Try(setting);
+  for (const Setting& setting : SliceLook(runs, options, tuning)) search.Try(setting);
   const auto with_budget = [&](Setting* setting, Units budget) {
     (tuning.soft ? setting->policy.soft_budget : setting->budget) = budget;
   };

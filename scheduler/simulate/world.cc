@@ -272,10 +272,18 @@ bool World::NobodyLeft() const {
                      [](const Host& host) { return host.stage == Stage::kGone; });
 }
 
+/// A slice of residence for each job, where its base may be in host memory.
+double World::SlicesNs() const {
+  const Config& config = options_.setting.policy;
+  if (config.residents == 0 || config.residents >= runs_.size()) return 0;
+  return static_cast<double>(config.slice_ns) * static_cast<double>(runs_.size());
+}
+
 bool World::Measured() const {
   if (options_.managed && pool_.budget_since_ns().size() < options_.budget_changes.size())
     return false;
   const double warm = WarmUntil();
+  if (now_ns_ < warm + SlicesNs()) return false;
   for (size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].stage == Stage::kGone) continue;
     const std::vector<double>& ends = outcome_.jobs[i].ends_ns;

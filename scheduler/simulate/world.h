@@ -56,6 +56,7 @@ class World {
   bool Ahead(size_t job) const;
   double WarmUntil() const;  // when the last job has warmed up; infinity before
   void NoteWarm();
+  double SlicesNs() const;
   bool Measured() const;
   bool NobodyLeft() const;
   Outcome Finish();

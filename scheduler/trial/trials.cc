@@ -9,7 +9,8 @@ namespace sluice::scheduler {
 Trials::Trials(size_t ways, const TrialOptions& options, size_t steady)
     : options_(options),
       steady_(std::min(steady, std::max<size_t>(1, ways) - 1)),
-      sums_(std::max<size_t>(1, ways)) {}
+      sums_(std::max<size_t>(1, ways)),
+      least_ns_(sums_.size(), 0) {}
 
 double Trials::Rate(size_t way) const {
   const Sum& sum = sums_[way];
@@ -36,24 +37,28 @@ bool Trials::Observe(const std::vector<Progress>& jobs, double now_ns) {
     look.first = job.iterations;
     look.first_ns = job.last_end_ns;
   }
-  if (LookIsWhole()) return EndLook();
-  if (now_ns - since_ns_ < options_.most_ns) return false;
+  if (LookIsWhole(now_ns)) return EndLook(now_ns);
+  if (now_ns - since_ns_ < std::max(options_.most_ns, 2 * least_ns_[current_])) return false;
   cut_short_ = true;
-  return EndLook();
+  return EndLook(now_ns);
 }
 
-bool Trials::LookIsWhole() const {
+bool Trials::LookIsWhole(double now_ns) const {
+  if (now_ns - since_ns_ < least_ns_[current_]) return false;
   return std::all_of(looks_.begin(), looks_.end(), [this](const auto& entry) {
     const Look& look = entry.second;
     return look.counting && look.last - look.first >= options_.iterations;
   });
 }
 
-bool Trials::EndLook() {
+bool Trials::EndLook(double now_ns) {
   double rate = 0;
   for (const auto& [job, look] : looks_) {
-    const double ns = look.last_ns - look.first_ns;
-    if (ns > 0) rate += static_cast<double>(look.last - look.first) * look.gpu_ns / ns;
+    const bool all = least_ns_[current_] > 0;
+    const double ns = all ? now_ns - since_ns_ : look.last_ns - look.first_ns;
+    const uint64_t since = all ? look.from : look.first;
+    const uint64_t iterations = look.last - std::min(look.last, since);
+    if (ns > 0) rate += static_cast<double>(iterations) * look.gpu_ns / ns;
   }
   sums_[current_].rates += rate;
   ++sums_[current_].looks;

@@ -47,6 +47,11 @@ class Trials {
   /// force, current().
   bool Observe(const std::vector<Progress>& jobs, double now_ns);
 
+  /// A look at this way lasts at least so long, and twice as long at most where that is more than
+  /// TrialOptions::most_ns; it measures all of that time: what jobs do under it is not alike from
+  /// one iteration to the next.
+  void LastsAtLeast(size_t way, double ns) { least_ns_[way] = ns; }
+
   /// What happened since the look began says nothing: it begins anew.
   void Restart() { begun_ = false; }
 
@@ -74,13 +79,14 @@ class Trials {
     uint32_t looks = 0;
   };
 
-  bool LookIsWhole() const;
-  bool EndLook();
+  bool LookIsWhole(double now_ns) const;
+  bool EndLook(double now_ns);
   size_t Best() const;
 
   TrialOptions options_;
   size_t steady_;
-  std::vector<Sum> sums_;  // [way]
+  std::vector<Sum> sums_;         // [way]
+  std::vector<double> least_ns_;  // [way]; 0: as long as it takes
   std::map<JobId, Look> looks_;
   bool begun_ = false;  // looks_ is of the way in force
   double since_ns_ = 0;

@@ -196,6 +196,67 @@ TEST(SafetyModel, TwoGrowersAreEvicted) {
   EXPECT_GT(ExpectSound(config), 0u);
 }
 
+/// Bases in host memory by turns.
+ModelConfig ByTurns(const std::string& name, size_t jobs, uint32_t residents) {
+  ModelConfig config;
+  config.name = name;
+  config.pool = static_cast<Units>(jobs) + 2;
+  for (Units i = 0; i < jobs; ++i) config.clients.push_back(Resident(i, 3, 3));
+  for (ClientModel& client : config.clients) client.swaps = true;
+  config.policy.residents = residents;
+  return config;
+}
+
+TEST(SafetyModel, TwoBasesGoByTurns) {
+  EXPECT_GT(ExpectSound(ByTurns("two bases by turns", 2, 1)), 0u);
+}
+
+TEST(SafetyModel, ThreeBasesGoByTurns) {
+  for (const uint32_t residents : {1u, 2u}) {
+    ModelConfig config = ByTurns("three bases by turns", 3, residents);
+    config.deaths = 0;
+    config.ask_at_gate = false;
+    for (ClientModel& client : config.clients) client.piece = 1;
+    EXPECT_GT(ExpectSound(config), 0u);
+  }
+}
+
+/// A newcomer begins when everybody is back, and what it keeps is in nobody's place.
+TEST(SafetyModel, BasesByTurnsAndANewcomer) {
+  ModelConfig config = ByTurns("bases by turns, newcomer", 3, 1);
+  config.deaths = 0;
+  config.ask_at_gate = false;
+  for (ClientModel& client : config.clients) client.piece = 1;
+  config.clients[2].newcomer = true;
+  EXPECT_GT(ExpectSound(config), 0u);
+}
+
+/// One loses its profile, and may compute nothing then.
+TEST(SafetyModel, BasesByTurnsAndOneThatLosesItsProfile) {
+  ModelConfig config = ByTurns("bases by turns, mismatch", 2, 1);
+  config.clients[0].mismatches = config.clients[0].idles = true;
+  EXPECT_GT(ExpectSound(config), 0u);
+}
+
+/// One keeps another unit at its trough than before, which is the place of one that is away: they
+/// are there by turns.
+TEST(SafetyModel, BasesByTurnsAndADrifter) {
+  ModelConfig config = ByTurns("bases by turns, drifter", 2, 1);
+  config.deaths = 0;
+  config.clients[0].drifts = true;
+  for (ClientModel& client : config.clients) client.piece = 1;
+  EXPECT_GT(ExpectSound(config), 0u);
+}
+
+/// One grows where the others' bases were, is evicted, and they come back to its place.
+TEST(SafetyModel, BasesByTurnsAndAGrower) {
+  ModelConfig config = ByTurns("bases by turns, grower", 2, 1);
+  config.deaths = 0;
+  config.clients[0].claim = 2;
+  config.clients[0].grows = config.clients[0].insured = true;
+  EXPECT_GT(ExpectSound(config), 0u);
+}
+
 /// Two jobs in a pool that holds one's limit beside the other's base.
 ModelConfig OneIsEvicted(const std::string& name) {
   ModelConfig config;
@@ -215,6 +276,18 @@ TEST(SafetyModel, WhoDriftsCanKeepAnEvictedJobAway) {
   const SearchResult result = Explore(config);
   EXPECT_GT(result.evictions, 0u);
   EXPECT_EQ(result.counts.count(Finding::kKeptAway), 1u);
+  EXPECT_EQ(result.counts.count(Finding::kInvariant), 0u);
+}
+
+/// But where it goes to host memory itself when it is in the way.
+TEST(SafetyModel, WhoDriftsIsMovedOutOfTheWay) {
+  ModelConfig config = OneIsEvicted("one grows, one drifts and is moved");
+  config.clients[1].drifts = config.clients[1].swaps = true;
+  for (ClientModel& client : config.clients) client.piece = 1;
+  const SearchResult result = Explore(config);
+  EXPECT_GT(result.evictions, 0u);
+  EXPECT_EQ(result.counts.count(Finding::kKeptAway), 0u);
+  EXPECT_EQ(result.counts.count(Finding::kNoWayOn), 0u);
   EXPECT_EQ(result.counts.count(Finding::kInvariant), 0u);
 }
 

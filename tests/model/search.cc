@@ -94,7 +94,7 @@ SearchResult Search(const ModelConfig& config) {
       if (GotOn(world, job)) node.got_on |= 1u << job;
     }
     for (const Job& job : world.ledger.jobs()) {
-      if (job.phase == Phase::kEvicted) node.away |= 1u << job.id;
+      if (job.phase == Phase::kEvicted && world.IsDue(job)) node.away |= 1u << job.id;
     }
     for (const Job& job : world.ledger.jobs()) {
       if (job.spare > 0) {

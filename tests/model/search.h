@@ -29,6 +29,7 @@ struct ClientModel {
   bool newcomer = false;    // arrives during the run and begins without a profile
   bool grows = false;       // deviates: asks for more than its claim, up to its limit
   bool insured = false;     // then: may be evicted instead of denied
+  bool swaps = false;       // its base may be in host memory while it waits for its gate 0
   bool mismatches = false;  // deviates: may lose its profile once in the middle of an iteration
   bool idles = false;       // may compute nothing for a while where it has no profile
   bool collective = false;  // its kernels wait for other GPUs' (Ledger::SetCollective)

@@ -56,6 +56,10 @@ class RandomSharing {
     options_.record = true;
     options_.most_ns = 2e6;
     if (Pick(2) == 0) options_.host = {1 + Pick(2 * options_.pool_units), 1.0 + Pick(50)};
+    if (options_.host.units > 0) {
+      if (Pick(2) == 0) options_.setting.policy.residents = 1 + Pick(static_cast<Units>(jobs));
+      options_.setting.policy.slice_ns = 1 + Pick(5000);
+    }
     if (Pick(2) == 0) {  // as Zico's figure 10: less for a while
       const Units less = least + Pick(options_.pool_units - least + 1);
       const double at = 500 + Pick(5000);

@@ -56,6 +56,7 @@ class Actions {
     if (!client.on_gpu.empty()) Fence(i);
     if (world_.deaths < config_.deaths) DieNow(i);
     Copied(i);
+    SliceEnds(i);
     if (world_.Waits(id)) return;  // blocked: it frees nothing
     const Job& job = *world_.ledger.Find(id);
     if (config_.clients[i].idles && job.past_gate()) TurnQuiet(i, !job.quiet);
@@ -110,8 +111,19 @@ class Actions {
         continue;
       Step step = Begin(i, "is copied");
       Must(step, step.world.ledger.Evict(IdOf(i)));
-      step.world.waiting[k].kind = RequestKind::kBringBack;
+      const bool by_turns = step.world.waiting[k].kind == RequestKind::kGate0;
+      step.world.waiting[k].kind = by_turns ? RequestKind::kSwapIn : RequestKind::kBringBack;
       step.world.waiting[k].insurance = Insurance::kNone;
+      End(std::move(step));
+    }
+  }
+
+  void SliceEnds(size_t i) {
+    for (size_t k = 0; k < world_.waiting.size(); ++k) {
+      const Request& request = world_.waiting[k];
+      if (request.job != IdOf(i) || request.kind != RequestKind::kSwapIn || request.due) continue;
+      Step step = Begin(i, "has been away for its slice");
+      step.world.waiting[k].due = true;
       End(std::move(step));
     }
   }
@@ -278,6 +290,11 @@ class Actions {
       const ClientModel& model = config_.clients[request.job - 1];
       request.returns = model.returns && PressureOn(world->ledger, request.job, false);
       if (!job->away.empty()) continue;
+      if (request.insurance != Insurance::kLeaving && model.swaps) {
+        const bool at_rest = job->phase == Phase::kParked && job->leased > 0 && job->unfenced == 0;
+        if (job->phase == Phase::kParked) (void)world->ledger.SetStays(request.job, !at_rest).ok();
+        request.insurance = at_rest ? Insurance::kEvictable : Insurance::kNone;
+      }
       request.claim = model.claim;
       if (!config_.cut_claims) continue;
       const Units most = std::min(job->limit, LargestClaim(world->ledger, request.job));
@@ -299,9 +316,10 @@ class Actions {
     std::sort(world.waiting.begin(), world.waiting.end(),
               [](const Request& a, const Request& b) { return a.ticket < b.ticket; });
     for (size_t i = 0; i < world.waiting.size(); ++i) {
-      world.waiting[i].ticket = i;
+      Request& request = world.waiting[i];
+      request.ticket = i;
       // One more than is allowed has been found already: the number must not grow for ever.
-      world.waiting[i].overtaken = std::min(world.waiting[i].overtaken, config_.overtakes);
+      request.overtaken = std::min(request.overtaken, config_.overtakes);
     }
     Judge(&step);
     steps_.push_back(std::move(step));
@@ -314,7 +332,7 @@ class Actions {
     const std::string who(1, static_cast<char>('a' + i));
     if (decision.kind == Decision::Kind::kEvict) {
       ++step->evictions;
-      if (!client.deviated)
+      if (!client.deviated && world.waiting[decision.request].kind != RequestKind::kGate0)
         step->findings.emplace_back(Finding::kConformingDenied, who + " is evicted in its claim");
       world.waiting[decision.request].insurance = Insurance::kLeaving;
       return "; " + who + " is to leave";
@@ -358,6 +376,12 @@ class Actions {
     if (world.waiting[decision.request].kind == RequestKind::kBringBack) {
       world.waiting[decision.request].kind = RequestKind::kLease;
       return "; " + who + " is back";
+    }
+    if (Request& back = world.waiting[decision.request]; back.kind == RequestKind::kSwapIn) {
+      back.kind = RequestKind::kGate0;
+      back.due = false;
+      back.overtaken = 0;
+      return "; " + who + "'s base is back";
     }
     world.waiting.erase(world.waiting.begin() + static_cast<std::ptrdiff_t>(decision.request));
     return "; " + who + " is granted";
@@ -404,7 +428,8 @@ class Actions {
     const World& world = step->world;
     if (decision.kind != Decision::Kind::kGrant) return;
     const Request& opened = world.waiting[decision.request];
-    if (opened.kind == RequestKind::kGate || opened.kind == RequestKind::kLease) return;
+    const bool past_gate = opened.kind == RequestKind::kGate || opened.kind == RequestKind::kLease;
+    if (past_gate || opened.kind == RequestKind::kSwapIn) return;
     if (opened.kind != RequestKind::kBringBack) step->begins = true;
     const bool room = RoomForAll(world, opened.job);
     const bool takes_no_turn =
@@ -426,7 +451,9 @@ class Actions {
       // Who wants to begin, too, finds room beside it.
       const bool inside = other.kind == RequestKind::kGate || other.kind == RequestKind::kLease;
       if (takes_no_turn && !inside) continue;
-      if (other.ticket < opened.ticket && other.overtaken >= config_.overtakes) {
+      const bool waits_long =
+          other.kind == RequestKind::kSwapIn ? other.due : other.overtaken >= config_.overtakes;
+      if (other.ticket < opened.ticket && waits_long) {
         step->findings.emplace_back(Finding::kOvertaken,
                                     "job " + std::to_string(other.job) + " is passed once more");
       }
@@ -498,6 +525,12 @@ bool World::Leaves(JobId job) const {
   });
 }
 
+bool World::IsDue(const Job& job) const {
+  if (job.away_from != Phase::kParked) return true;
+  return std::any_of(waiting.begin(), waiting.end(),
+                     [&job](const Request& r) { return r.job == job.id && r.due; });
+}
+
 std::string World::Key() const {
   std::string key;
   auto put = [&key](Units value) { key.push_back(static_cast<char>(value & 0xff)); };
@@ -522,6 +555,12 @@ std::string World::Key() const {
     put(terms ? static_cast<Units>(job.terms.end) : 0);
     put(terms ? std::min<Units>(job.terms.piece, 0xff) : 0);
     put_extents(job.away);
+    put(static_cast<Units>(job.away_from));
+    // Only who came back before whom counts.
+    put(static_cast<Units>(
+            std::count_if(ledger.jobs().begin(), ledger.jobs().end(),
+                          [&job](const Job& other) { return other.came_back < job.came_back; })) |
+        (job.fresh ? 16u : 0u) | (job.stays ? 32u : 0u));
     put((job.drained ? 1u : 0u) | (job.past_gate() && job.terms.returns ? 2u : 0u) |
         (job.settled ? 4u : 0u) | (job.quiet ? 8u : 0u) | (static_cast<Units>(job.linger) << 4));
     put_extents(job.base);
@@ -540,7 +579,8 @@ std::string World::Key() const {
     put(request.contiguous);
     put(request.claim);
     put(std::min<Units>(request.piece, 0xff));
-    put((request.returns ? 1u : 0u) | (static_cast<Units>(request.insurance) << 1));
+    put((request.returns ? 1u : 0u) | (static_cast<Units>(request.insurance) << 1) |
+        (request.due ? 8u : 0u));
     put(request.overtaken);  // and its ticket is its place in the list
   }
   put(static_cast<Units>(deaths) | (promises_broken ? 16u : 0u));

@@ -34,6 +34,8 @@ struct World {
 
   bool Waits(JobId job) const;
   bool Leaves(JobId job) const;  // it is being evicted
+  /// Evicted, and nothing but others keeps it away: its slice has ended, where it went by turns.
+  bool IsDue(const Job& job) const;
   /// Two worlds with one key behave alike (ModelConfig::compare_copies holds that against it). All
   /// that the policy reads is in it; limits, requests and names never change, and what a step
   /// counts for people is no behaviour.

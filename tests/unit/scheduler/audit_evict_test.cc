@@ -132,5 +132,130 @@ TEST(AuditEvictions, NobodyIsBackWhoWasNotAway) {
   ExpectCaught(log, "schema", "not evicted");
 }
 
+/// Job 1 waits at its trough with its base in two pieces, job 2 is past its gate.
+LogWriter BeforeTheSwap() {
+  LogWriter log(20);
+  log.Parked(1, 4, 12, {{0, 2}, {6, 2}});
+  log.Parked(2, 4, 12, {{2, 4}});
+  log.Gate(2, 10, {{8, 4}});
+  return log;
+}
+
+TEST(AuditSwaps, OneThatComesBackIsSound) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}, {6, 2}});
+  log.Grant(2, {{6, 1}});  // what it left
+  // Of its return; nobody asks whether it is inside its claim.
+  Record& wait = log.Add(EventKind::kWait, 1);
+  wait.units = 4;
+  wait.reason = "host-memory";
+  Gives(log, 2, {{6, 1}, {8, 4}}, 1);
+  log.Gate(2, 12, {{8, 4}});  // the pool has room for all that it may want
+  BringBack(log, {{0, 2}, {6, 2}}, 0);
+  Gives(log, 2, {{8, 4}}, 2);
+  log.Gate(1, 12, {{8, 8}});
+  Gives(log, 1, {{8, 8}}, 1);
+  Evict(log, {{0, 2}, {6, 2}});
+  BringBack(log, {{0, 2}, {6, 2}}, 0);
+  const AuditReport report = Audit(log.records);
+  for (const auto& violation : report.violations) ADD_FAILURE() << violation.text;
+  EXPECT_EQ(report.broken_promises, 0u);
+  EXPECT_EQ(report.over_budget_moments, 0u);
+}
+
+/// Its base is known from its trough, wherever it has been since.
+TEST(AuditSwaps, WhoWasAwayStillHasToGiveBackAllButItsBase) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}, {6, 2}});
+  BringBack(log, {{0, 2}, {6, 2}}, 0);
+  log.Gate(1, 8, {{14, 2}});
+  log.Trough(1, false);
+  ExpectCaught(log, "I5", "was to give back all but its base and kept unit 14");
+}
+
+TEST(AuditSwaps, AllThatItHas) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}});
+  ExpectCaught(log, "schema", "evicted at its trough but for 2 units");
+}
+
+TEST(AuditSwaps, OnlyOfWhatItHas) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 4}, {6, 2}});
+  ExpectCaught(log, "I1", "unit 2 is evicted, which job 1 has not leased");
+}
+
+TEST(AuditSwaps, NobodyWhoseGpuStillWorks) {
+  LogWriter log = BeforeTheSwap();
+  log.Release(1, {{6, 2}}, 1);
+  Evict(log, {{0, 2}});
+  ExpectCaught(log, "I1", "before its GPU work is done");
+}
+
+TEST(AuditSwaps, NobodyWhoHasNotBegun) {
+  LogWriter log = BeforeTheSwap();
+  log.Admit(3, 1, 2);
+  log.Add(EventKind::kEvict, 3);
+  ExpectCaught(log, "schema", "not past its gate or at its trough");
+}
+
+TEST(AuditSwaps, NobodyTwice) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}, {6, 2}});
+  Evict(log, {});
+  ExpectCaught(log, "schema", "not past its gate or at its trough");
+}
+
+TEST(AuditSwaps, BackToItsTroughWithoutAClaim) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}, {6, 2}});
+  BringBack(log, {{0, 2}, {6, 2}}, 8);
+  ExpectCaught(log, "schema", "comes back to where it was not");
+}
+
+TEST(AuditSwaps, BackToItsIterationWithOne) {
+  LogWriter log = BeforeTheEviction();
+  Evict(log, {{4, 6}});
+  BringBack(log, {{4, 6}}, 0);
+  ExpectCaught(log, "schema", "comes back to where it was not");
+}
+
+TEST(AuditSwaps, BackWithAllThatItHad) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}, {6, 2}});
+  BringBack(log, {{0, 2}, {6, 1}}, 0);
+  ExpectCaught(log, "I5", "does not get back what it had");
+}
+
+TEST(AuditSwaps, NotOverSomebodyElse) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}, {6, 2}});
+  log.Grant(2, {{7, 1}});
+  BringBack(log, {{0, 2}, {6, 2}}, 0);
+  ExpectCaught(log, "I1", "unit 7 is granted to job 1 while job 2 holds it");
+}
+
+/// It keeps more at its trough than it asked for: with that, job 2 cannot be given all of its
+/// claim.
+TEST(AuditSwaps, NotIntoAnUnsafeState) {
+  LogWriter log(20);
+  log.Parked(1, 4, 12, {{0, 6}});
+  log.Parked(2, 4, 14, {{6, 4}});
+  Evict(log, {{0, 6}});
+  Record& limit = log.Add(EventKind::kLimit, 2);
+  limit.limit = 16;
+  limit.request = 4;
+  log.Gate(2, 16, {{10, 4}}).piece = 1;
+  BringBack(log, {{0, 6}}, 0);
+  ExpectCaught(log, "I4", "no order");
+}
+
+TEST(AuditSwaps, NobodyBeginsWhereItIsNot) {
+  LogWriter log = BeforeTheSwap();
+  Evict(log, {{0, 2}, {6, 2}});
+  log.Gate(1, 8, {{14, 2}});
+  ExpectCaught(log, "schema", "not at its trough");
+}
+
 }  // namespace
 }  // namespace sluice::scheduler

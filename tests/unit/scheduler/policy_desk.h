@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,10 @@ struct Desk {
         waiting[decision->request].kind = RequestKind::kLease;
         continue;
       }
+      if (waiting[decision->request].kind == RequestKind::kSwapIn) {
+        BackAtItsTrough(&waiting[decision->request]);
+        continue;
+      }
       if (decision->kind == Decision::Kind::kDeny) denied.push_back(decision->job);
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(decision->request));
     }
@@ -184,16 +189,41 @@ struct Desk {
     });
     Ask(id, request);
   }
+  /// At its gate 0, where host memory has room for its base.
+  void InsuredGate0(JobId id, Units claim, Units units = 0, int32_t priority = 0) {
+    Request request;
+    request.kind = RequestKind::kGate0;
+    request.units = request.contiguous = units;
+    request.claim = claim;
+    request.priority = priority;
+    request.insurance = Insurance::kEvictable;
+    Ask(id, request);
+  }
   /// What a leaving job has is in host memory now.
   void Copied(JobId id) {
     Ok(ledger.Evict(id));
     Write(EventKind::kEvict, id, [&](Record& r) { r.extents = ledger.Find(id)->away; });
+    const bool by_turns = ledger.Find(id)->away_from == Phase::kParked;
     for (Request& request : waiting) {
       if (request.job != id) continue;
-      request.kind = RequestKind::kBringBack;
+      request.kind = by_turns ? RequestKind::kSwapIn : RequestKind::kBringBack;
       request.insurance = Insurance::kNone;
+      request.overtaken = 0;
     }
     Decide();
+  }
+  /// It has been in host memory for its slice.
+  void Due(JobId id) {
+    for (Request& request : waiting) request.due |= request.job == id;
+    Decide();
+  }
+  /// It waits for its turn as before, and may go again when it has had one.
+  void BackAtItsTrough(Request* request) {
+    request->kind = RequestKind::kGate0;
+    request->insurance = Insurance::kEvictable;
+    request->overtaken = 0;
+    request->due = false;
+    returned.push_back(request->job);
   }
 
   bool Waits(JobId id) const {
@@ -205,6 +235,7 @@ struct Desk {
       return r.job == id && r.insurance == Insurance::kLeaving;
     });
   }
+  bool Away(JobId id) const { return ledger.Find(id)->phase == Phase::kEvicted; }
   bool PastGate(JobId id) const { return ledger.Find(id)->past_gate(); }
   Extents Held(JobId id) const { return ledger.map().Held(id); }
 
@@ -223,7 +254,8 @@ struct Desk {
   std::vector<Request> waiting;
   std::vector<Record> records;
   std::vector<JobId> denied;
-  std::vector<JobId> leaving;  // every job that was ever told to make room
+  std::vector<JobId> leaving;   // every job that was ever told to make room
+  std::vector<JobId> returned;  // every one that came back to its trough
   Decision last;
   uint64_t next_ticket = 1;
   ReleaseId next_release = 1;

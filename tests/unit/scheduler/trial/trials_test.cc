@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -124,6 +125,111 @@ TEST(Trials, OneWayNeedsNoChange) {
   EXPECT_EQ(node.Run(&trials, 7), 0u);
   EXPECT_TRUE(node.order().empty());
   EXPECT_FALSE(trials.cut_short());
+}
+
+/// Two jobs whose iterations take 100 ns. Under the second way one of them stands still for a
+/// while.
+class Standing {
+ public:
+  /// From `from_ns` after that way came into force.
+  Standing(double from_ns, double for_ns) : from_ns_(from_ns), for_ns_(for_ns) {}
+
+  void Run(Trials* trials) {
+    double since_ns = 0;
+    for (int i = 0; i < 100'000 && !trials->done(); ++i) {
+      now_ns_ += 10;
+      for (Progress& job : jobs_) {
+        const double at = now_ns_ - since_ns;
+        const bool second = trials->current() == 1 && job.job == 2;
+        if (second && at > from_ns_ && at <= from_ns_ + for_ns_) continue;
+        if ((done_ns_[job.job] += 10) < 100) continue;
+        done_ns_[job.job] = 0;
+        ++job.iterations;
+        job.last_end_ns = now_ns_;
+      }
+      const size_t before = trials->current();
+      if (!trials->Observe(jobs_, now_ns_)) continue;
+      took_ns_[before].push_back(now_ns_ - since_ns);
+      since_ns = now_ns_;
+    }
+  }
+  /// How long the looks at a way took.
+  const std::vector<double>& took_ns(size_t way) { return took_ns_[way]; }
+
+ private:
+  double from_ns_;
+  double for_ns_;
+  double now_ns_ = 0;
+  std::vector<Progress> jobs_ = {{.job = 1, .gpu_ns = 100}, {.job = 2, .gpu_ns = 100}};
+  std::map<JobId, double> done_ns_;
+  std::map<size_t, std::vector<double>> took_ns_;
+};
+
+/// What its jobs do is not alike from one iteration to the next.
+TEST(Trials, MeasuresAWayThatLastsAtLeastSoLongOverAllOfThatTime) {
+  Standing node(1'000, 1'000);
+  Trials trials(2, TrialOptions());
+  trials.LastsAtLeast(1, 2'000);
+  node.Run(&trials);
+  ASSERT_TRUE(trials.done());
+  EXPECT_NEAR(trials.Rate(0), 2, 1e-9);
+  EXPECT_NEAR(trials.Rate(1), 1.5, 0.05) << "who stands still for half of it counts half";
+  for (const double ns : node.took_ns(1)) EXPECT_NEAR(ns, 2'000, 20);
+  for (const double ns : node.took_ns(0))
+    EXPECT_LT(ns, 800) << "five iterations and what was under way";
+  EXPECT_FALSE(trials.cut_short());
+  EXPECT_EQ(trials.current(), 0u);
+
+  // As long as it takes is as long as nobody stands still.
+  Standing shorter(1'000, 1'000);
+  Trials others(2, TrialOptions());
+  shorter.Run(&others);
+  EXPECT_NEAR(others.Rate(1), 2, 1e-9);
+}
+
+/// A job at its gate 0 goes to host memory as soon as the way is in force.
+TEST(Trials, CountsTheTimeInWhichAJobStandsStillFromTheBeginning) {
+  Standing node(0, 1'000);
+  Trials trials(2, TrialOptions());
+  trials.LastsAtLeast(1, 2'000);
+  node.Run(&trials);
+  ASSERT_TRUE(trials.done());
+  EXPECT_NEAR(trials.Rate(0), 2, 1e-9);
+  EXPECT_NEAR(trials.Rate(1), 1.5, 0.1);
+}
+
+/// Large bases take long to be away once each.
+TEST(Trials, AWayThatLastsLongerThanALookMayIsNotCut) {
+  Standing node(1'000, 1'000);
+  TrialOptions options;
+  options.most_ns = 1'500;
+  Trials trials(2, options);
+  trials.LastsAtLeast(1, 2'000);
+  node.Run(&trials);
+  ASSERT_TRUE(trials.done());
+  for (const double ns : node.took_ns(1)) EXPECT_NEAR(ns, 2'000, 20);
+  EXPECT_FALSE(trials.cut_short());
+}
+
+/// Whatever it lasts, everybody has ended a few iterations.
+TEST(Trials, AWayThatLastsAtLeastSoLongLastsUntilEverybodyHasIteratedToo) {
+  Standing node(100, 5'000);
+  Trials trials(2, TrialOptions());
+  trials.LastsAtLeast(1, 2'000);
+  node.Run(&trials);
+  ASSERT_TRUE(trials.done());
+  for (const double ns : node.took_ns(1)) EXPECT_NEAR(ns, 5'000 + 500, 50);
+  EXPECT_NEAR(trials.Rate(1), 1 + 4 * 100 / 5'400., 0.02);
+  EXPECT_FALSE(trials.cut_short());
+  // But for a look's longest time.
+  TrialOptions options;
+  options.most_ns = 3'000;
+  Standing other(100, 5'000);
+  Trials cut(2, options);
+  cut.LastsAtLeast(1, 2'000);
+  other.Run(&cut);
+  EXPECT_TRUE(cut.cut_short());
+  EXPECT_NEAR(cut.Rate(1), 1, 0.05);
 }
 
 }  // namespace
