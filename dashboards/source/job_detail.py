@@ -114,9 +114,10 @@ def _troubles(board):
     board.add(8, 8, p.series(
         "Evictions and returns",
         "How often it was moved to host memory and came back. One is the insurance at work; many are a job that never keeps its promise: "
-        "alert SluiceEvictionsRepeat. More evictions than returns: it is still away, or was told out of memory.",
+        "alert SluiceEvictionsRepeat. More evictions than returns: it is still away, or was told out of memory. By turns: what it has at its trough, where --residents says so.",
         p.COUNT, target(increase("sluice_job_evictions_total", JOB, _LABELS), f"{OF_JOB} evictions"),
-        target(increase("sluice_job_returns_total", JOB, _LABELS), f"{OF_JOB} returns")))
+        target(increase("sluice_job_returns_total", JOB, _LABELS), f"{OF_JOB} returns"),
+        target(increase("sluice_job_swaps_total", JOB, _LABELS), f"{OF_JOB} by turns")))
 
 
 def dashboard():

@@ -3,7 +3,9 @@
 #include "noderuntime/config/options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <system_error>
 
 #include "common/grant/store.h"
 #include "common/reserve.h"
@@ -82,6 +84,16 @@ Status Validate(const Options& options) {
                "'" + options.claims + "'", "contract, steps, curve");
   faults.Check(options.lanes >= 1 && options.lanes <= 64, "lanes", std::to_string(options.lanes),
                "1 to 64");
+  const bool named = options.residents == kAllResidents || options.residents == kAutoResidents;
+  faults.Check(named || ResidentsOf(options) != 0, "residents", "'" + options.residents + "'",
+               "all, auto, or 1 to 64");
+  faults.Check(named || options.policy != scheduler::kAutoPolicy, "residents",
+               "'" + options.residents + "'", "all or auto, with the policy auto");
+  faults.Check(options.residents == kAllResidents || host_memory != 0 ||
+                   !options.host_memory_bytes.has_value(),
+               "residents", "'" + options.residents + "'", "all, without host memory");
+  faults.Check(options.slice_s >= 0.001 && options.slice_s <= 3600, "slice",
+               Number(options.slice_s), "0.001 to 3600 seconds");
   faults.Check(options.lend == "demand" || options.lend == "eager", "lend",
                "'" + options.lend + "'", "demand, eager");
   faults.Check(options.terms == "wait" || options.terms == "off", "terms",
@@ -138,6 +150,14 @@ Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_
   plan.units = static_cast<uint32_t>(units);
   plan.bytes = handles * options.handle_bytes;
   return plan;
+}
+
+uint32_t ResidentsOf(const Options& options) {
+  constexpr uint32_t kMost = 64;
+  uint32_t residents = 0;
+  const char* end = options.residents.data() + options.residents.size();
+  const auto [at, error] = std::from_chars(options.residents.data(), end, residents);
+  return error == std::errc() && at == end && residents <= kMost ? residents : 0;
 }
 
 Result<uint64_t> PlanHostMemory(const Options& options, uint64_t pool_bytes,

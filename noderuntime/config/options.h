@@ -26,6 +26,10 @@ struct Options {
   bool unit_by_pool = false;  // both follow from the pool (SizeUnits)
   std::string policy = "flow";
   uint32_t lanes = 2;
+  /// Bases in the pool at once, the others in host memory by turns: a number, `auto` (with the
+  /// policy `auto`, which finds one) or `all`.
+  std::string residents = "all";
+  double slice_s = 1;            // that one of the others is there, where residents is a number
   std::string claims = "steps";  // what others may count on of jobs that can be evicted
   std::string lend = "demand";
   std::string credit = "on";
@@ -60,6 +64,11 @@ struct PoolPlan {
 
 /// The pool on a device, in whole handles. The error names the field that does not fit it.
 Result<PoolPlan> PlanPool(const Options& options, uint64_t device_bytes, uint64_t granularity);
+
+inline constexpr std::string_view kAllResidents = "all";
+inline constexpr std::string_view kAutoResidents = "auto";
+/// What Options::residents says of every policy but `auto`; 0: all, or no number.
+uint32_t ResidentsOf(const Options& options);
 
 /// Host memory for evicted jobs, in bytes. Unless given, as much as the pool, but at most a quarter
 /// of the machine's memory, which programs need for themselves. kInvalidArgument: more than the

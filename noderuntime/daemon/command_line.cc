@@ -28,6 +28,7 @@ struct Raw {
   std::vector<std::string> oracle;
   std::string idle_exit;
   std::string lease_wait;
+  std::string slice;
   std::string patience;
   std::string ready_fd;
   std::string keeper;
@@ -122,6 +123,9 @@ Status Convert(const Raw& raw, const CLI::App& app, const std::string& environme
   if (status.ok() && given("--lease-wait")) {
     status = Take(ParseSeconds(raw.lease_wait, "--lease-wait"), &options->lease_wait_s);
   }
+  if (status.ok() && given("--slice")) {
+    status = Take(ParseSeconds(raw.slice, "--slice"), &options->slice_s);
+  }
   if (status.ok() && given("--patience")) {
     status = Take(ParseSeconds(raw.patience, "--patience"), &options->patience_s);
   }
@@ -177,6 +181,13 @@ Result<std::variant<config::Options, PrintText>> ParseCommandLine(
       "flow, nodegroup, temporal, timeshift, spatial (nobody waits, limits are reserved) or auto "
       "(whichever gets most done) (flow)");
   app.add_option("--lanes", raw.lanes, "jobs past their gate at once under flow (2)");
+  app.add_option("--residents", options.residents,
+                 "jobs whose memory at the trough is in the pool at once; the others' is in host "
+                 "memory, by turns: a number, auto (as many as get most done, with --policy auto) "
+                 "or all (all)");
+  app.add_option(
+      "--slice", raw.slice,
+      "seconds that a job's memory is in host memory, where --residents is a number (1)");
   app.add_option("--claims", options.claims,
                  "what others may count on while a job that can be evicted is in its iteration: "
                  "contract (its peak, to its trough), steps or curve (steps)");

@@ -247,7 +247,10 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
     stopping_ = true;
   }
   if (!stopping_) return true;
-  if (stop_by_ns_ == 0) stop_by_ns_ = now + kStopPatienceNs;
+  if (stop_by_ns_ == 0) {
+    stop_by_ns_ = now + kStopPatienceNs;
+    flow_->BringAllBack(now);
+  }
   // Whoever is away would lose what it has here.
   return host_tier_.used_bytes() > 0 && now < stop_by_ns_;
 }

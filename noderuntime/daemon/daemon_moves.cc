@@ -28,9 +28,12 @@ bool Daemon::CanMove(flow::JobId job, flow::Units units) {
 }
 
 Status Daemon::MoveOut(flow::JobId job, const flow::Extents& extents) {
-  SayOfJob(job, logging::Level::kInfo,
-           "moves " + FormatBytes(TotalUnits(extents) * options_.unit_bytes) +
-               " to host memory: it needs more than its claim, and others wait");
+  // By turns is what it was told to do.
+  if (flow_->ledger().Find(job)->past_gate()) {
+    SayOfJob(job, logging::Level::kInfo,
+             "moves " + FormatBytes(TotalUnits(extents) * options_.unit_bytes) +
+                 " to host memory: it needs more than its claim, and others wait");
+  }
   if (!has_moved_) {
     // First: a daemon that follows this one has to wait until this one's copies are over.
     has_moved_ = registry_changed_ = true;

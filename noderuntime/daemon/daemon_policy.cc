@@ -16,6 +16,8 @@ scheduler::Config Daemon::PolicyToBeginWith(const config::Options& options) {
   if (options.policy == scheduler::kAutoPolicy) return config;
   config.policy = options.policy;
   config.lanes = options.lanes;
+  config.residents = config::ResidentsOf(options);
+  config.slice_ns = static_cast<uint64_t>(options.slice_s * 1e9);
   return config;
 }
 
@@ -26,8 +28,10 @@ Status Daemon::SetPolicy(ControlClient* client, const session::SetPolicyFrame& w
   Status valid = config::Validate(options);
   if (valid.ok()) {
     const scheduler::Config begin = PolicyToBeginWith(options);
-    valid = flow_->SetPolicy(begin.policy, begin.lanes, *scheduler::FindClaims(options.claims),
-                             NowNs());
+    flow::Way way{begin.policy, begin.lanes, *scheduler::FindClaims(options.claims)};
+    way.residents = begin.residents;
+    way.slice_ns = begin.slice_ns;
+    valid = flow_->SetWay(way, NowNs());
   }
   if (valid.ok()) {
     options_ = options;
@@ -80,6 +84,10 @@ void Daemon::StartOrStopTuner() {
   tuner::TunerOptions options;
   // Who was told to keep to contracts has no host memory to spare, or wants to know why.
   if (options_.claims == "contract") options.most_claims = scheduler::Claims::kContract;
+  if (options_.residents == config::kAutoResidents) {
+    options.host_units = static_cast<flow::Units>(
+        std::min<uint64_t>(host_tier_.capacity_bytes() / options_.unit_bytes, UINT32_MAX));
+  }
   searcher_ = std::make_unique<tuner::SearchThread>();
   tuner_ = std::make_unique<tuner::Tuner>(options, searcher_.get());
 }

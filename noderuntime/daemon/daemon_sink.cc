@@ -113,7 +113,8 @@ void Daemon::Log(const scheduler::Record& record) {
     if (!goes_on) TellPod(record.job, "refused", record.text);
   } else if (record.event == scheduler::EventKind::kMismatch) {
     TellPod(record.job, "deviated", record.text);
-  } else if (record.event == scheduler::EventKind::kEvict) {
+  } else if (record.event == scheduler::EventKind::kEvict &&
+             record.reason != ReasonName(scheduler::WaitReason::kTurn)) {
     TellPod(record.job, "evicted", record.text);
   }
 }

@@ -26,6 +26,7 @@ const char* KindName(scheduler::RequestKind kind) {
     case scheduler::RequestKind::kLease:
       return "lease";
     case scheduler::RequestKind::kBringBack:
+    case scheduler::RequestKind::kSwapIn:
       return "bring-back";
   }
   return "unknown";
@@ -92,6 +93,8 @@ Json Tuning(const tuner::Tuner& tuner, uint64_t unit) {
     const flow::Units soft = candidate.way.soft_budget;
     entry["soft_budget_bytes"] = soft != 0 ? Json(soft * unit) : Json(nullptr);
     entry["credit_parts"] = candidate.way.credit_parts;
+    entry["residents"] =
+        candidate.way.residents != 0 ? Json(candidate.way.residents) : Json(nullptr);
     entry["simulated_over_temporal"] = candidate.predicted;
     entry["measured_gpu_share"] = candidate.measured;
     json["candidates"].push_back(std::move(entry));
@@ -249,6 +252,9 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   const flow::Units soft = flow.options().policy.soft_budget;
   json["soft_budget_bytes"] = soft != 0 ? Json(soft * unit) : Json(nullptr);
   json["credit_parts"] = flow.options().credit_parts;
+  const scheduler::Config& policy = flow.options().policy;
+  json["residents"] = policy.residents != 0 ? Json(policy.residents) : Json(nullptr);
+  json["slice_ms"] = policy.residents != 0 ? Json(policy.slice_ns / 1'000'000) : Json(nullptr);
   json["free_bytes"] = ledger.free() * unit;
   json["largest_free_bytes"] = largest_run * unit;
   json["outside_reserve_bytes"] = flow.outside().reserve();

@@ -61,11 +61,16 @@ void Figures::Apply(const Record& record) {
       Note(&job, {record.t_ns, "deviated", record.reason, record.text});
       break;
     case EventKind::kEvict:
+      if (record.reason == ReasonName(scheduler::WaitReason::kTurn)) {
+        ++job.swaps;
+        break;
+      }
       ++job.evictions;
       if (!record.reason.empty()) ++job.evictions_by[record.reason];
       Note(&job, {record.t_ns, "evicted", record.reason, record.text});
       break;
     case EventKind::kBringBack:
+      if (record.claim == 0) break;
       ++job.returns;
       job.claim = record.claim;
       Note(&job, {record.t_ns, "returned", "", "came back from host memory"});

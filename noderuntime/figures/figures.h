@@ -41,7 +41,8 @@ struct JobFigures {
   std::map<std::string, uint64_t, std::less<>> deviations_by;  // reason
   std::map<std::string, uint64_t, std::less<>> evictions_by;   // reason of the wait that it ended
   uint64_t returns = 0;                                        // it came back from there
-  std::deque<Event> events;                                    // the latest, oldest first
+  uint64_t swaps = 0;        // it was moved there at its trough, by turns
+  std::deque<Event> events;  // the latest, oldest first
 
   // Where it stands.
   uint64_t waits_since_ns = 0;  // 0: it does not wait

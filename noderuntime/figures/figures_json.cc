@@ -68,6 +68,7 @@ Json ToJson(JobId id, const JobFigures& job, const scheduler::Loans& loans, cons
   json["evictions"] = job.evictions;
   json["evictions_by"] = Of(job.evictions_by);
   json["returns"] = job.returns;
+  json["swaps"] = job.swaps;
   json["events"] = Json::array();
   if (!scale.events) return json;
   for (const Event& event : job.events) {

@@ -155,6 +155,7 @@ Status Flow::OnLease(JobId id, const protocol::Lease& lease, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Lease from a job that has not begun");
+  if (job->moving != Moving::kNot) return Breach("Lease from a job whose memory is moved");
   ++job->leases;
   job->answer = PendingAnswer{lease.header.seq, protocol::kNoGate, 0, 0};
   if (!job->refusal.empty()) {
@@ -198,6 +199,7 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Gate from a job that has not begun");
+  if (job->moving != Moving::kNot) return Breach("Gate from a job whose memory is moved");
   ConsumeRing(id, job, kRecordsPerFrame);
   job->answer = PendingAnswer{gate.header.seq, gate.gate, gate.profile, gate.iteration};
   const scheduler::Job* known = ledger_.Find(id);

@@ -97,6 +97,8 @@ class Flow {
                    uint64_t now_ns) {
     return SetWay({policy, lanes, claims}, now_ns);
   }
+  /// The daemon ends: whose memory is in host memory gets it back as soon as its place is free.
+  void BringAllBack(uint64_t now_ns);
   /// In force. A soft budget is given up as soon as a job comes or goes, a profile is lost, a job
   /// needs more than fits, or the budget changes. It is no daemon's but this one's.
   Way way() const;
@@ -187,13 +189,15 @@ class Flow {
   void LogWait(JobId id, FlowJob* job, const Request* request);
   void LogRefusal(JobId id, scheduler::RefusalReason reason, Units units, const std::string& text);
 
-  // flow_evict.cc: a job that left its claim, to host memory and back.
+  // flow_evict.cc: to host memory and back.
   void BeginEviction(JobId id);
   void BeginMove(JobId id, FlowJob* job);
   void Stay(JobId id, FlowJob* job, const std::string& why);
   void BeAway(JobId id, FlowJob* job);
   void BringBack(JobId id);
-  Extents Outside(JobId id) const;  // leased outside its base
+  bool SomebodyIsAway() const;
+  Extents WouldMove(JobId id) const;
+  void EndSlice(Request* request, uint64_t away_ns) const;
   void GiveUpMoves();
   scheduler::Insurance InsuranceOf(const Request& request, const FlowJob& job) const;
 
@@ -317,6 +321,7 @@ class Flow {
   uint64_t budget_since_ns_ = 0;
   std::string budget_refusal_;
   uint64_t soft_budgets_outgrown_ = 0;
+  bool all_back_ = false;
   size_t fences_pending_ = 0;
   uint64_t decisions_ = 0;
   uint64_t changes_ = 0;

@@ -141,8 +141,9 @@ bool Flow::Insured(JobId id) const {
 }
 
 bool Flow::EverybodyInsured() const {
-  return std::all_of(jobs_.begin(), jobs_.end(),
-                     [this](const auto& entry) { return Insured(entry.first); });
+  return std::all_of(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
+    return entry.second.moving != Moving::kNot || Insured(entry.first);
+  });
 }
 
 void Flow::PassGate(JobId id, uint32_t gate) {

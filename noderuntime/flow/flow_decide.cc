@@ -197,7 +197,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
   }
   const Request request = requests_[decision.request];
   scheduler::CountOvertaken(decision, &requests_);
-  if (request.kind == RequestKind::kBringBack) {
+  if (scheduler::ComesBack(request)) {
     BringBack(id);
     return true;
   }
@@ -285,6 +285,8 @@ void Flow::UpdateTerms() {
     if (request->kind == RequestKind::kBringBack) {
       request->returns = pressure && options_.credit && job.published.has_value();
     }
+    if (request->kind == RequestKind::kGate0 && known->phase == Phase::kParked)
+      Must(ledger_.SetStays(id, request->insurance == scheduler::Insurance::kNone));
     if (request->kind == RequestKind::kGate0) {
       // What a gate opens with is what holds when it opens, not when the job came to it.
       request->returns = pressure && options_.credit && job.published.has_value();

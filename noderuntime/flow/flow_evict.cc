@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
-// I5 for a job that left its claim: where nobody could go on otherwise, its client is asked to
-// stand still, what it has outside its base is copied to host memory and lent to others, and comes
-// back to the same units before it has its answer. Who holds the bytes: the job, until the copy out
-// has ended, and again from before the copy back begins. That the GPU is done with them: the client
-// has waited for all its work and issues none. Who waits for whom: the job for its neighbours,
-// which never wait for it: they go on when the copy out has ended.
+// To host memory and back. I5 for a job that left its claim: where nobody could go on otherwise,
+// its client is asked to stand still, what it has outside its base is copied to host memory and
+// lent to others, and comes back to the same units before it has its answer. All that a job has at
+// its trough goes the same way by turns, where there is to be room for more than the bases leave.
+// Who holds the bytes: the job, until the copy out has ended, and again from before the copy back
+// begins. That the GPU is done with them: the client has waited for all its work and issues none.
+// Who waits for whom: the job for its neighbours, which never wait for it: they go on when the copy
+// out has ended.
 #include "noderuntime/flow/flow.h"
 
 namespace sluice::flow {
@@ -44,17 +46,33 @@ const char* ReasonText(protocol::QuietReason reason) {
 }  // namespace
 
 Insurance Flow::InsuranceOf(const Request& request, const FlowJob& job) const {
-  if (request.kind == RequestKind::kBringBack) return Insurance::kNone;
+  if (scheduler::ComesBack(request)) return Insurance::kNone;
   if (job.moving != Moving::kNot) return Insurance::kLeaving;
   const scheduler::Job* known = ledger_.Find(request.job);
-  const bool past = request.kind == RequestKind::kLease || request.kind == RequestKind::kGate;
-  if (!past || known == nullptr || !known->past_gate() || job.stays) return Insurance::kNone;
-  return sink_->CanMove(request.job, TotalUnits(known->loose)) ? Insurance::kEvictable
-                                                               : Insurance::kNone;
+  if (known == nullptr || job.stays) return Insurance::kNone;
+  Units units = 0;
+  if (request.kind == RequestKind::kGate0 && known->phase == Phase::kParked) {
+    // By turns, or out of the way of one that has to come back.
+    const bool wanted = options_.policy.residents > 0 || SomebodyIsAway();
+    if (!wanted || known->leased == 0 || now_ns_ < job.stays_until_ns) return Insurance::kNone;
+    units = known->leased;
+  } else {
+    const bool past = scheduler::AsksPastGate(request);
+    if (!past || !known->past_gate()) return Insurance::kNone;
+    units = TotalUnits(known->loose);
+  }
+  return sink_->CanMove(request.job, units) ? Insurance::kEvictable : Insurance::kNone;
 }
 
-Extents Flow::Outside(JobId id) const {
-  return Intersect(ledger_.map().Held(id, UnitState::kLeased), ledger_.Find(id)->loose);
+bool Flow::SomebodyIsAway() const {
+  return std::any_of(requests_.begin(), requests_.end(), scheduler::ComesBack);
+}
+
+/// At its trough all of it, in its iteration what it has outside its base.
+Extents Flow::WouldMove(JobId id) const {
+  const scheduler::Job& job = *ledger_.Find(id);
+  Extents leased = ledger_.map().Held(id, UnitState::kLeased);
+  return job.phase == Phase::kParked ? leased : Intersect(leased, job.loose);
 }
 
 void Flow::BeginEviction(JobId id) {
@@ -95,7 +113,7 @@ Status Flow::OnQuiet(JobId id, const protocol::Quiet& quiet, uint64_t now_ns) {
 }
 
 void Flow::BeginMove(JobId id, FlowJob* job) {
-  const Extents leaves = Outside(id);
+  const Extents leaves = WouldMove(id);
   job->moving = Moving::kLeaving;
   const Status begun = leaves.empty()
                            ? Status(StatusCode::kFailedPrecondition, "it has nothing to move")
@@ -107,6 +125,10 @@ void Flow::BeginMove(JobId id, FlowJob* job) {
 void Flow::Stay(JobId id, FlowJob* job, const std::string& why) {
   job->moving = Moving::kNot;
   job->stays = true;
+  if (RequestOf(id)->kind == RequestKind::kGate0) {
+    job->stays_until_ns = now_ns_ + options_.policy.slice_ns;
+    return;  // nobody waits for it, and it asks as often as it iterates
+  }
   sink_->Notice(id, job->answer->seq, {"its memory could not be moved to host memory: " + why});
 }
 
@@ -118,7 +140,11 @@ void Flow::GiveUpMoves() {
       ++job.late_quiets;
       Stay(id, &job, "it does not say whether its work has come to an end");
     }
-    if (job.moving != Moving::kAway || since < kAwayPatienceNs) continue;
+    if (job.moving != Moving::kAway) continue;
+    Request* request = RequestOf(id);
+    EndSlice(request, since);
+    // Who went by turns did nothing to lose what it has for.
+    if (since < kAwayPatienceNs || request->kind == RequestKind::kSwapIn) continue;
     for (const scheduler::Job& other : ledger_.jobs()) {
       const bool idle = other.phase == Phase::kParked && RequestOf(other.id) == nullptr;
       if (!idle || Intersect(ledger_.map().Held(other.id), ledger_.Find(id)->away).empty())
@@ -128,6 +154,20 @@ void Flow::GiveUpMoves() {
                                 " keeps other memory than before in its place, and does nothing");
     }
   }
+}
+
+/// Nobody goes on instead of who waits where nobody begins an iteration.
+void Flow::EndSlice(Request* request, uint64_t away_ns) const {
+  if (request->kind != RequestKind::kSwapIn) return;
+  const bool ends = all_back_ || BudgetFalls() || away_ns >= options_.policy.slice_ns;
+  request->due = request->due || ends;
+}
+
+void Flow::BringAllBack(uint64_t now_ns) {
+  now_ns_ = now_ns;
+  all_back_ = true;
+  GiveUpMoves();
+  if (!frozen_) Decide();
 }
 
 void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
@@ -140,6 +180,8 @@ void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
     if (!how.ok())
       return sink_->EndSession(id, "its memory cannot be moved back: " + how.message());
     job->moving = Moving::kNot;
+    // It waits for its turn as before.
+    if (RequestOf(id)->kind == RequestKind::kGate0) return Decide();
     job->waits_since_ns = now_ns;
     ++job->evictions;
     // Others had their turn each time: what it wants will not be there.
@@ -149,23 +191,25 @@ void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
 }
 
 void Flow::BeAway(JobId id, FlowJob* job) {
-  const Extents leaves = Outside(id);
+  const Extents leaves = WouldMove(id);
+  const bool by_turns = ledger_.Find(id)->phase == Phase::kParked;
   // As with what is fenced: published while the ledger still counts them as held.
   sink_->HolderChanged(leaves, scheduler::kNoJob);
   Record record = RecordFor(EventKind::kEvict, id);
   record.extents = leaves;
   record.text = "moved to host memory, " + ledger_.Bytes(TotalUnits(leaves)) +
-                ", so that others go on: " + WhyWaiting(id);
-  record.reason = ReasonName(WaitsBecause(id));
+                (by_turns ? " until its turn" : ", so that others go on: " + WhyWaiting(id));
+  record.reason = ReasonName(by_turns ? scheduler::WaitReason::kTurn : WaitsBecause(id));
   const Line line = {record.text, About::kRecord};
   Log(std::move(record));
-  sink_->Notice(id, job->answer->seq, line);
+  if (!by_turns) sink_->Notice(id, job->answer->seq, line);
   Must(ledger_.Evict(id));
   job->moving = Moving::kAway;
   job->moving_since_ns = now_ns_;
   Request* request = RequestOf(id);
-  request->kind = RequestKind::kBringBack;
+  request->kind = by_turns ? RequestKind::kSwapIn : RequestKind::kBringBack;
   request->overtaken = 0;
+  request->due = false;
 }
 
 /// The ledger has given it back what it had.
@@ -173,7 +217,12 @@ void Flow::BringBack(JobId id) {
   FlowJob* job = Get(id);
   const scheduler::Job& known = *ledger_.Find(id);
   Request* request = RequestOf(id);
-  request->kind = request->gate == 0 ? RequestKind::kLease : RequestKind::kGate;
+  if (known.phase == Phase::kParked) {
+    request->kind = RequestKind::kGate0;
+    request->overtaken = 0;
+  } else {
+    request->kind = request->gate == 0 ? RequestKind::kLease : RequestKind::kGate;
+  }
   if (known.phase == Phase::kRunning && !job->published.has_value())
     LoseProfile(id, {DeviationReason::kCycle, "its cycle was lost while it was in host memory"});
   sink_->HolderChanged(ledger_.map().Held(id, UnitState::kLeased), id);

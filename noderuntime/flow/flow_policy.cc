@@ -29,6 +29,7 @@ void Flow::Adopt(const std::string& policy, uint32_t lanes) {
   // Who is still at a gate passes as soon as it is safe.
   options_.policy.policy = options_.spatial ? "flow" : policy;
   options_.policy.lanes = options_.spatial ? kEveryLane : lanes;
+  if (options_.spatial) options_.policy.residents = 0;
 }
 
 /// What the job is promised at any time.
@@ -89,6 +90,8 @@ Status Flow::SetWay(const Way& way, uint64_t now_ns) {
   Adopt(way.policy, way.lanes);
   // Nothing is shared that would have to be held back.
   options_.policy.soft_budget = options_.spatial ? 0 : way.soft_budget;
+  options_.policy.residents = options_.spatial ? 0 : way.residents;
+  options_.policy.slice_ns = way.slice_ns;
   SetClaims(way.claims);
   options_.credit_parts = way.credit_parts;
   TellAmounts();
@@ -101,8 +104,9 @@ Status Flow::SetWay(const Way& way, uint64_t now_ns) {
 }
 
 Way Flow::way() const {
-  return {options_.policy.policy, options_.policy.lanes, options_.claims,
-          options_.policy.soft_budget, options_.credit_parts};
+  return {options_.policy.policy,      options_.policy.lanes, options_.claims,
+          options_.policy.soft_budget, options_.credit_parts, options_.policy.residents,
+          options_.policy.slice_ns};
 }
 
 uint64_t Flow::CreditOf(const scheduler::Profile& profile) const {

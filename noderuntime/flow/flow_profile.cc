@@ -113,7 +113,8 @@ void Flow::Withdraw(JobId id, FlowJob* job, const Deviation& deviation) {
   if (known == nullptr) return;
   if (known->phase == Phase::kRunning) LoseProfile(id, deviation);
   Request* request = RequestOf(id);
-  if (request == nullptr || request->kind != RequestKind::kGate0) return;
+  if (request == nullptr) return;
+  if (request->kind != RequestKind::kGate0 && request->kind != RequestKind::kSwapIn) return;
   // It stands at its gate: whatever it does next is unknown, so it claims all it may ever hold.
   request->claim = known->limit;
   request->piece = known->unknown_piece();

@@ -122,7 +122,7 @@ bool Flow::SomebodyWaitsToBegin(JobId but) const {
     if (id == but || job.waits_since_ns == 0) continue;
     const Request* request = RequestOf(id);
     if (request == nullptr || request->kind == RequestKind::kNewcomer ||
-        request->kind == RequestKind::kGate0) {
+        request->kind == RequestKind::kGate0 || request->kind == RequestKind::kSwapIn) {
       return true;
     }
   }

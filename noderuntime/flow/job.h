@@ -50,7 +50,7 @@ struct Published {
   std::optional<Told> told;
 };
 
-/// What is being done to a job that left its claim (I5).
+/// What is being done to a job that left its claim (I5), or waits at its trough.
 enum class Moving : uint8_t {
   kNot,
   kAsked,      // its client was asked to stand still
@@ -87,6 +87,7 @@ struct FlowJob {
   uint64_t moving_since_ns = 0;  // kAsked, kAway
   uint32_t late_quiets = 0;      // it was told before it had answered Quiesce, and will yet
   bool stays = false;            // it could not be made quiet, or not be copied, for this request
+  uint64_t stays_until_ns = 0;   // the same at its trough: it is not asked again before
   uint32_t returns = 0;          // from host memory, for this request
   uint64_t evictions = 0;        // that came to an end
 

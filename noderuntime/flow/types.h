@@ -36,6 +36,8 @@ struct Way {
   scheduler::Claims claims = scheduler::Claims::kContract;
   Units soft_budget = 0;  // scheduler::Config::soft_budget; 0: none
   uint32_t credit_parts = scheduler::kCreditParts;
+  uint32_t residents = 0;  // scheduler::Config::residents, and slice_ns
+  uint64_t slice_ns = scheduler::Config().slice_ns;
 
   bool operator==(const Way&) const = default;
 };

@@ -110,6 +110,9 @@ const Table<JobView>& JobCountsTable() {
        WithUsual(&JobView::evictions, scheduler::ReasonName(scheduler::WaitReason::kMemory))},
       {{"sluice_job_returns_total", kCounter, "", "How often it came back from there"},
        Plain(&JobView::returns)},
+      {{"sluice_job_swaps_total", kCounter, "",
+        "How often what it has at its trough was moved to host memory, by turns"},
+       Plain(&JobView::swaps)},
   };
   return table;
 }

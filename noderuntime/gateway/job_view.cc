@@ -37,6 +37,7 @@ void TakeFigures(const Json& json, const std::vector<uint64_t>& wait_bounds_ns, 
   job->borrowed_total_bytes = Number(json, "borrowed_total_bytes");
   job->claim_raises = Number(json, "claim_raises");
   job->returns = Number(json, "returns");
+  job->swaps = Number(json, "swaps");
   job->waits = Counts(json, "waits");
   job->refusals = Counts(json, "refusals");
   job->deviations = Counts(json, "deviations_by");

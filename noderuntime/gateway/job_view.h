@@ -50,6 +50,7 @@ struct JobView {
   Figure borrowed_total_bytes;
   Figure claim_raises;
   Figure returns;
+  Figure swaps;
   ByReason waits;
   ByReason refusals;
   ByReason deviations;

@@ -38,6 +38,8 @@ std::string WayText(const Way& way, uint64_t unit_bytes) {
                      (way.lanes == 1 ? " lane" : " lanes") + ", claims by " +
                      std::string(scheduler::ClaimsName(way.claims));
   if (way.soft_budget != 0) text += ", in " + FormatBytes(way.soft_budget * unit_bytes);
+  if (way.residents != 0)
+    text += ", " + std::to_string(way.residents) + " bases in the pool, the others by turns";
   if (way.credit_parts != scheduler::kCreditParts) {
     text += ", credit 1/" + std::to_string(way.credit_parts) + " of an iteration";
   }
@@ -94,7 +96,7 @@ std::optional<std::string> Tuner::Look(flow::Flow* flow, uint64_t now_ns) {
     if (before == chosen_.end()) return std::nullopt;
     state_ = State::kChosen;
     candidates_ = before->candidates;
-    BeginWatch();
+    BeginWatch(before->way);
     return PutInForce(before->way, flow, now_ns);
   }
   // A soft budget goes with a profile, and when anybody comes or goes.
@@ -148,6 +150,8 @@ bool Tuner::Outgrown(const flow::Flow& flow) {
 Way Tuner::WayOf(const simulate::Setting& setting, const flow::Flow& flow) const {
   Way way{setting.policy.policy, setting.policy.lanes, setting.claims};
   way.credit_parts = static_cast<uint32_t>(std::lround(setting.credit_parts));
+  way.residents = setting.policy.residents;
+  if (way.residents != 0) way.slice_ns = setting.policy.slice_ns;
   if (setting.policy.soft_budget == 0) return way;
   const flow::Units least = flow.LeastSoftBudget();
   const flow::Units budget =
@@ -172,6 +176,7 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
   task.options.claim_margin_part = kClaimMarginPart;
   task.options.gate_ns = 0;  // what is measured by the clock has them in it
   if (flow.EverybodyInsured()) task.claims = options_.most_claims;
+  if (flow.EverybodyInsured()) task.options.host.units = options_.host_units;
   for (const KnownJob& known : key_) {
     const flow::FlowJob& job = *flow.Find(known.id);
     Result<simulate::Workload> made = simulate::LiveWorkload(
@@ -211,14 +216,22 @@ void Tuner::BeginTrials() {
   scheduler::TrialOptions options = options_.trials;
   options.iterations = look_iterations_;
   trials_.emplace(candidates_.size(), options, static_cast<size_t>(turns - candidates_.begin()));
+  for (size_t i = 0; i < candidates_.size(); ++i) LookOverSlices(i, candidates_[i].way);
   state_ = State::kMeasuring;
 }
 
-void Tuner::BeginWatch() {
+/// Each base is away once.
+void Tuner::LookOverSlices(size_t candidate, const Way& way) {
+  if (way.residents == 0) return;
+  trials_->LastsAtLeast(candidate, static_cast<double>(way.slice_ns * key_.size()));
+}
+
+void Tuner::BeginWatch(const Way& way) {
   scheduler::TrialOptions options = options_.trials;
   options.rounds = 1;
   options.iterations = watched_iterations_;
   trials_.emplace(1, options);
+  LookOverSlices(0, way);
 }
 
 /// What four iterations told may have been chance, and memory scatters in the course of many.
@@ -226,7 +239,7 @@ std::optional<std::string> Tuner::Watch(const flow::Flow& flow, uint64_t now_ns)
   trials_->Observe(ProgressOf(flow), static_cast<double>(now_ns));
   if (!trials_->done()) return std::nullopt;
   if (trials_->cut_short()) {
-    BeginWatch();
+    BeginWatch(*wanted_);
     return std::nullopt;
   }
   const double gets_done = trials_->Rate(0) * (1 + options_.trials.least_gain);
@@ -236,7 +249,7 @@ std::optional<std::string> Tuner::Watch(const flow::Flow& flow, uint64_t now_ns)
       candidates_.begin(), candidates_.end(),
       [&](const Candidate& one) { return one.way != wanted_ && one.measured > gets_done; });
   if (!beaten || in_force == candidates_.end()) {
-    BeginWatch();
+    BeginWatch(*wanted_);
     return std::nullopt;
   }
   std::rotate(candidates_.begin(), in_force, in_force + 1);
@@ -272,7 +285,7 @@ std::string Tuner::Choose(Way way, flow::Flow* flow, uint64_t now_ns) {
   std::erase_if(chosen_, [this](const Choice& one) { return Same(one.key, key_); });
   if (chosen_.size() >= kRemembered) chosen_.erase(chosen_.begin());
   chosen_.push_back({key_, way, candidates_});
-  BeginWatch();
+  BeginWatch(way);
   (void)PutInForce(way, flow, now_ns);
   return "auto: stays with " + WayText(way, flow->options().unit_bytes) + " for these " +
          std::to_string(key_.size()) + " jobs";

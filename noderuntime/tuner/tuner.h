@@ -39,6 +39,8 @@ struct TunerOptions {
   uint32_t most_ways = 5;         // measured, the one in force and `temporal` among them
   /// Soft budgets below the pool are tried, and other credits where nobody gave one.
   bool soft_budgets = true;
+  /// Bases are kept in so much host memory by turns, where that gets more done; 0: all stay.
+  flow::Units host_units = 0;
   scheduler::TrialOptions trials;
   /// What was chosen is looked at again for so many iterations of each job at a time. Where it gets
   /// less done than another way did, all are measured anew; each time both get twice as long.
@@ -87,7 +89,8 @@ class Tuner {
   std::optional<std::string> PutInForce(const Way& way, flow::Flow* flow, uint64_t now_ns);
   std::string Choose(Way way, flow::Flow* flow, uint64_t now_ns);
   void BeginTrials();
-  void BeginWatch();
+  void BeginWatch(const Way& way);
+  void LookOverSlices(size_t candidate, const Way& way);
   std::optional<std::string> Watch(const flow::Flow& flow, uint64_t now_ns);
 
   TunerOptions options_;

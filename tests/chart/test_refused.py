@@ -17,7 +17,7 @@ from chart import CHART, defaults, refusal, render, render_text, run_helm
     ("annotations.enabled", "on"), ("annotations.trust", "everybody"), ("annotations.namespaces.a.maxPriority", 1001),
     ("annotations.namespaces.a.maxMemoryLimit", "40GB"), ("annotations.namespaces.a.maxMemoryLimit", "40"), ("annotations.namespaces.a.shareGroups", "yes"),
     ("node.gpus", "first"), ("node.gpus", "0,"), ("node.policy", "fair"), ("node.lanes", 0), ("node.lanes", 65),
-    ("node.claims", "none"), ("node.lend", "always"), ("node.hostMemory", "none"), ("node.leaseWait", -1),
+    ("node.claims", "none"), ("node.lend", "always"), ("node.hostMemory", "none"), ("node.residents", 0), ("node.residents", "two"), ("node.slice", 0), ("node.leaseWait", -1),
     ("node.patience", "long"), ("node.eventLog", "events"), ("node.extraArgs", "--context=1"),
     ("node.capabilities", ["SYS_ADMIN"]), ("node.capabilities", ["ALL"]), ("node.updateStrategy.type", "Recreate"),
     ("node.probes.startup.periodSeconds", 0), ("node.extraEnvs", [{"value": "x"}]), ("node.extraVolumes", [{}]),

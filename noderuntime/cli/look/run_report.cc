@@ -51,6 +51,7 @@ class Times {
         Leave(record.job);
         break;
       case EventKind::kBringBack:
+        if (record.claim == 0) break;  // at its trough
         Enter(record);
         job.profiled = false;  // the time that it was away belongs to no iteration
         break;

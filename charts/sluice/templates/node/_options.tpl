@@ -13,6 +13,8 @@ SPDX-FileCopyrightText: The Sluice authors
 {{- include "sluice.option" (list "reserve" .reserve) }}
 {{- include "sluice.option" (list "pool" $node.pool) }}
 {{- include "sluice.option" (list "host-memory" $node.hostMemory) }}
+{{- include "sluice.option" (list "residents" $node.residents) }}
+{{- include "sluice.option" (list "slice" $node.slice) }}
 {{- include "sluice.option" (list "lease-wait" $node.leaseWait) }}
 {{- include "sluice.option" (list "patience" $node.patience) }}
 {{- include "sluice.option" (list "lease-unit" $node.leaseUnit) }}

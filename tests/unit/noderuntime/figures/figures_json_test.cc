@@ -53,6 +53,21 @@ TEST(FiguresJson, AmountsAreBytesOnBothSidesOfALoan) {
   EXPECT_EQ(node["bounds_ns"]["wait"].size(), std::size(kWaitBounds));
 }
 
+TEST(FiguresJson, SwapsAreApartFromEvictions) {
+  Figures figures(8);
+  scheduler::Record evict;
+  evict.event = scheduler::EventKind::kEvict;
+  evict.job = 1;
+  for (const char* reason : {"turn", "turn", "memory"}) {
+    evict.reason = reason;
+    figures.Apply(evict);
+  }
+  const ordered_json json = ToJson(1, figures.Of(1), figures.loans(), kScale);
+  EXPECT_EQ(json["swaps"], 2);
+  EXPECT_EQ(json["evictions"], 1);
+  EXPECT_EQ(json["evictions_by"].size(), 1u);
+}
+
 TEST(FiguresJson, EventsHaveTheTimeOfDay) {
   Figures figures(8);
   figures.Told(1, 2'000'000, "", "a line");

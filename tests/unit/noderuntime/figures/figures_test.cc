@@ -165,6 +165,58 @@ TEST_F(FiguresTest, AGrantAfterATakeoverIsNoRaiseOfTheClaim) {
   EXPECT_EQ(figures_.Of(1).claim_raises, 1u);
 }
 
+TEST_F(FiguresTest, AMoveByTurnsIsASwapAndNoEviction) {
+  Record gate = At(EventKind::kGate, 1);
+  gate.claim = 9;
+  Apply(gate);
+  Apply(At(EventKind::kTrough, 2));
+  Record evict = At(EventKind::kEvict, 3);
+  evict.reason = "turn";
+  evict.text = "moved to host memory, 2 GiB until its turn";
+  Record back = At(EventKind::kBringBack, 4);
+  for (int i = 0; i < 2; ++i) {
+    Apply(evict);
+    Apply(back);
+  }
+  const JobFigures& job = figures_.Of(1);
+  EXPECT_EQ(job.swaps, 2u);
+  EXPECT_EQ(job.evictions, 0u);
+  EXPECT_TRUE(job.evictions_by.empty());
+  EXPECT_EQ(job.returns, 0u);
+  EXPECT_TRUE(job.events.empty()) << "nothing that its user may ask about";
+  EXPECT_EQ(job.claim, 9u) << "of its last iteration, as at any trough";
+
+  evict.reason = "memory";
+  evict.text = "moved to host memory, so that others go on";
+  Apply(evict);
+  back.claim = 12;
+  Apply(back);
+  EXPECT_EQ(job.swaps, 2u);
+  EXPECT_EQ(job.evictions, 1u);
+  EXPECT_EQ(job.evictions_by.at("memory"), 1u);
+  EXPECT_EQ(job.returns, 1u);
+  EXPECT_EQ(job.claim, 12u);
+  ASSERT_EQ(job.events.size(), 2u);
+  EXPECT_EQ(job.events[0].kind, "evicted");
+  EXPECT_EQ(job.events[1].kind, "returned");
+}
+
+/// It waits for its gate all the time, wherever its base is.
+TEST_F(FiguresTest, AWaitGoesOnWhileItsBaseIsAway) {
+  Apply(At(EventKind::kWait, 1'000));
+  Record evict = At(EventKind::kEvict, 2'000);
+  evict.reason = "turn";
+  Apply(evict);
+  Record wait = At(EventKind::kWait, 3'000);
+  wait.reason = "host-memory";
+  Apply(wait);
+  Apply(At(EventKind::kBringBack, 8'000));
+  EXPECT_EQ(figures_.Of(1).waits_since_ns, 1'000u);
+  EXPECT_EQ(figures_.Of(1).waits.at("host-memory"), 1u);
+  Apply(At(EventKind::kGate, 10'000));
+  EXPECT_EQ(figures_.Of(1).gate_wait.sum_ns(), 9'000u);
+}
+
 TEST_F(FiguresTest, AJobThatIsToldMuchKeepsTheLatest) {
   for (uint64_t i = 0; i < 100; ++i) figures_.Told(1, i, "", "line " + std::to_string(i));
   EXPECT_EQ(figures_.Of(1).events.size(), Figures::kMostEvents);

@@ -210,6 +210,30 @@ TEST_F(FlowEvictTest, WhoNeverSaysSoIsToldAfterAWhile) {
   EXPECT_FALSE(Quiet().ok()) << "but once";
 }
 
+/// Another thread of it may have gone on to ask for memory outside the pool, for which its limit
+/// has no room beside what it waits for: it is told when it is back.
+TEST_F(FlowEvictTest, WhoGetsMoreElsewhereMeanwhileIsToldWhenItIsBack) {
+  options_.outside_bytes = 40 * kUnit;
+  sink_ = RecordingSink();
+  sink_.host = true;
+  flow_ = std::make_unique<Flow>(options_, &sink_);
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  answers_[1] = sink_.grants[1].size();
+  ASSERT_TRUE(Lease(1, 29 - Known(1).leased).ok());
+  asked_ = seq_;
+  ASSERT_TRUE(Quiet().ok());
+  ASSERT_TRUE(Charge(1, protocol::Family::kArray, 2 * kUnit).ok());
+  ToGateZero(2);
+  EXPECT_TRUE(sink_.denials[1].empty());
+  flow_->OnMoved(1, Status(), now_);
+  ToGateZero(2);
+  ASSERT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_EQ(sink_.denials[1].size(), 1u);
+  EXPECT_EQ(sink_.denials[1].front().first, protocol::DenyCode::kOverLimit);
+  ExpectSoundLog();
+}
+
 TEST_F(FlowEvictTest, ACopyOutThatFailsCostsNothingButTheAnswer) {
   ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
   const Extents before = Leased(1);

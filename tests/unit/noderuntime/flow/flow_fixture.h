@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,17 +45,22 @@ class RecordingSink : public FlowSink {
     order.push_back("holder " + std::to_string(holder));
   }
 
-  bool CanMove(JobId, Units) override { return host; }
+  bool CanMove(JobId job, Units) override { return host && in_host.count(job) == 0; }
   void Quiesce(JobId job, uint32_t seq) override { quiesced[job] = seq; }
   Status MoveOut(JobId job, const Extents& extents) override {
     moved_out[job] = extents;
+    if (how.ok()) in_host.insert(job);
     return how;
   }
   Status MoveBack(JobId job) override {
     moved_back.push_back(job);
+    in_host.erase(job);
     return how;
   }
-  void DropMoved(JobId job) override { dropped.push_back(job); }
+  void DropMoved(JobId job) override {
+    dropped.push_back(job);
+    in_host.erase(job);
+  }
   void EndSession(JobId job, const std::string& text) override { ended[job] = text; }
 
   size_t Count(scheduler::EventKind event, JobId job) const {
@@ -75,6 +81,7 @@ class RecordingSink : public FlowSink {
   Status how;         // that copies begin
   std::map<JobId, uint32_t> quiesced;
   std::map<JobId, Extents> moved_out;
+  std::set<JobId> in_host;  // something of theirs is there, or on its way
   std::vector<JobId> moved_back;
   std::vector<JobId> dropped;
   std::map<JobId, std::string> ended;

@@ -50,7 +50,7 @@ constexpr char kStatus[] = R"({"version": "0.2.0", "gpu": 0, "gpu_uuid": "GPU-a"
       "outside_bytes": 5, "launches": 99, "profile": {"credit_ns": 2000000, "iteration_ns": 25000000},
       "run_ahead_ns": 1000000, "waiting": {"since_ms": 1500, "reason": "its turn", "code": "turn"},
       "figures": {"iterations": 12, "lent_bytes": 4, "borrowed_bytes": 0, "lent_total_bytes": 14,
-        "borrowed_total_bytes": 0, "claim_raises": 1, "deviations": 2, "evictions": 3, "returns": 2,
+        "borrowed_total_bytes": 0, "claim_raises": 1, "deviations": 2, "evictions": 3, "returns": 2, "swaps": 4,
         "deviations_by": {"cycle": 2}, "evictions_by": {"memory": 3},
         "waits": {"turn": 5}, "refusals": {"over-limit": 1},
         "gate_wait": {"counts": [4, 1], "sum_ns": 3000000},

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "noderuntime/tuner/search.h"
 
+#include <algorithm>
+
 #include "tests/unit/noderuntime/tuner/tasks.h"
 
 namespace sluice::tuner {
@@ -46,6 +48,26 @@ TEST(Search, TriesNoFallingClaimsForWhoIsNotInsured) {
   const SearchResult found = RunSearch(TwoTriangles(), {});
   ASSERT_TRUE(found.ok()) << found.status().message();
   for (const auto& tried : found->tried) EXPECT_EQ(tried.setting.claims, Claims::kContract);
+}
+
+TEST(Search, TriesFewerBasesThanJobsWhereThereIsHostMemory) {
+  for (const uint32_t host : {0u, 1000u}) {
+    SearchTask task = TwoTriangles();
+    task.jobs.push_back(task.jobs.front());
+    for (auto& job : task.jobs) {
+      job.base_units += 10;
+      job.plan.peak_units += 10;
+      for (auto& gate : job.plan.gates) gate.need_units += 10;
+    }
+    task.options.pool_units += 30;
+    task.options.host.units = host;
+    const SearchResult found = RunSearch(task, {});
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    const bool tried = std::any_of(found->tried.begin(), found->tried.end(), [](const auto& one) {
+      return one.setting.policy.residents == 2;
+    });
+    EXPECT_EQ(tried, host > 0);
+  }
 }
 
 TEST(Search, SaysWhenTheJobsDoNotFit) {

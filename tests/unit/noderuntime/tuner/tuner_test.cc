@@ -166,6 +166,47 @@ TEST_F(TunerTest, KeepsWhatMeasuresBest) {
   EXPECT_NEAR(candidates[2].measured / candidates[0].measured, 100. / 60, 1e-6);
 }
 
+TEST_F(TunerTest, SearchesWithTheHostMemoryThatItWasGiven) {
+  for (const Units units : {Units{0}, Units{64}}) {
+    TunerOptions options;
+    options.host_units = units;
+    tuner_ = Tuner(options, &searcher_);
+    if (units == 0) {
+      ASSERT_NO_FATAL_FAILURE(Join(1));
+      ASSERT_NO_FATAL_FAILURE(Join(2));
+    }
+    Until(State::kSearching, Even);
+    EXPECT_EQ(searcher_.tasks.back().options.host.units, units);
+  }
+}
+
+/// What jobs do where bases are in host memory by turns is not alike from slice to slice: a look
+/// has one of each.
+TEST_F(TunerTest, LooksAtTurnsForASliceOfEachJob) {
+  ASSERT_NO_FATAL_FAILURE(Join(1));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  Until(State::kSearching, Even);
+  SearchResult found = Found("flow", Claims::kCurve);
+  scheduler::simulate::Setting& setting = found->finalists.front().setting;
+  setting.policy.residents = 2;
+  setting.policy.slice_ns = 5 * kS;
+  searcher_.answer = found;
+  Until(State::kMeasuring, Even);
+  uint64_t by_turns = 0;
+  const auto took = [&](const flow::FlowOptions& options) {
+    by_turns += options.policy.residents != 0 ? 1u : 0u;
+    return (options.policy.residents != 0 ? 50 : 100) * kMs;
+  };
+  const std::vector<std::string> news = Until(State::kChosen, took);
+  constexpr uint64_t kLooks = 2;
+  EXPECT_GE(by_turns, kLooks * 2 * 5 * kS / (50 * kMs)) << "two jobs, 5 s of each";
+  EXPECT_EQ(flow_->options().policy.residents, 2u);
+  EXPECT_EQ(flow_->options().policy.slice_ns, 5 * kS);
+  EXPECT_EQ(news.back(),
+            "auto: stays with flow, 2 lanes, claims by curve, 2 bases in the pool, the others by "
+            "turns for these 2 jobs");
+}
+
 /// A soft budget below the pool, and another credit.
 class SoftTunerTest : public TunerTest {
  protected:
