@@ -108,12 +108,13 @@ class Question {
 };
 
 nlohmann::json JsonOf(const Point& point, const std::vector<NamedTrace>& traces,
-                      const std::vector<uint64_t>& alone, uint64_t unit_bytes) {
-  nlohmann::json json = {{"throughput", point.answer.outcome.Throughput()},
-                         {"throughput_temporal", point.answer.temporal},
-                         {"throughput_unlimited_memory", point.answer.unlimited},
-                         {"shared_by", Describe(point.answer.setting, unit_bytes)},
-                         {"flags", FlagsOf(point.answer.setting, unit_bytes)}};
+                      const std::vector<uint64_t>& alone, const ScenarioOptions& asked) {
+  nlohmann::json json = {
+      {"throughput", point.answer.outcome.Throughput()},
+      {"throughput_temporal", point.answer.temporal},
+      {"throughput_unlimited_memory", point.answer.unlimited},
+      {"shared_by", Describe(point.answer.setting, asked.unit_bytes)},
+      {"flags", FlagsOf(point.answer.setting, asked.unit_bytes, asked.host_units)}};
   for (size_t i = 0; i < traces.size(); ++i) {
     json["jobs"].push_back(
         {{"name", traces[i].name},
@@ -126,7 +127,7 @@ nlohmann::json JsonOf(const Point& point, const std::vector<NamedTrace>& traces,
 
 std::string TextOf(const std::string& title, const Point& point,
                    const std::vector<NamedTrace>& traces, const std::vector<uint64_t>& alone,
-                   uint64_t unit_bytes) {
+                   const ScenarioOptions& asked) {
   std::string text = title + "\n";
   char line[256];
   for (size_t i = 0; i < traces.size(); ++i) {
@@ -141,7 +142,7 @@ std::string TextOf(const std::string& title, const Point& point,
       "  throughput       %.3f; %.3f times that of taking turns; %.3f of unlimited memory\n",
       throughput, point.answer.temporal > 0 ? throughput / point.answer.temporal : 0,
       throughput / point.answer.unlimited);
-  return text + line + SharedBy(point.answer.setting, unit_bytes);
+  return text + line + SharedBy(point.answer.setting, asked);
 }
 
 }  // namespace
@@ -182,23 +183,23 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
   if (options.keep_percent > 0) {
     keeps = question.LargestThatKeeps(*most, *fits, options.keep_percent / 100.0);
   }
-  const uint64_t unit = options.scenario.unit_bytes;
+  const ScenarioOptions& asked = options.scenario;
   const std::string keep_title =
       "keeps " + std::to_string(options.keep_percent) + " % of unlimited memory's throughput";
   if (options.json) {
     nlohmann::json json = {{"simulated", true},
                            {"machine", scenario->machine().name},
                            {"pool_bytes", scenario->PoolBytes(traces.size())},
-                           {"fits", JsonOf(*fits, traces, question.alone(), unit)},
+                           {"fits", JsonOf(*fits, traces, question.alone(), asked)},
                            {"keeps", nullptr}};
-    if (keeps) json["keeps"] = JsonOf(*keeps, traces, question.alone(), unit);
+    if (keeps) json["keeps"] = JsonOf(*keeps, traces, question.alone(), asked);
     return {0, JsonText(json), ""};
   }
   std::string text = "simulated on " + scenario->machine().name + ", pool " +
                      FormatBytes(scenario->PoolBytes(traces.size())) + "\n" +
-                     TextOf("largest batches that fit", *fits, traces, question.alone(), unit);
+                     TextOf("largest batches that fit", *fits, traces, question.alone(), asked);
   if (keeps) {
-    text += TextOf("largest that " + keep_title, *keeps, traces, question.alone(), unit);
+    text += TextOf("largest that " + keep_title, *keeps, traces, question.alone(), asked);
   } else if (options.keep_percent > 0) {
     text += "no batch " + keep_title + "\n";
   }

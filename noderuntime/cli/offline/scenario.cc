@@ -34,6 +34,12 @@ std::vector<JobRun> RunsOf(const std::vector<Workload>& jobs, double stagger_ns 
 
 double AloneNs(const Workload& job) { return job.alone_ns + job.gap_ns; }
 
+/// What a way with slices of residence is compared with has none to be measured over.
+scheduler::simulate::Options WhereAllStay(scheduler::simulate::Options options) {
+  options.setting.policy.residents = 0;
+  return options;
+}
+
 }  // namespace
 
 Result<NamedTrace> ReadTrace(const std::string& file) {
@@ -110,6 +116,10 @@ scheduler::simulate::Options Scenario::Options(size_t jobs) const {
   options.setting.policy.policy = asked_.policy;
   options.most_credit_ns = asked_.most_credit_ns;
   options.iterations = asked_.iterations;
+  if (asked_.finds_residents || asked_.setting.policy.residents != 0) {
+    options.host.units = asked_.host_units.value_or(options.pool_units);
+    options.host.bytes_per_ns = static_cast<double>(machine_.copy_bytes_per_s) / 1e9;
+  }
   return options;
 }
 
@@ -131,6 +141,20 @@ Status Scenario::CheckPool(size_t jobs) const {
   if (asked_.setting.budget > pool / unit) return beyond("--budget", asked_.setting.budget * unit);
   const uint64_t soft = asked_.setting.policy.soft_budget;
   return soft > pool / unit ? beyond("--soft-budget", soft * unit) : Status();
+}
+
+/// A slice for each job is simulated. Nobody is to wait for that to find out that it was too much.
+Status Scenario::CheckSlices(size_t jobs) const {
+  const scheduler::simulate::Options options = Options(jobs);
+  const scheduler::Config& config = options.setting.policy;
+  const double most_ns = options.most_ns / static_cast<double>(jobs);
+  if (config.residents == 0 || config.residents >= jobs) return Status();
+  if (static_cast<double>(config.slice_ns) < most_ns) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                Format("--slice: %.1f s for each of %zu jobs is longer than the %.0f s that are "
+                       "simulated; allowed: below %.1f s",
+                       static_cast<double>(config.slice_ns) / 1e9, jobs, options.most_ns / 1e9,
+                       most_ns / 1e9));
 }
 
 bool Scenario::Fits(const std::vector<Workload>& jobs) const {
@@ -166,10 +190,11 @@ Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
 Result<Scenario::Answer> Scenario::Play(const std::vector<Workload>& jobs,
                                         double stagger_ns) const {
   if (Status status = CheckPool(jobs.size()); !status.ok()) return status;
+  if (Status status = CheckSlices(jobs.size()); !status.ok()) return status;
   Answer answer;
   const std::vector<JobRun> runs = RunsOf(jobs, stagger_ns);
   scheduler::simulate::Options options = Options(jobs.size());
-  answer.unlimited = UnlimitedThroughput(runs, machine_, options);
+  answer.unlimited = UnlimitedThroughput(runs, machine_, WhereAllStay(options));
   if (asked_.policy == scheduler::kAutoPolicy) {
     scheduler::simulate::TuneOptions tuning;
     tuning.claims = asked_.setting.claims;
@@ -195,7 +220,7 @@ Result<Scenario::Answer> Scenario::Play(const std::vector<Workload>& jobs,
   options.managed = true;
   options.paging.reset();
   options.setting.policy.policy = "temporal";
-  const Result<Outcome> temporal = Simulate(runs, machine_, options);
+  const Result<Outcome> temporal = Simulate(runs, machine_, WhereAllStay(options));
   if (temporal.ok()) answer.temporal = temporal->Throughput();
   return answer;
 }

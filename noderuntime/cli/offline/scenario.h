@@ -67,6 +67,7 @@ class Scenario {
   Result<Answer> Play(const std::vector<scheduler::simulate::Workload>& jobs,
                       double stagger_ns) const;
   scheduler::simulate::Options Options(size_t jobs) const;
+  Status CheckSlices(size_t jobs) const;
   bool Pages(const std::vector<scheduler::simulate::Workload>& jobs) const;
 
   ScenarioOptions asked_;

@@ -88,6 +88,10 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
   Result<scheduler::simulate::Setting> setting = setting_.Setting(options.unit_bytes);
   if (!setting.ok()) return setting.status();
   options.setting = *std::move(setting);
+  options.finds_residents = setting_.finds_residents();
+  const Result<std::optional<scheduler::Units>> host = setting_.HostUnits(options.unit_bytes);
+  if (!host.ok()) return host.status();
+  options.host_units = *host;
   if (app_->count("--credit") != 0) {
     const Result<double> ns = Nanoseconds(credit_, "--credit");
     if (!ns.ok()) return ns.status();

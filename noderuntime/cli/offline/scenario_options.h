@@ -31,6 +31,8 @@ struct ScenarioOptions {
   /// "auto", "spatial", or a name of scheduler/policy.
   std::string policy = "auto";
   scheduler::simulate::Setting setting;  // but for its policy's name; with auto its claims alone
+  bool finds_residents = false;          // `auto` may keep bases in host memory by turns
+  std::optional<scheduler::Units> host_units;  // for such bases; else as many as the pool
   std::optional<double> most_credit_ns;
   uint32_t iterations = 6;
 };

@@ -26,6 +26,9 @@ bool Unmanaged(const Setting& setting) {
   return setting.policy.policy == scheduler::kSpatialPolicy;
 }
 
+/// Some bases are in host memory by turns.
+bool ByTurns(const Setting& setting) { return setting.policy.residents != 0; }
+
 nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   nlohmann::json json = {{"policy", setting.policy.policy}};
   if (Unmanaged(setting) || setting.policy.policy == "temporal") return json;
@@ -43,6 +46,12 @@ nlohmann::json JsonOf(const Setting& setting, uint64_t unit_bytes) {
   json["soft_budget_bytes"] = bytes(setting.policy.soft_budget);
   json["phase"] = setting.policy.phase;
   if (setting.policy.policy == "nodegroup") json["groups"] = setting.policy.groups_per_peak;
+  json["residents"] = nullptr;  // all
+  json["slice_ms"] = nullptr;
+  if (ByTurns(setting)) {
+    json["residents"] = setting.policy.residents;
+    json["slice_ms"] = static_cast<double>(setting.policy.slice_ns) / 1e6;
+  }
   return json;
 }
 
@@ -61,19 +70,28 @@ struct Shown {
   const Scenario::Answer& answer;
 };
 
+/// Whose base is away when the measurement begins or ends does its whole iterations in less than
+/// all of its time.
+double IterationNs(const Shown& shown, size_t job) {
+  const JobOutcome& outcome = shown.answer.outcome.jobs[job];
+  const bool whole = !ByTurns(shown.answer.setting) || outcome.progress <= 0;
+  return whole ? outcome.iteration_ns : shown.jobs[job].alone_ns / outcome.progress;
+}
+
 std::string Json(const Shown& shown) {
   const uint64_t unit = shown.options.scenario.unit_bytes;
   const Scenario::Answer& answer = shown.answer;
-  nlohmann::json json = {{"simulated", true},
-                         {"machine", shown.scenario.machine().name},
-                         {"pool_bytes", shown.scenario.PoolBytes(shown.jobs.size())},
-                         {"unit_bytes", unit},
-                         {"setting", JsonOf(answer.setting, unit)},
-                         {"flags", FlagsOf(answer.setting, unit)},
-                         {"throughput", answer.outcome.Throughput()},
-                         {"throughput_temporal", answer.temporal},
-                         {"throughput_unlimited_memory", answer.unlimited},
-                         {"most_held_bytes", nullptr}};
+  nlohmann::json json = {
+      {"simulated", true},
+      {"machine", shown.scenario.machine().name},
+      {"pool_bytes", shown.scenario.PoolBytes(shown.jobs.size())},
+      {"unit_bytes", unit},
+      {"setting", JsonOf(answer.setting, unit)},
+      {"flags", FlagsOf(answer.setting, unit, shown.options.scenario.host_units)},
+      {"throughput", answer.outcome.Throughput()},
+      {"throughput_temporal", answer.temporal},
+      {"throughput_unlimited_memory", answer.unlimited},
+      {"most_held_bytes", nullptr}};
   if (!Unmanaged(answer.setting)) json["most_held_bytes"] = answer.outcome.most_held * unit;
   if (answer.paged) {
     const PagingTotals& paging = answer.outcome.paging;
@@ -94,11 +112,12 @@ std::string Json(const Shown& shown) {
          {"base_bytes", job.base_bytes},
          {"peak_bytes", job.peak_bytes},
          {"gpu_ms_alone", job.alone_ns / 1e6},
-         {"iteration_ms", outcome.iteration_ns / 1e6},
+         {"iteration_ms", IterationNs(shown, i) / 1e6},
          {"samples_per_s",
-          static_cast<double>(shown.options.jobs[i].batch) / outcome.iteration_ns * 1e9},
+          static_cast<double>(shown.options.jobs[i].batch) / IterationNs(shown, i) * 1e9},
          {"progress", outcome.progress},
          {"waited_ms_per_iteration", outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u)}});
+    if (ByTurns(answer.setting)) json["jobs"].back()["swaps"] = outcome.evictions;
   }
   return JsonText(json);
 }
@@ -121,20 +140,23 @@ std::string Text(const Shown& shown) {
   const double throughput = answer.outcome.Throughput();
   std::string text = "simulated on " + shown.scenario.machine().name + ", pool " +
                      FormatBytes(shown.scenario.PoolBytes(shown.jobs.size())) + "\n";
-  text += Format("  %-16s %7s %10s %10s %12s %12s %10s %10s\n", "job", "batch", "base", "peak",
-                 "alone", "together", "waits", "samples/s");
+  const bool by_turns = ByTurns(answer.setting);
+  text += Format("  %-16s %7s %10s %10s %12s %12s %10s %10s%s\n", "job", "batch", "base", "peak",
+                 "alone", "together", "waits", "samples/s", by_turns ? "   swaps" : "");
   for (size_t i = 0; i < shown.jobs.size(); ++i) {
     const Workload& job = shown.jobs[i];
     const JobOutcome& outcome = answer.outcome.jobs[i];
     const auto batch = static_cast<double>(shown.options.jobs[i].batch);
-    text += Format("  %-16s %7.0f %10s %10s %9.1f ms %9.1f ms %7.1f ms %10.1f\n", job.name.c_str(),
-                   batch, FormatBytes(job.base_bytes).c_str(), FormatBytes(job.peak_bytes).c_str(),
-                   job.alone_ns / 1e6, outcome.iteration_ns / 1e6,
-                   outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u),
-                   batch / outcome.iteration_ns * 1e9);
+    text +=
+        Format("  %-16s %7.0f %10s %10s %9.1f ms %9.1f ms %7.1f ms %10.1f%s\n", job.name.c_str(),
+               batch, FormatBytes(job.base_bytes).c_str(), FormatBytes(job.peak_bytes).c_str(),
+               job.alone_ns / 1e6, IterationNs(shown, i) / 1e6,
+               outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u),
+               batch / IterationNs(shown, i) * 1e9,
+               by_turns ? Format(" %7u", outcome.evictions).c_str() : "");
   }
   text += WhoseTimes(shown.traces);
-  text += SharedBy(answer.setting, shown.options.scenario.unit_bytes);
+  text += SharedBy(answer.setting, shown.options.scenario);
   text += Format("  throughput       %.3f iterations' GPU time per time", throughput);
   if (answer.temporal > 0) {
     text += Format("; %.3f times that of taking turns (%.3f)", throughput / answer.temporal,
@@ -180,12 +202,17 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
   if (setting.policy.policy == "nodegroup") {
     text += ", groups of 1/" + std::to_string(setting.policy.groups_per_peak) + " of the peak";
   }
+  if (ByTurns(setting)) {
+    text += Format(", %u %s in the pool, the others by turns of %.4g s", setting.policy.residents,
+                   setting.policy.residents == 1 ? "base" : "bases",
+                   static_cast<double>(setting.policy.slice_ns) / 1e9);
+  }
   return text;
 }
 
-std::string SharedBy(const Setting& setting, uint64_t unit_bytes) {
-  return "  shared by        " + Describe(setting, unit_bytes) + "\n  in flags         " +
-         FlagsOf(setting, unit_bytes) + "\n";
+std::string SharedBy(const Setting& setting, const ScenarioOptions& asked) {
+  return "  shared by        " + Describe(setting, asked.unit_bytes) + "\n  in flags         " +
+         FlagsOf(setting, asked.unit_bytes, asked.host_units) + "\n";
 }
 
 Output RunSimulate(const SimulateOptions& options, const std::string& shipped) {

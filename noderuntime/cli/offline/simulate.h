@@ -14,7 +14,7 @@ Output RunSimulate(const SimulateOptions& options, const std::string& shipped);
 /// "flow, 2 lanes, curve claims, ...": for people.
 std::string Describe(const scheduler::simulate::Setting& setting, uint64_t unit_bytes);
 
-/// That and the flags that ask for it, a line each.
-std::string SharedBy(const scheduler::simulate::Setting& setting, uint64_t unit_bytes);
+/// That and the flags that ask for it (FlagsOf), a line each.
+std::string SharedBy(const scheduler::simulate::Setting& setting, const ScenarioOptions& asked);
 
 }  // namespace sluice::cli

@@ -136,6 +136,24 @@ TEST_F(MaxBatchTest, SaysWhenNothingFitsIntoTheBudget) {
             "1.0 GiB");
 }
 
+TEST_F(MaxBatchTest, BasesMayBeInHostMemory) {
+  for (int i = 0; i < 3; ++i) Add("resnet50");
+  options_.scenario.policy = "flow";
+  options_.scenario.sharing = Sharing::kMps;
+  options_.scenario.pool_bytes = uint64_t{824} << 20;
+  options_.scenario.setting.claims = scheduler::Claims::kCurve;
+  const json stay = Answer()["fits"];
+  options_.scenario.setting.policy.residents = 2;
+  options_.scenario.host_units = 40;
+  const json turns = Answer()["fits"];
+  EXPECT_EQ(turns["jobs"], stay["jobs"]) << "all have to be measured before one leaves";
+  EXPECT_GT(turns["throughput"].get<double>(), 1.2 * stay["throughput"].get<double>());
+  EXPECT_NE(turns["flags"].get<std::string>().find(
+                "--residents 2 --slice 1000000000ns --host-memory 335544320"),
+            std::string::npos)
+      << turns["flags"];
+}
+
 /// A soft budget holds back who begins, and nobody who is there alone.
 TEST_F(MaxBatchTest, ASoftBudgetLimitsNoBatch) {
   Add("resnet50");

@@ -108,6 +108,25 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
   EXPECT_EQ(scenario.gap_ns, 40e3);
   EXPECT_EQ(scenario.max_gates, 20u);
   EXPECT_EQ(scenario.iterations, 4u);
+  EXPECT_FALSE(scenario.finds_residents);
+  EXPECT_EQ(scenario.host_units, std::nullopt);
+}
+
+TEST(OfflineOptions, BasesMayBeInHostMemory) {
+  const auto scenario = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", "a.trace:1", "--unit", "2MiB"});
+    const auto parsed = Parse(flags);
+    EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+    return parsed.ok() ? std::get<SimulateOptions>(std::get<OfflineOptions>(*parsed)).scenario
+                       : ScenarioOptions();
+  };
+  const ScenarioOptions found = scenario({"--residents", "auto", "--host-memory", "33MiB"});
+  EXPECT_TRUE(found.finds_residents);
+  EXPECT_EQ(found.host_units, 16u) << "whole units";
+  const ScenarioOptions said = scenario({"--policy", "flow", "--residents", "3"});
+  EXPECT_FALSE(said.finds_residents);
+  EXPECT_EQ(said.setting.policy.residents, 3u);
+  EXPECT_EQ(said.host_units, std::nullopt);
 }
 
 TEST(OfflineOptions, MaxBatchTakesFilesAndAScenario) {

@@ -60,7 +60,11 @@ TEST(SettingOptions, TakeAllThatAutoFinds) {
                             "--credit-parts",
                             "16",
                             "--nodegroup-groups",
-                            "12"});
+                            "12",
+                            "--residents",
+                            "2",
+                            "--slice",
+                            "250ms"});
   EXPECT_EQ(all.policy.policy, "nodegroup");
   EXPECT_EQ(all.claims, scheduler::Claims::kSteps);
   EXPECT_EQ(all.steps, 6u);
@@ -71,6 +75,19 @@ TEST(SettingOptions, TakeAllThatAutoFinds) {
   EXPECT_EQ(all.drain, Drain::kNever);
   EXPECT_EQ(all.credit_parts, 16);
   EXPECT_EQ(all.policy.groups_per_peak, 12u);
+  EXPECT_EQ(all.policy.residents, 2u);
+  EXPECT_EQ(all.policy.slice_ns, 250'000'000u);
+}
+
+TEST(SettingOptions, AllBasesStayUnlessItIsSaidHowMany) {
+  EXPECT_EQ(Read({}).policy.residents, 0u);
+  for (const char* policy : {"auto", "temporal", "spatial", "flow"}) {
+    EXPECT_EQ(Read({"--policy", policy, "--residents", "all"}).policy.residents, 0u);
+  }
+  EXPECT_EQ(Read({"--residents", "auto"}).policy.residents, 0u) << "to be found";
+  const Setting number = Read({"--policy", "flow", "--residents", "64"});
+  EXPECT_EQ(number.policy.residents, 64u);
+  EXPECT_EQ(number.policy.slice_ns, 1'000'000'000u);
 }
 
 TEST(SettingOptions, NobodyClaimsAnythingWhereNobodyLends) {
@@ -91,6 +108,8 @@ TEST(SettingOptions, FlagsSayASettingToTheLastBit) {
   setting.budget = 3001;
   setting.drain = Drain::kNever;
   setting.credit_parts = 1 / 0.3;
+  setting.policy.residents = 3;
+  setting.policy.slice_ns = 2'236'962'133;
   const std::string flags = FlagsOf(setting, kUnit);
   const Setting read = Read(Words(flags));
   EXPECT_EQ(FlagsOf(read, kUnit), flags);
@@ -100,8 +119,15 @@ TEST(SettingOptions, FlagsSayASettingToTheLastBit) {
   EXPECT_EQ(read.policy.soft_budget, setting.policy.soft_budget);
   EXPECT_EQ(read.steps, setting.steps);
   EXPECT_EQ(read.drain, Drain::kNever);
+  EXPECT_EQ(read.policy.residents, setting.policy.residents);
+  EXPECT_EQ(read.policy.slice_ns, setting.policy.slice_ns);
+  EXPECT_EQ(FlagsOf(setting, kUnit, 40), flags + " --host-memory 335544320");
   setting = {};
-  EXPECT_EQ(FlagsOf(setting, kUnit), "--policy flow --lanes 2 --claims contract --credit-parts 8");
+  for (const std::optional<scheduler::Units> host : {std::optional<scheduler::Units>(), {40u}}) {
+    EXPECT_EQ(FlagsOf(setting, kUnit, host),
+              "--policy flow --lanes 2 --claims contract --credit-parts 8")
+        << "no base goes to host memory";
+  }
   setting.drain = Drain::kWhenOthersAreThere;
   EXPECT_EQ(Read(Words(FlagsOf(setting, kUnit))).drain, Drain::kWhenOthersAreThere);
   setting = {};
@@ -128,6 +154,40 @@ TEST(SettingOptions, WhatMeansNothingIsRefusedWithWhatIsAllowed) {
   EXPECT_EQ(ErrorOf({"--policy", "flow", "--nodegroup-groups", "5"}),
             "--nodegroup-groups: means nothing with --policy flow; allowed: with --policy "
             "nodegroup");
+}
+
+TEST(SettingOptions, ResidentsOfAPolicyAndWhatBelongsToThem) {
+  for (const char* policy : {"auto", "temporal", "spatial"}) {
+    EXPECT_EQ(ErrorOf({"--policy", policy, "--residents", "2"}),
+              std::string("--residents 2: means nothing with --policy ") + policy +
+                  "; allowed: with --policy flow, nodegroup, timeshift");
+  }
+  EXPECT_EQ(ErrorOf({"--policy", "flow", "--residents", "auto"}),
+            "--residents auto: means nothing with --policy flow; allowed: with --policy auto");
+  for (const char* residents : {"all", "auto"}) {
+    EXPECT_EQ(ErrorOf({"--residents", residents, "--slice", "1s"}),
+              std::string("--slice: means nothing with --residents ") + residents +
+                  "; allowed: with --residents 1 to 64");
+  }
+  EXPECT_EQ(ErrorOf({"--policy", "flow", "--host-memory", "1GiB"}),
+            "--host-memory: means nothing with --residents all; allowed: with --residents auto, or "
+            "1 to 64");
+  for (const char* wrong : {"0", "65", "-1", "2x", "", "some"}) {
+    EXPECT_NE(
+        ErrorOf({"--policy", "flow", "--residents", wrong})
+            .find("--residents: '" + std::string(wrong) + "'; allowed: all, auto, or 1 to 64"),
+        std::string::npos)
+        << ErrorOf({"--policy", "flow", "--residents", wrong});
+  }
+  const auto with = [](const char* flag, const char* value) {
+    return ErrorOf({"--policy", "flow", "--residents", "2", flag, value});
+  };
+  EXPECT_EQ(with("--slice", "2"),
+            "--slice: '2'; allowed: a number and ns, us, ms or s, as 5ms, at most 1000s");
+  EXPECT_EQ(with("--slice", "0.2ns"), "--slice: 0.2ns; allowed: above 0");
+  EXPECT_EQ(with("--host-memory", "1MiB"),
+            "--host-memory: 1MiB; allowed: from a unit, 8.0 MiB, upwards");
+  EXPECT_NE(with("--host-memory", "some").find("--host-memory: "), std::string::npos);
 }
 
 TEST(SettingOptions, FaultsNameTheFlagAndWhatIsAllowed) {

@@ -34,6 +34,21 @@ class SimulateTest : public testing::Test {
     return json::parse(output.out, nullptr, false);
   }
 
+  /// The same question with the flags of an answer.
+  void AskWithFlagsOf(const json& found) {
+    std::vector<std::string> words = {"simulate", "a.trace:1"};
+    std::istringstream flags(found["flags"].get<std::string>());
+    for (std::string word; flags >> word;) words.push_back(word);
+    const auto asked = ParseCommandLine(words, Environment());
+    ASSERT_TRUE(asked.ok()) << asked.status().message();
+    const ScenarioOptions& read =
+        std::get<SimulateOptions>(std::get<OfflineOptions>(*asked)).scenario;
+    options_.scenario.policy = read.policy;
+    options_.scenario.setting = read.setting;
+    options_.scenario.finds_residents = read.finds_residents;
+    options_.scenario.host_units = read.host_units;
+  }
+
   SimulateOptions options_;
 };
 
@@ -105,21 +120,73 @@ TEST_F(SimulateTest, WhatAutoFoundCanBeAskedForAgain) {
       const json found = Answer();
       ASSERT_TRUE(found.is_object());
       policies.insert(found["setting"]["policy"]);
-      std::vector<std::string> words = {"simulate", "a.trace:1"};
-      std::istringstream flags(found["flags"].get<std::string>());
-      for (std::string word; flags >> word;) words.push_back(word);
-      const auto asked = ParseCommandLine(words, Environment());
-      ASSERT_TRUE(asked.ok()) << asked.status().message();
-      const ScenarioOptions& read =
-          std::get<SimulateOptions>(std::get<OfflineOptions>(*asked)).scenario;
-      options_.scenario.policy = read.policy;
-      options_.scenario.setting = read.setting;
+      AskWithFlagsOf(found);
       EXPECT_EQ(Answer(), found) << found["flags"];
       options_.scenario.setting = {};
       options_.scenario.setting.claims = scheduler::Claims::kCurve;
     }
   }
   EXPECT_GT(policies.size(), 1u);
+}
+
+/// Three bases and one peak: as many bases fewer as are away, and two jobs have their peaks.
+TEST_F(SimulateTest, BasesInHostMemoryMakeRoom) {
+  options_.scenario.gpu = "h200";
+  options_.scenario.sharing = Sharing::kMps;
+  options_.scenario.iterations = 3;
+  options_.scenario.max_gates = 8;
+  options_.scenario.pool_bytes = uint64_t{824} << 20;
+  options_.scenario.setting.claims = scheduler::Claims::kContract;
+  for (int i = 0; i < 3; ++i) Add(2);
+  const json stay = Answer();
+  EXPECT_TRUE(stay["setting"]["residents"].is_null());
+  EXPECT_TRUE(stay["setting"]["slice_ms"].is_null());
+  EXPECT_FALSE(stay["jobs"][0].contains("swaps"));
+  options_.scenario.finds_residents = true;
+  options_.scenario.host_units = 40;
+  const json found = Answer();
+  EXPECT_EQ(found["setting"]["residents"], 2);
+  EXPECT_GT(found["throughput"].get<double>(), 1.5 * stay["throughput"].get<double>());
+  // By hand: 128 times 205,873,400 bytes of base, in 25 units, at 48 GB/s.
+  EXPECT_NEAR(found["setting"]["slice_ms"].get<double>(), 559.24, 0.01);
+  AskWithFlagsOf(found);
+  EXPECT_EQ(options_.scenario.host_units, 40u);
+  EXPECT_EQ(Answer(), found) << found["flags"];
+  options_.json = false;
+  const std::string text = Simulate().out;
+  EXPECT_NE(text.find("samples/s   swaps\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(", 2 bases in the pool, the others by turns of 0.5592 s\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(SimulateTest, TheHostLinkAndHostMemoryCount) {
+  options_.scenario.sharing = Sharing::kMps;
+  options_.scenario.iterations = 3;
+  options_.scenario.max_gates = 8;
+  options_.scenario.pool_bytes = uint64_t{824} << 20;
+  options_.scenario.policy = "flow";
+  options_.scenario.setting.policy.residents = 2;
+  options_.scenario.setting.policy.slice_ns = 150'000'000;
+  for (int i = 0; i < 3; ++i) Add(2);
+  const auto swaps = [](const json& answer) {
+    uint64_t sum = 0;
+    for (const json& job : answer["jobs"]) sum += job["swaps"].get<uint64_t>();
+    return sum;
+  };
+  const json slow = Answer();
+  EXPECT_GT(swaps(slow), 0u);
+  double progress = 0;
+  for (const json& job : slow["jobs"]) {
+    progress += job["gpu_ms_alone"].get<double>() / job["iteration_ms"].get<double>();
+  }
+  EXPECT_NEAR(progress, slow["throughput"].get<double>(), 1e-6)
+      << "the time that a base is away is in the mean of its iterations";
+  options_.scenario.host_units = 24;  // a base has 25
+  EXPECT_EQ(swaps(Answer()), 0u);
+  options_.scenario.host_units = std::nullopt;
+  options_.scenario.setting.policy.residents = 3;
+  EXPECT_EQ(swaps(Answer()), 0u) << "all";
 }
 
 TEST_F(SimulateTest, MoreThanThePoolIsRefusedByItsFlag) {
@@ -221,6 +288,20 @@ TEST_F(SimulateTest, ARunThatIsTooLongIsNoQuestionOfMemory) {
                 "resnet50 takes 22"),
             std::string::npos)
       << output.err;
+}
+
+TEST_F(SimulateTest, SlicesThatAreTooLongAreRefusedAtOnce) {
+  for (int i = 0; i < 11; ++i) Add(1);
+  options_.scenario.policy = "flow";
+  options_.scenario.setting.policy.residents = 10;
+  options_.scenario.setting.policy.slice_ns = 1'000'000'000'000;
+  const Output output = Simulate();
+  EXPECT_EQ(output.code, 2);
+  EXPECT_EQ(output.err,
+            "sluice: --slice: 1000.0 s for each of 11 jobs is longer than the 10000 s that are "
+            "simulated; allowed: below 909.1 s\n");
+  options_.jobs.pop_back();
+  EXPECT_EQ(Simulate().code, 0) << "all stay";
 }
 
 /// One operator of 3 ms beside a block that lives across it.
