@@ -49,7 +49,8 @@ Result<PaperTable> SmartPoolTable1(const Traces& traces);
 Result<PaperTable> GlakeReserved(const Traces& traces);
 // papers_goals.cc
 Result<PaperTable> LargestBatches(const Traces& traces);
-Result<PaperTable> MoreThanTwoJobs(const Traces& traces);
 Result<PaperTable> PagingSensitivity(const Traces& traces);
+// papers_more_jobs.cc
+Result<PaperTable> MoreThanTwoJobs(const Traces& traces);
 
 }  // namespace sluice::bench

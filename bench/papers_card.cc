@@ -76,14 +76,14 @@ Result<Traces> ReadTraces() {
   return traces;
 }
 
-Result<Card> Card::Load(const std::string& name, const Traces& traces) {
+Result<Card> Card::Load(const std::string& name, const Traces& traces, SharingVariant variant) {
   const std::string file = SLUICE_BENCH_MACHINES "/" + name + ".machine";
   const Result<std::string> text = cli::ReadWholeFile(file);
   if (!text.ok()) return text.status();
   Result<Machine> machine = ParseMachine(*text, file);
   if (!machine.ok()) return machine.status();
   machine->sharing = Sharing::kMps;
-  machine->sharing_variant = SharingVariant::kRoofline;
+  machine->sharing_variant = variant;
   return Card(*std::move(machine), traces);
 }
 
@@ -184,7 +184,12 @@ Together Card::Share(const Jobs& jobs, const std::string& how, uint64_t pool_byt
     return together;
   }
   Result<Outcome> outcome = Status(StatusCode::kInternal, "not run");
-  if (how == "auto") {
+  const bool by_turns = how == "auto by turns";
+  if (by_turns) {
+    options.host.units = options.pool_units;
+    options.host.bytes_per_ns = static_cast<double>(machine_.copy_bytes_per_s) / 1e9;
+  }
+  if (how == "auto" || by_turns) {
     auto tuned = simulate::Tune(runs, machine_, options);
     if (tuned.ok()) together.shared_by = cli::Describe(tuned->setting, unit_bytes);
     outcome = tuned.ok() ? Result<Outcome>(std::move(tuned->outcome)) : tuned.status();

@@ -46,12 +46,13 @@ struct Together {
   std::string error;           // why they did not run
 };
 
-/// One of the cards that come with the program, with jobs side by side on it (MPS) and kernels
-/// that leave to others what they do not use (roofline).
+/// One of the cards that come with the program, with jobs side by side on it (MPS).
 class Card {
  public:
-  /// `traces` outlives it. An error names the file.
-  static Result<Card> Load(const std::string& name, const Traces& traces);
+  /// `traces` outlives it. Kernels leave to others what they do not use, unless `variant` says
+  /// otherwise. An error names the file.
+  static Result<Card> Load(const std::string& name, const Traces& traces,
+                           SharingVariant variant = SharingVariant::kRoofline);
 
   const Machine& machine() const { return machine_; }
   /// The card's memory less a context for each job.
@@ -72,7 +73,8 @@ class Card {
     std::vector<std::string> models;
     std::vector<uint64_t> batches;
   };
-  /// How: "auto", a registered policy (claims by curve, two lanes), "unlimited" (memory for
+  /// How: "auto", "auto by turns" (which may keep bases in host memory, as large as the pool), a
+  /// registered policy (claims by curve, two lanes), "unlimited" (memory for
   /// everybody), "paging" (UVM: nobody waits, what does not fit is paged; frameworks keep what they
   /// free) or "paging at best" (what they free is gone). `pool_bytes`: 0 for PoolBytes.
   Together Run(const Jobs& jobs, const std::string& how, uint64_t pool_bytes = 0) const;
