@@ -2,9 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "bench/papers_more_jobs.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <tuple>
 
 #include "bench/papers.h"
 #include "bench/parallel.h"

@@ -92,11 +92,6 @@ class Flow {
   /// so, and what was waived stays waived up to the trough.
   /// `spatial`: kFailedPrecondition where a job has no limit or the limits do not fit together.
   Status SetWay(const Way& way, uint64_t now_ns);
-  /// The same without a soft budget, and with the credit as it is by the profile.
-  Status SetPolicy(const std::string& policy, uint32_t lanes, scheduler::Claims claims,
-                   uint64_t now_ns) {
-    return SetWay({policy, lanes, claims}, now_ns);
-  }
   /// The daemon ends: whose memory is in host memory gets it back as soon as its place is free.
   void BringAllBack(uint64_t now_ns);
   /// In force. A soft budget is given up as soon as a job comes or goes, a profile is lost, a job

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // A job that left its claim, on its way to host memory and back.
-#include "noderuntime/flow/flow.h"
-#include "scheduler/audit/audit.h"
-#include "tests/unit/noderuntime/flow/flow_fixture.h"
+#include "tests/unit/noderuntime/flow/flow_moves.h"
 
 namespace sluice::flow {
 namespace {
@@ -12,35 +10,8 @@ using scheduler::EventKind;
 using scheduler::Phase;
 using scheduler::UnitState;
 
-constexpr uint32_t kLayers = 16;
-constexpr Units kBase = 2;
-
-class FlowEvictTest : public FlowTest {
+class FlowEvictTest : public FlowMovesTest {
  protected:
-  FlowEvictTest() { sink_.host = true; }
-
-  /// A job with a profile of kBase + kLayers units, at its gate 0.
-  void Ready(JobId job) {
-    if (flow_->Find(job) == nullptr) Start(job, 30, kBase);
-    ASSERT_TRUE(Lease(job, kBase).ok());
-    clients_[job].Push(protocol::OpKind::kAlloc, kBase * kUnit);
-    ASSERT_TRUE(Lease(job, kLayers).ok());
-    profile_[job] = Measure(job, kLayers);
-    ASSERT_NE(profile_[job], 0u);
-    base_[job] = {{Leased(job).front().offset, kBase}};
-    ToGateZero(job);
-  }
-  Extents Leased(JobId job) { return flow_->ledger().map().Held(job, UnitState::kLeased); }
-  void ToGateZero(JobId job) {
-    std::vector<protocol::Extent> rest;
-    for (const auto& extent : scheduler::Subtract(Leased(job), base_[job])) {
-      rest.push_back({extent.offset, extent.length});
-    }
-    if (!rest.empty()) {
-      ASSERT_TRUE(Release(job, rest).ok());
-    }
-    ASSERT_TRUE(Gate(job, 0, profile_[job], iteration_++).ok());
-  }
   /// Both are past their gates; job 1 has its whole claim, and job 2 waits for the rest of its own.
   void BothPastTheirGates() {
     Ready(1);
@@ -82,16 +53,8 @@ class FlowEvictTest : public FlowTest {
     return reasons;
   }
   bool Answered(JobId job) { return sink_.grants[job].size() > answers_[job]; }
-  void ExpectSoundLog() {
-    for (const auto& violation : scheduler::Audit(sink_.records).violations) {
-      ADD_FAILURE() << violation.rule << ": " << violation.text;
-    }
-  }
 
-  std::map<JobId, uint32_t> profile_;
-  std::map<JobId, Extents> base_;
   std::map<JobId, size_t> answers_;
-  uint64_t iteration_ = 0;
   uint32_t asked_ = 0;
 };
 

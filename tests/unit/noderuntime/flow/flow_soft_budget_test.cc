@@ -137,7 +137,7 @@ TEST_F(FlowSoftBudgetTest, GoesWhenTheOperatorChangesTheBudgetOrThePolicy) {
   ASSERT_TRUE(flow_->SetBudget(35, now_).ok());
   EXPECT_EQ(Soft(), 0u);
   PutInForce(20, 32);
-  ASSERT_TRUE(flow_->SetPolicy("nodegroup", 2, Claims::kContract, now_).ok());
+  ASSERT_TRUE(flow_->SetWay({"nodegroup", 2, Claims::kContract}, now_).ok());
   EXPECT_EQ(flow_->way(), (Way{"nodegroup", 2, Claims::kContract, 0, 8}));
 }
 

@@ -26,7 +26,7 @@ class FlowSpatialTest : public FlowTest {
     Pass(5 * kMs);
   }
   Status Switch(const std::string& policy) {
-    return flow_->SetPolicy(policy, 2, Claims::kContract, now_);
+    return flow_->SetWay({policy, 2, Claims::kContract}, now_);
   }
   void ExpectSoundLog() {
     const auto report = scheduler::Audit(sink_.records);

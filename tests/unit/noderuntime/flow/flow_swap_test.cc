@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // Jobs at their trough, to host memory and back by turns.
-#include "noderuntime/flow/flow.h"
-#include "scheduler/audit/audit.h"
-#include "tests/unit/noderuntime/flow/flow_fixture.h"
+#include "tests/unit/noderuntime/flow/flow_moves.h"
 
 namespace sluice::flow {
 namespace {
@@ -12,14 +10,10 @@ using scheduler::EventKind;
 using scheduler::Phase;
 using scheduler::UnitState;
 
-constexpr uint32_t kLayers = 16;
-constexpr Units kBase = 2;
 constexpr uint64_t kSlice = 5'000'000'000;
 
-class FlowSwapTest : public FlowTest {
+class FlowSwapTest : public FlowMovesTest {
  protected:
-  FlowSwapTest() { sink_.host = true; }
-
   /// Two jobs with profiles, in their iterations; of both one base may be in the pool from now on.
   void BothInTheirIterations() {
     Ready(1);
@@ -37,27 +31,9 @@ class FlowSwapTest : public FlowTest {
     way.slice_ns = kSlice;
     ASSERT_TRUE(flow_->SetWay(way, now_).ok());
   }
-  void Ready(JobId job) {
-    if (flow_->Find(job) == nullptr) Start(job, 30, kBase);
-    ASSERT_TRUE(Lease(job, kBase).ok());
-    clients_[job].Push(protocol::OpKind::kAlloc, kBase * kUnit);
-    ASSERT_TRUE(Lease(job, kLayers).ok());
-    profile_[job] = Measure(job, kLayers);
-    ASSERT_NE(profile_[job], 0u);
-    base_[job] = {{Leased(job).front().offset, kBase}};
-    ToGateZero(job);
-  }
-  Extents Leased(JobId job) { return flow_->ledger().map().Held(job, UnitState::kLeased); }
   void ToGateZero(JobId job) {
-    std::vector<protocol::Extent> rest;
-    for (const auto& extent : scheduler::Subtract(Leased(job), base_[job])) {
-      rest.push_back({extent.offset, extent.length});
-    }
-    if (!rest.empty()) {
-      ASSERT_TRUE(Release(job, rest).ok());
-    }
     answers_[job] = sink_.grants[job].size();
-    ASSERT_TRUE(Gate(job, 0, profile_[job], iteration_++).ok());
+    FlowMovesTest::ToGateZero(job);
     asked_[job] = seq_;
   }
   Status Quiet(JobId job, protocol::QuietReason reason = protocol::QuietReason::kQuiet) {
@@ -75,17 +51,9 @@ class FlowSwapTest : public FlowTest {
     ASSERT_EQ(Known(1).phase, Phase::kEvicted);
   }
   bool Opened(JobId job) { return sink_.grants[job].size() > answers_[job]; }
-  void ExpectSoundLog() {
-    for (const auto& violation : scheduler::Audit(sink_.records).violations) {
-      ADD_FAILURE() << violation.rule << ": " << violation.text;
-    }
-  }
 
-  std::map<JobId, uint32_t> profile_;
-  std::map<JobId, Extents> base_;
   std::map<JobId, size_t> answers_;
   std::map<JobId, uint32_t> asked_;
-  uint64_t iteration_ = 0;
 };
 
 TEST_F(FlowSwapTest, GoesAtItsTroughAndComesBackAfterItsSlice) {

@@ -407,7 +407,7 @@ TEST_F(TunerTest, RemembersWhatItChoseForTheSameJobs) {
   ASSERT_NE(Measure(3, kLayers), 0u);
   Iterate(100 * kMs);
   ASSERT_EQ(tuner_.state(), State::kWaiting);
-  ASSERT_TRUE(flow_->SetPolicy("flow", 2, Claims::kSteps, now_).ok());
+  ASSERT_TRUE(flow_->SetWay({"flow", 2, Claims::kSteps}, now_).ok());
   flow_->Die(3, now_);
   flow_->HolderGone(3, now_);
   clients_.erase(3);
