@@ -205,6 +205,7 @@ class Flow {
   void NoticeStandstill();
   void Settle(JobId id, FlowJob* job, const std::string& why);
   void SetQuiet(JobId id, bool quiet);
+  void LogQuiet(const scheduler::Job& job);
   bool SomebodyWaitsToBegin(JobId but) const;
   bool WaitsForAMeasurement(JobId id) const;
 

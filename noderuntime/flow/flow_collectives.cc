@@ -20,7 +20,11 @@ void Flow::NoteCollectives(JobId id, FlowJob* job) {
   if (job->collectives) return;
   job->collectives = true;
   // Else when it is admitted; until then the ledger may know its last session, which has died.
-  if (job->admitted) Must(ledger_.SetCollective(id));
+  if (job->admitted) {
+    Must(ledger_.SetCollective(id));
+    // A newcomer may begin beside it now, and the log has to say why.
+    if (const scheduler::Job& known = *ledger_.Find(id); known.quiet) LogQuiet(known);
+  }
   if (options_.spatial) return;
   sink_->Notice(id, 0,
                 {"takes part in collective operations: it shares between its iterations, not "

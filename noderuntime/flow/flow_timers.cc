@@ -181,8 +181,12 @@ void Flow::SetQuiet(JobId id, bool quiet) {
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr || !known->past_gate() || known->quiet == quiet) return;
   Must(ledger_.SetQuiet(id, quiet));
-  Record record = RecordFor(quiet ? EventKind::kQuiet : EventKind::kBusy, id);
-  record.collective = quiet && known->collective;
+  LogQuiet(*known);
+}
+
+void Flow::LogQuiet(const scheduler::Job& job) {
+  Record record = RecordFor(job.quiet ? EventKind::kQuiet : EventKind::kBusy, job.id);
+  record.collective = job.quiet && job.collective;
   Log(std::move(record));
 }
 

@@ -129,6 +129,18 @@ TEST_F(FlowCollectivesTest, ANewcomerBeginsBesideAQuietOneWhereThereIsRoomForAll
   ExpectSoundLog();
 }
 
+/// The log has to say why the newcomer may begin, whatever became known first.
+TEST_F(FlowCollectivesTest, AndBesideOneThatTurnsOutToHaveThemWhileItIsQuiet) {
+  ASSERT_NO_FATAL_FAILURE(Begin(1, 20));
+  ASSERT_NO_FATAL_FAILURE(Begin(2, 18, 4));
+  Pass(options_.patience.quiet_ns * 2);
+  ASSERT_TRUE(Known(1).quiet);
+  ASSERT_EQ(Known(2).phase, Phase::kWaiting);
+  LaunchCollectives(1);
+  EXPECT_EQ(Known(2).phase, Phase::kUnprofiled);
+  ExpectSoundLog();
+}
+
 TEST_F(FlowCollectivesTest, AndNotWhereThereIsNoneOrNothingIsKnownOfCollectives) {
   for (const bool collectives : {true, false}) {
     Restart();
