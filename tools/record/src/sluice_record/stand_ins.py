@@ -37,6 +37,9 @@ def stand_ins(used: set[str]) -> Iterator[None]:
         for layer in (nn.LSTM, nn.GRU, nn.RNN):
             stack.enter_context(replaced(layer, "forward", _without_cudnn(layer.forward, used)))
         stack.enter_context(replaced(nn.RNNBase, "flatten_parameters", lambda self: None))
+        # Drawn anew until all of them lie within their bounds. Fake weights have no values; this is PyTorch's own
+        # function behind nn.init.trunc_normal_, which others have imported by then.
+        stack.enter_context(replaced(nn.init, "_no_grad_trunc_normal_", lambda weights, *_, **__: weights))
         yield
 
 

@@ -54,6 +54,15 @@ def test_every_optimizer_takes_its_variant_for_a_gpu(name):
     assert updates and all(name.startswith("_foreach_") for name in updates), updates
 
 
+def test_weights_may_be_drawn_within_bounds():
+    def bounded():
+        layer = nn.Linear(16, 4)
+        nn.init.trunc_normal_(layer.weight, std=0.02)
+        return layer
+
+    assert trace_of(model=bounded).held("persistent", 100) == 4 * (16 * 4 + 4)
+
+
 class Turning(nn.Module):
     """Computes a part of its output without a graph, as rotary embeddings do."""
 
