@@ -63,6 +63,25 @@ def test_weights_may_be_drawn_within_bounds():
     assert trace_of(model=bounded).held("persistent", 100) == 4 * (16 * 4 + 4)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda rates: [rate.item() for rate in rates],
+        lambda rates: rates.tolist(),
+        lambda rates: [rate for stage in rates.split([1, 2]) for rate in stage.tolist()],
+        lambda rates: [rate.item() for stage in rates.split(2) for rate in stage],
+    ],
+)
+def test_rates_may_be_spread_over_layers_and_read(read, device):
+    def deep():
+        rates = read(torch.linspace(0, 0.5, 3, device=device))
+        assert rates == [0.0, 0.25, 0.5]
+        return nn.Sequential(*(nn.Linear(16, 16) for _ in rates))
+
+    assert trace_of(model=deep).held("persistent", 100) == 3 * 4 * (16 * 16 + 16)
+
+
 class Turning(nn.Module):
     """Computes a part of its output without a graph, as rotary embeddings do."""
 
