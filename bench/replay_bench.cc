@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -40,6 +41,19 @@ Result<ReplayRow> MeasurePair(ReplayPair pair, const ReplayMachine& machine,
   return row;
 }
 
+Result<std::vector<ReplayModel>> ModelsOf(const std::vector<std::string>& jobs,
+                                          const Machine& machine) {
+  std::vector<ReplayModel> models;
+  for (const std::string& text : jobs) {
+    const Result<cli::TracedJob> job = cli::ParseTracedJob(text);
+    if (!job.ok()) return job.status();
+    Result<ReplayModel> model = MakeReplayModel(*job, machine);
+    if (!model.ok()) return model.status();
+    models.push_back(*std::move(model));
+  }
+  return models;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("How good the model of scheduler/simulate is: the same pairs as processes");
   std::vector<std::string> policies;
@@ -52,14 +66,23 @@ int Main(int argc, char** argv) {
   double seconds = 1.2;
   double time_scale = 3;
   bool stitches = false;
+  std::vector<std::string> jobs;
   std::string json;
   std::string logs;
+  CLI::Option* const own =
+      app.add_option(
+             "JOB", jobs,
+             "Two memory traces, each with the samples of its batch (FILE:BATCH), instead of "
+             "the twelve pairs")
+          ->expected(2);
   app.add_option("--policy", policies, "Which of the registered ones")
       ->check(CLI::IsMember(policies));
   app.add_option("--claims", claims, "What others may count on: contract, steps or curve (steps)")
       ->check(CLI::IsMember(scheduler::ClaimsNames()));
-  app.add_option("--first", first, "The first of the pairs")->check(CLI::Range(1, 12));
-  app.add_option("--last", last, "The last of the pairs")->check(CLI::Range(1, 12));
+  app.add_option("--first", first, "The first of the pairs")
+      ->excludes(own)
+      ->check(CLI::Range(1, 12));
+  app.add_option("--last", last, "The last of the pairs")->excludes(own)->check(CLI::Range(1, 12));
   app.add_option("--seconds", seconds, "GPU time in which both run, in simulated seconds")
       ->check(CLI::Range(0.2, 60.0));
   app.add_option("--time-scale", time_scale, "Real seconds per simulated second")
@@ -77,13 +100,16 @@ int Main(int argc, char** argv) {
   };
   const Result<ReplayMachine> machine = MakeReplayMachine(time_scale);
   if (!machine.ok()) return complain(machine.status());
-  const Result<std::vector<ReplayModel>> models = MakeReplayModels(machine->machine);
+  const Result<std::vector<ReplayModel>> models =
+      jobs.empty() ? MakeReplayModels(machine->machine) : ModelsOf(jobs, machine->machine);
   if (!models.ok()) return complain(models.status());
-  const std::vector<ReplayPair> pairs = MakeReplayPairs(*models);
+  const std::vector<ReplayPair> pairs =
+      jobs.empty() ? MakeReplayPairs(*models)
+                   : std::vector{MakeReplayPair(models->front(), models->back())};
   std::vector<ReplayRow> rows;
   std::fputs(ReplayHead().c_str(), stdout);
   for (const std::string& policy : policies) {
-    for (size_t i = first - 1; i < last; ++i) {
+    for (size_t i = first - 1; i < std::min(last, pairs.size()); ++i) {
       ReplaySetting setting{policy, *scheduler::FindClaims(claims), stitches, ""};
       if (!logs.empty()) setting.logs = logs + "/" + policy + "-" + std::to_string(i + 1);
       const Result<ReplayRow> row = MeasurePair(pairs[i], *machine, setting, seconds);

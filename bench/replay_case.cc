@@ -3,6 +3,7 @@
 #include "bench/replay_case.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "bench/median.h"
@@ -55,42 +56,54 @@ Result<ReplayMachine> MakeReplayMachine(double time_scale) {
   return made;
 }
 
+Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine) {
+  ReplayModel model;
+  model.file = job.file;
+  model.name = std::filesystem::path(job.file).stem();
+  model.batch = job.batch;
+  const Result<std::string> text = cli::ReadWholeFile(model.file);
+  if (!text.ok()) return text.status();
+  const Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
+  if (!trace.ok()) return trace.status().Annotate(model.file);
+  scheduler::simulate::WorkloadOptions options;
+  options.unit_bytes = kReplayUnit;
+  // As on a live node: gates with their margin, blocks of whole granules.
+  options.gates = scheduler::GateOptions();
+  options.granule_bytes = kGranuleBytes * kReplayShrink;
+  Result<scheduler::simulate::Workload> workload =
+      scheduler::simulate::MakeWorkload(model.name, *trace, model.batch, machine, options);
+  if (!workload.ok()) return workload.status().Annotate(model.file);
+  model.workload = *std::move(workload);
+  return model;
+}
+
 Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine) {
   std::vector<ReplayModel> models;
   for (const Batch& batch : kBatches) {
-    ReplayModel model;
-    model.name = batch.model;
-    model.batch = batch.samples;
-    model.file = std::string(SLUICE_BENCH_REPO_DATA) + "/traces/" + batch.model + ".trace";
-    const Result<std::string> text = cli::ReadWholeFile(model.file);
-    if (!text.ok()) return text.status();
-    const Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
-    if (!trace.ok()) return trace.status().Annotate(model.file);
-    scheduler::simulate::WorkloadOptions options;
-    options.unit_bytes = kReplayUnit;
-    // As on a live node: gates with their margin, blocks of whole granules.
-    options.gates = scheduler::GateOptions();
-    options.granule_bytes = kGranuleBytes * kReplayShrink;
-    Result<scheduler::simulate::Workload> workload =
-        scheduler::simulate::MakeWorkload(model.name, *trace, model.batch, machine, options);
-    if (!workload.ok()) return workload.status();
-    model.workload = *std::move(workload);
-    models.push_back(std::move(model));
+    const std::string file =
+        std::string(SLUICE_BENCH_REPO_DATA) + "/traces/" + batch.model + ".trace";
+    Result<ReplayModel> model = MakeReplayModel({file, batch.samples}, machine);
+    if (!model.ok()) return model.status();
+    models.push_back(*std::move(model));
   }
   return models;
+}
+
+ReplayPair MakeReplayPair(const ReplayModel& first, const ReplayModel& second) {
+  ReplayPair pair;
+  pair.jobs = {&first, &second};
+  const scheduler::simulate::Workload& a = first.workload;
+  const scheduler::simulate::Workload& b = second.workload;
+  pair.least_pool = a.base_units + b.base_units +
+                    std::max(a.plan.peak_units - a.base_units, b.plan.peak_units - b.base_units);
+  pair.both_peaks = a.plan.peak_units + b.plan.peak_units;
+  return pair;
 }
 
 std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models) {
   std::vector<ReplayPair> pairs;
   for (const auto& [first, second] : kPairs) {
-    ReplayPair pair;
-    pair.jobs = {&models[first], &models[second]};
-    const scheduler::simulate::Workload& a = models[first].workload;
-    const scheduler::simulate::Workload& b = models[second].workload;
-    pair.least_pool = a.base_units + b.base_units +
-                      std::max(a.plan.peak_units - a.base_units, b.plan.peak_units - b.base_units);
-    pair.both_peaks = a.plan.peak_units + b.plan.peak_units;
-    pairs.push_back(pair);
+    pairs.push_back(MakeReplayPair(models[first], models[second]));
   }
   return pairs;
 }

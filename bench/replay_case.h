@@ -9,6 +9,7 @@
 
 #include "common/machine.h"
 #include "common/status.h"
+#include "noderuntime/cli/offline/simulate_options.h"
 #include "scheduler/simulate/simulate.h"
 
 /// Pairs of recorded iterations, once as processes on the simulated GPU under sluice-noded and once
@@ -43,10 +44,14 @@ struct ReplayMachine {
 /// `time_scale`: real seconds per simulated one.
 Result<ReplayMachine> MakeReplayMachine(double time_scale);
 
+/// What one of the two jobs of a pair repeats. An error names the file.
+Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine);
 /// The six recorded models, at batches whose iterations last about as long.
 Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine);
 
-/// Twelve pairs; their pools are still to be chosen.
+/// Its pool is still to be chosen.
+ReplayPair MakeReplayPair(const ReplayModel& first, const ReplayModel& second);
+/// Twelve of the six models.
 std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models);
 
 /// What both sides are told to do.

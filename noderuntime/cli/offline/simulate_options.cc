@@ -8,10 +8,8 @@
 #include "scheduler/trace/trace.h"
 
 namespace sluice::cli {
-namespace {
 
-/// "FILE:BATCH". The last colon counts: a file's name may have some.
-Result<TracedJob> ParseJob(const std::string& text) {
+Result<TracedJob> ParseTracedJob(const std::string& text) {
   const size_t colon = text.rfind(':');
   TracedJob job;
   if (colon != std::string::npos && colon > 0) {
@@ -27,8 +25,6 @@ Result<TracedJob> ParseJob(const std::string& text) {
                 "JOB: '" + text + "'; allowed: a memory trace and the samples of its batch, as " +
                     "resnet50.trace:64, from 1 to " + std::to_string(scheduler::trace::kMaxBatch));
 }
-
-}  // namespace
 
 SimulateFlags::SimulateFlags(CLI::App& app)
     : app_(app.add_subcommand("simulate",
@@ -46,7 +42,7 @@ Result<SimulateOptions> SimulateFlags::Options() const {
   SimulateOptions options;
   options.json = json_;
   for (const std::string& text : jobs_) {
-    Result<TracedJob> job = ParseJob(text);
+    Result<TracedJob> job = ParseTracedJob(text);
     if (!job.ok()) return job.status();
     options.jobs.push_back(*std::move(job));
   }

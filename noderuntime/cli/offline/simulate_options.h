@@ -18,6 +18,8 @@ struct TracedJob {
   std::string file;
   uint64_t batch = 0;
 };
+/// "FILE:BATCH". The last colon counts: a file's name may have some.
+Result<TracedJob> ParseTracedJob(const std::string& text);
 
 /// sluice simulate FILE:BATCH...
 struct SimulateOptions {
