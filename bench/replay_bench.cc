@@ -55,7 +55,7 @@ Result<std::vector<ReplayModel>> ModelsOf(const std::vector<std::string>& jobs,
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("How good the model of scheduler/simulate is: the same pairs as processes");
+  CLI::App app("How good the model of scheduler/simulate is: pairs of jobs in it and as processes");
   std::vector<std::string> policies;
   for (const scheduler::PolicyEntry& policy : scheduler::Policies()) {
     policies.emplace_back(policy.name);

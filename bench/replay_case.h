@@ -24,6 +24,7 @@ inline constexpr uint64_t kReplayUnit = uint64_t{8} << 20;  // as recorded
 struct ReplayModel {
   std::string name;
   uint64_t batch = 0;
+  std::string title() const { return name + ":" + std::to_string(batch); }
   std::string file;                        // its trace
   scheduler::simulate::Workload workload;  // with the gates of a live node
 };
@@ -33,7 +34,7 @@ struct ReplayPair {
   scheduler::Units least_pool = 0;  // in which they can take turns
   scheduler::Units both_peaks = 0;
   scheduler::Units pool_units = 0;
-  std::string name() const { return jobs[0]->name + " + " + jobs[1]->name; }
+  std::string name() const { return jobs[0]->title() + " + " + jobs[1]->title(); }
 };
 
 /// The machine of both sides, as text for the simulated GPU.

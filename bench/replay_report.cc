@@ -69,7 +69,7 @@ Figures FiguresOf(const std::vector<ReplayRow>& rows) {
 }  // namespace
 
 std::string ReplayHead() {
-  return Format("%-10s %-14s %5s %10s %10s %7s %10s %8s %5s %8s %5s\n", "policy", "job", "pool",
+  return Format("%-10s %-16s %5s %10s %10s %7s %10s %8s %5s %8s %5s\n", "policy", "job", "pool",
                 "processes", "model", "error", "iterations", "granted", "off", "held", "off");
 }
 
@@ -90,7 +90,7 @@ std::string ReplayLines(const ReplayRow& row) {
     const ReplayedJob& live = row.live.jobs[i];
     const ReplayedJob& model = row.model.jobs[i];
     text +=
-        Format("%-10s %-14s %5u %7.1f ms %7.1f ms %+6.1f%% %10u %8u %+5lld %8u %+5lld\n",
+        Format("%-10s %-16s %5u %7.1f ms %7.1f ms %+6.1f%% %10u %8u %+5lld %8u %+5lld\n",
                row.policy.c_str(), job.c_str(), row.pool_units, live.mean_ms, model.mean_ms,
                100 * ErrorOf(row, i), live.iterations, live.most_granted,
                static_cast<long long>(UnitsOff(model.most_granted, live.most_granted)),

@@ -71,7 +71,7 @@ def _addresses() -> list[int]:
             function = getattr(library, name)
         except AttributeError:
             raise RecordError(
-                f"PyTorch {torch.__version__} has no {name}; recording without a GPU is tested with 2.11 and 2.15"
+                f"PyTorch {torch.__version__} has no {name}; recording without a GPU was tried with 2.11 and 2.15"
             ) from None
         addresses.append(ctypes.cast(function, ctypes.c_void_p).value or 0)
     return addresses

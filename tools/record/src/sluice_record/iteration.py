@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from .errors import RecordError
 from .fake_gpu import backward_without_gpu
+from .known_values import KnownValues
 from .observer import Observer, measure_lone_counts
 from .phases import Phases
 from .recording import Alloc, Event, Free, Op, Recording, Sequence
@@ -52,14 +53,14 @@ class Iterations:
 
     def rehearse(self, batch: int) -> None:
         """Runs the step once unseen: what libraries make at their import belongs to no step."""
-        with self._mode, advice():
+        with self._mode, KnownValues(), advice():
             step, inputs = self._make(batch)
             step(*inputs)
 
     def record(self, batch: int) -> Recording:
         """Raises RecordError when the step does not leave the memory as it found it, or cannot run."""
         observer = Observer(self._phases, self._lone_counts, self._device)
-        with self._mode, observer, _ordered_autocast(observer), advice():
+        with self._mode, KnownValues(), observer, _ordered_autocast(observer), advice():
             step, inputs = self._make(batch)
             for _ in range(self._warm_up):
                 step(*inputs)

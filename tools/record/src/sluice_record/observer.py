@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from . import costs
+from .arguments import is_written, with_schema
 from .errors import RecordError
 from .phases import Phases
 from .recording import Alloc, Cost, Event, Free, Op
@@ -150,12 +151,10 @@ class Observer(TorchDispatchMode):
         inputs: list[torch.Tensor] = []
         written: list[torch.Tensor] = []
         overwritten: set[int] = set()  # ids of tensors
-        schema = func._schema.arguments
-        named = [*zip(schema, args, strict=False), *((a, kwargs[a.name]) for a in schema if a.name in kwargs)]
-        for argument, value in named:
+        for argument, value in with_schema(func, args, kwargs):
             tensors = self._on_device(value)
             inputs += tensors
-            if argument.alias_info is not None and argument.alias_info.is_write:
+            if is_written(argument):
                 written += tensors
                 if func in _OVERWRITE or argument.is_out:
                     overwritten.update(map(id, tensors))

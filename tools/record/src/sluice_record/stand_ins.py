@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import pkgutil
-import weakref
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -24,6 +22,7 @@ from .replaced import replaced
 
 ATTENTION = "memory-efficient attention"
 FLASH = "flash attention"
+_TO_LIST = torch.Tensor.tolist
 RECURRENT = "recurrent layers step by step (cuDNN off)"
 
 
@@ -39,10 +38,9 @@ def stand_ins(used: set[str]) -> Iterator[None]:
         for layer in (nn.LSTM, nn.GRU, nn.RNN):
             stack.enter_context(replaced(layer, "forward", _without_cudnn(layer.forward, used)))
         stack.enter_context(replaced(nn.RNNBase, "flatten_parameters", lambda self: None))
-        stack.enter_context(replaced(torch, "linspace", _readable(torch.linspace)))
-        # Drawn anew until all of them lie within their bounds. Fake weights have no values; this is PyTorch's own
-        # function behind nn.init.trunc_normal_, which others have imported by then.
-        stack.enter_context(replaced(nn.init, "_no_grad_trunc_normal_", lambda weights, *_, **__: weights))
+        stack.enter_context(replaced(torch.Tensor, "tolist", _to_list))
+        # What is behind nn.init.trunc_normal_, which others have imported by then.
+        stack.enter_context(replaced(nn.init, "_no_grad_trunc_normal_", _drawn))
         yield
 
 
@@ -111,35 +109,14 @@ def _without_cudnn(forward: Callable[..., Any], used: set[str]) -> Callable[...,
     return call
 
 
-def _readable(linspace: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Many models spread a rate over their layers with it, and read the rates on the host."""
-
-    @functools.wraps(linspace)
-    def call(start: Any, end: Any, steps: int, **kwargs: Any) -> torch.Tensor:
-        made = linspace(start, end, steps, **kwargs)
-        if all(isinstance(bound, int | float) for bound in (start, end)):
-            _tell(made, [start + (end - start) * i / max(steps - 1, 1) for i in range(steps)])
-        return made
-
-    return call
+def _to_list(tensor: torch.Tensor) -> Any:
+    """PyTorch's own takes no fake tensors, though the values of some are known (known_values.py)."""
+    if not isinstance(tensor, FakeTensor):
+        return _TO_LIST(tensor)
+    return tensor.item() if tensor.dim() == 0 else [_to_list(part) for part in tensor.unbind()]
 
 
-def _tell(row: torch.Tensor, values: list[float]) -> torch.Tensor:
-    """Has a fake tensor, and what it is taken apart into, say on the host what it holds."""
-    # Strongly, it would refer to itself and live until the collector runs, which it does not while recording.
-    known = weakref.ref(row)
-
-    def elements(dim: int = 0) -> tuple[torch.Tensor, ...]:
-        taken = torch.Tensor.unbind(known(), dim)
-        for element, value in zip(taken, values, strict=True):
-            element.item = element.tolist = functools.partial(float, value)
-        return taken
-
-    def pieces(size: int | list[int], dim: int = 0) -> tuple[torch.Tensor, ...]:
-        rest = iter(values)
-        return tuple(
-            _tell(piece, list(itertools.islice(rest, len(piece)))) for piece in torch.Tensor.split(known(), size, dim)
-        )
-
-    row.tolist, row.unbind, row.split = (lambda: list(values)), elements, pieces
-    return row
+def _drawn(weights: torch.Tensor, mean: float, std: float, *_: Any, **__: Any) -> torch.Tensor:
+    """One draw; PyTorch draws anew until all of them lie within their bounds. Fake ones have no values to compare."""
+    with torch.no_grad():
+        return weights.normal_(mean, std)

@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: The Sluice authors
 """A step of a user's own: what is recorded of it, and what it is told when it cannot be."""
 
+import copy
 import pathlib
 import subprocess
 import sys
@@ -63,23 +64,73 @@ def test_weights_may_be_drawn_within_bounds():
     assert trace_of(model=bounded).held("persistent", 100) == 4 * (16 * 4 + 4)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_is_drawn_within_bounds_in_a_step_is_written():
+    def noise(batch, loss, x, kept):
+        nn.init.trunc_normal_(torch.empty(batch, 4, device="cuda"))
+
+    assert ("normal_", "optimizer") in operators(trace_of(noise))
+
+
+@pytest.mark.parametrize("where", [{}, {"device": "cpu"}, {"device": "cuda"}])
 @pytest.mark.parametrize(
     "read",
     [
-        lambda rates: [rate.item() for rate in rates],
-        lambda rates: rates.tolist(),
-        lambda rates: [rate for stage in rates.split([1, 2]) for rate in stage.tolist()],
-        lambda rates: [rate.item() for stage in rates.split(2) for rate in stage],
+        lambda n, where: [rate.item() for rate in torch.linspace(0, 0.5, n, **where)],
+        lambda n, where: torch.linspace(0, 0.5, steps=n, **where).tolist(),
+        lambda n, where: sum((stage.tolist() for stage in torch.linspace(0, 0.5, n, **where).split([1, 2])), []),
+        lambda n, where: [float(torch.linspace(0, 0.5, n, **where)[i]) for i in range(n)],
+        lambda n, where: (2 * torch.linspace(0, 0.25, n, **where)).tolist(),
+        lambda n, where: [rate / 4 for rate in torch.linspace(0, 2, n, dtype=torch.int64, **where).tolist()],
     ],
 )
-def test_rates_may_be_spread_over_layers_and_read(read, device):
+def test_rates_may_be_spread_over_layers_and_read(read, where):
     def deep():
-        rates = read(torch.linspace(0, 0.5, 3, device=device))
+        rates = read(3, where)
         assert rates == [0.0, 0.25, 0.5]
         return nn.Sequential(*(nn.Linear(16, 16) for _ in rates))
 
     assert trace_of(model=deep).held("persistent", 100) == 3 * 4 * (16 * 16 + 16)
+
+
+def test_the_default_device_is_that_of_linspace():
+    class Ramp(nn.Linear):
+        def __init__(self):
+            super().__init__(16, 4)
+            self.register_buffer("ramp", torch.linspace(0, 1, 4))
+
+        def forward(self, x):
+            return super().forward(x) * copy.deepcopy(self.ramp)
+
+    assert trace_of(model=Ramp).held("persistent", 100) == 4 * (16 * 4 + 4 + 4)
+
+
+def test_what_is_large_is_not_computed():
+    def wide():
+        # 4 TB, were there values.
+        torch.linspace(0, 1, 1000).repeat(10**9)
+        torch.linspace(0, 1, 10**12)
+        return nn.Linear(16, 4)
+
+    assert trace_of(model=wide).held("persistent", 100) == 4 * (16 * 4 + 4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rates: rates.mul_(2).tolist(),
+        lambda rates: rates.data.fill_(1).tolist(),
+        lambda rates: torch.add(rates, 1, out=rates).tolist(),
+        lambda rates: rates.view(3, 1)[2].fill_(1).item(),
+        lambda rates: (rates + torch.rand(3)).tolist(),
+    ],
+)
+def test_values_that_changed_are_not_known(change):
+    def deep():
+        change(torch.linspace(0, 0.5, 3))
+        return nn.Linear(16, 4)
+
+    with pytest.raises(RecordError, match="on the host"):
+        trace_of(model=deep)
 
 
 class Turning(nn.Module):
