@@ -223,7 +223,8 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   int64_t timeout = NextTimeout(NowNs());
   if (longest_wait_ns >= 0)
     timeout = timeout < 0 ? longest_wait_ns : std::min(timeout, longest_wait_ns);
-  if (Status s = loop_.RunOnce(timeout); !s.ok()) return s;
+  const Result<int> events = loop_.RunOnce(timeout);
+  if (!events.ok()) return events.status();
   const uint64_t now = NowNs();
   const uint64_t decisions = flow_->decisions();
   flow_->PollFences(now);
@@ -242,7 +243,9 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   }
   if (registry_changed_ || flow_->changes() != saved_changes_) SaveState();
   if (!jobs_.empty()) idle_since_ns_ = now;
-  if (options_.idle_exit_s && now - idle_since_ns_ >= Nanoseconds(*options_.idle_exit_s)) {
+  // Whoever was heard in this turn may be about to register.
+  if (options_.idle_exit_s && jobs_.empty() && *events == 0 &&
+      now - idle_since_ns_ >= Nanoseconds(*options_.idle_exit_s)) {
     logging::Info("no job for {} s: done", *options_.idle_exit_s);
     stopping_ = true;
   }

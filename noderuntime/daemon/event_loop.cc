@@ -50,7 +50,7 @@ void EventLoop::Remove(Token token) {
   watches_.erase(found);
 }
 
-Status EventLoop::RunOnce(int64_t timeout_ns) {
+Result<int> EventLoop::RunOnce(int64_t timeout_ns) {
   epoll_event events[kEventsPerTurn];
   int count = -1;
   if (precise_) {
@@ -65,7 +65,8 @@ Status EventLoop::RunOnce(int64_t timeout_ns) {
     const int64_t ms = timeout_ns < 0 ? -1 : (timeout_ns + 999'999) / 1'000'000;
     count = ::epoll_wait(epoll_.get(), events, kEventsPerTurn, static_cast<int>(ms));
   }
-  if (count < 0) return errno == EINTR ? Status() : Status::FromErrno(errno, "epoll");
+  if (count < 0 && errno == EINTR) return 0;
+  if (count < 0) return Status::FromErrno(errno, "epoll");
   for (int i = 0; i < count; ++i) {
     // The kernel packs the structure, so its members may stand anywhere: a copy, no reference.
     const Token token = events[i].data.u64;
@@ -75,7 +76,7 @@ Status EventLoop::RunOnce(int64_t timeout_ns) {
     const std::shared_ptr<Handler> handler = found->second.handler;
     (*handler)(events[i].events);
   }
-  return {};
+  return count;
 }
 
 }  // namespace sluice::noded

@@ -550,12 +550,13 @@ TEST_F(DaemonTest, EndsCleanly) {
   EXPECT_EQ(log->back().event, scheduler::EventKind::kGrant);
 }
 
-TEST_F(DaemonTest, EndsByItselfWhenIdle) {
-  options_.idle_exit_s = 0.02;
+// No time at all, so that no machine is too slow for what is said here.
+TEST_F(DaemonTest, EndsByItselfWhenIdleAndNobodyHasAskedForAnything) {
+  options_.idle_exit_s = 0;
   Up();
   ScriptedClient launcher = Launcher();
   Register(launcher);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const auto goes_on = daemon_->RunOnce(1'000'000);
     ASSERT_TRUE(goes_on.ok() && *goes_on) << "a job is registered";
   }
