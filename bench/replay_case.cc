@@ -10,6 +10,7 @@
 #include "noderuntime/cli/offline/files.h"
 #include "noderuntime/eventlog/record_json.h"
 #include "scheduler/audit/replay.h"
+#include "scheduler/ledger/limits.h"
 #include "scheduler/trace/parse.h"
 
 namespace sluice::bench {
@@ -18,7 +19,6 @@ namespace {
 using scheduler::Units;
 
 constexpr uint64_t kGranuleBytes = 512;
-constexpr uint32_t kClaimMarginPart = 50;
 
 struct Batch {
   const char* model;
@@ -116,7 +116,7 @@ Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
   options.setting.policy.policy = setting.policy;
   options.setting.claims = setting.claims;
   options.setting.drain = scheduler::simulate::Drain::kWhenOthersAreThere;
-  options.claim_margin_part = kClaimMarginPart;
+  options.claim_margin_part = scheduler::kClaimMarginPart;
   options.record = true;
   options.warm_up = 8;
   options.iterations = 20;

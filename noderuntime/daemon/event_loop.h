@@ -26,7 +26,7 @@ class EventLoop {
   void Modify(Token token, uint32_t events);
   void Remove(Token token);
 
-  /// Waits at most `timeout_ns` (negative: for good) and calls what is ready. Returns how much that was.
+  /// Waits at most `timeout_ns` (negative: for good) and calls what is ready: how much that was.
   Result<int> RunOnce(int64_t timeout_ns);
 
  private:

@@ -188,7 +188,8 @@ bool Flow::Careful(const FlowJob& job) {
 /// A client that asks in pieces of its largest block has no use for less; and one to which any
 /// units do packs its blocks no better. Of a job with a profile.
 Units Flow::WithMargin(Units units, const FlowJob& job) {
-  return units + std::max((units + 49) / 50, job.published->plan.piece_units);
+  const Units part = (units + scheduler::kClaimMarginPart - 1) / scheduler::kClaimMarginPart;
+  return units + std::max(part, job.published->plan.piece_units);
 }
 
 /// Of a job with a profile, in an iteration.

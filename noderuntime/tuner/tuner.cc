@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/bytes.h"
+#include "scheduler/ledger/limits.h"
 
 namespace sluice::tuner {
 
@@ -18,8 +19,6 @@ using scheduler::Phase;
 
 constexpr size_t kRemembered = 32;
 Way Turns() { return {"temporal", 1, scheduler::Claims::kContract}; }
-/// A live job claims a fiftieth more than it was seen to hold (docs/design/runtime.md, section 4).
-constexpr uint32_t kClaimMarginPart = 50;
 
 /// What those keep and hold who take no part, and pass no gate: what is beyond the operator's
 /// budget left out.
@@ -154,8 +153,8 @@ Way Tuner::WayOf(const simulate::Setting& setting, const flow::Flow& flow) const
   if (way.residents != 0) way.slice_ns = setting.policy.slice_ns;
   if (setting.policy.soft_budget == 0) return way;
   const flow::Units least = flow.LeastSoftBudget();
-  const flow::Units budget =
-      std::max(setting.policy.soft_budget + KeptByOthers(flow), least + least / kClaimMarginPart);
+  const flow::Units budget = std::max(setting.policy.soft_budget + KeptByOthers(flow),
+                                      least + least / scheduler::kClaimMarginPart);
   if (budget < flow.wanted_budget()) way.soft_budget = budget;
   return way;
 }
@@ -173,7 +172,7 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
   task.options.pool_units = flow.wanted_budget() - KeptByOthers(flow);
   task.soft_budgets = options_.soft_budgets && soft_budgets_;
   task.credits = flow.options().credit && flow.options().credit_ns == 0;
-  task.options.claim_margin_part = kClaimMarginPart;
+  task.options.claim_margin_part = scheduler::kClaimMarginPart;
   task.options.gate_ns = 0;  // what is measured by the clock has them in it
   if (flow.EverybodyInsured()) task.claims = options_.most_claims;
   if (flow.EverybodyInsured()) task.options.host.units = options_.host_units;

@@ -11,6 +11,9 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr uint64_t kMaxCreditNs = 5'000'000;
+/// Blocks end inside units, and what is free behind a few of them finds nobody whom it fits.
+constexpr uint64_t kUnitsPerEnd = 16;
+constexpr uint64_t kMostEnds = 4;
 
 /// What happens between two places where a gate may stand: stretch j follows the issue of j
 /// launches.
@@ -50,6 +53,12 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
   return static_cast<Units>((bytes + unit_bytes - 1) / unit_bytes);
 }
 
+/// What a job of so many live bytes holds that places its blocks as they come.
+Units WithMargin(uint64_t live, uint64_t unit_bytes, uint32_t margin_part) {
+  const uint64_t ends = std::clamp<uint64_t>(live / unit_bytes / kUnitsPerEnd, 1, kMostEnds);
+  return RoundUp(live + live / margin_part, unit_bytes) + static_cast<Units>(ends);
+}
+
 /// A gate, and how long it is to the next one.
 struct Piece {
   GatePlan gate;
@@ -84,10 +93,8 @@ std::vector<Piece> Cut(const Profile& profile, uint64_t size, uint64_t unit_byte
     GatePlan& gate = group.piece.gate;
     gate.contiguous = RoundUp(group.most.largest, unit_bytes);
     gate.need_units = RoundUp(group.most.most_live, unit_bytes);
-    if (margin_part > 0) {
-      const uint64_t margin = group.most.most_live / margin_part;
-      gate.need_units = RoundUp(group.most.most_live + margin, unit_bytes) + 1;
-    }
+    if (margin_part > 0)
+      gate.need_units = WithMargin(group.most.most_live, unit_bytes, margin_part);
     gate.need_units = std::max(gate.contiguous, gate.need_units);
     pieces.push_back(group.piece);
   }

@@ -35,8 +35,8 @@ struct GateOptions {
   uint32_t max_gates = 48;
   /// Before that, a group takes or gives about this part of the peak; 0 is as 1.
   uint32_t groups_per_peak = 100;
-  /// A part of what is live, and one unit, on top: blocks are placed as they come, not packed. 0:
-  /// none.
+  /// A part of what is live on top, and a unit for each 16 that are live, one at least and four at
+  /// most: blocks are placed as they come, not packed (docs/adr/0037). 0: none.
   uint32_t margin_part = 32;
 };
 

@@ -117,6 +117,10 @@ std::string Json(const Shown& shown) {
           static_cast<double>(shown.options.jobs[i].batch) / IterationNs(shown, i) * 1e9},
          {"progress", outcome.progress},
          {"waited_ms_per_iteration", outcome.waited_ns / 1e6 / std::max(outcome.iterations, 1u)}});
+    if (!Unmanaged(answer.setting)) {
+      json["jobs"].back()["most_held_bytes"] =
+          outcome.most_held * shown.options.scenario.unit_bytes;
+    }
     if (ByTurns(answer.setting)) json["jobs"].back()["swaps"] = outcome.evictions;
   }
   return JsonText(json);

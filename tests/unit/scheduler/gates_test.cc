@@ -74,19 +74,34 @@ TEST(PlanGates, LaunchesWithoutATimeCountTheSame) {
             Held(PlanGates(untimed, kMiB, few), untimed.period));
 }
 
-TEST(PlanGates, AnIterationOfOneLaunch) {
+Profile OneLaunch(uint64_t live) {
   Profile one;
   one.period = 1;
   one.live_before = {kMiB};
-  one.max_live = {3 * kMiB};
+  one.max_live = {live};
   one.largest_alloc = {2 * kMiB};
   one.launch_ns = {5};
-  one.peak_bytes = 3 * kMiB;
+  one.peak_bytes = live;
   one.timed = true;
-  const CyclePlan plan = PlanGates(one, kMiB, {.margin_part = 0});
+  return one;
+}
+
+TEST(PlanGates, AnIterationOfOneLaunch) {
+  const CyclePlan plan = PlanGates(OneLaunch(3 * kMiB), kMiB, {.margin_part = 0});
   ASSERT_EQ(plan.gates.size(), 1u);
   EXPECT_EQ(plan.gates[0].need_units, 3u);
   EXPECT_EQ(plan.gates[0].contiguous, 2u);
+}
+
+// What an arena loses to the ends of blocks is a part of much and some units of little.
+TEST(PlanGates, TheMarginIsAPartAndOneToFourUnits) {
+  const auto peak = [](uint64_t live) { return PlanGates(OneLaunch(live), kMiB).peak_units; };
+  EXPECT_EQ(peak(3 * kMiB), 4u + 1u) << "a part of a unit begins one";
+  EXPECT_EQ(peak(31 * kMiB), 32u + 1u);
+  EXPECT_EQ(peak(32 * kMiB), 33u + 2u);
+  EXPECT_EQ(peak(48 * kMiB), 50u + 3u);
+  EXPECT_EQ(peak(64 * kMiB), 66u + 4u);
+  EXPECT_EQ(peak(6400 * kMiB), 6600u + 4u);
 }
 
 /// How much a job holds falls with the gates that it may have, and a few that are placed well are
@@ -117,7 +132,7 @@ TEST(PlanGates, GroupsOfATenthOfThePeak) {
   EXPECT_LT(plan.gates.back().launch, profile.period);
   EXPECT_EQ(plan.piece_units, 3u);
   EXPECT_GE(plan.peak_units, 100u);
-  EXPECT_LE(plan.peak_units, 106u);
+  EXPECT_LE(plan.peak_units, 108u);
 }
 
 /// The need of a gate covers everything that is live until the next one, and not much more.
@@ -135,7 +150,7 @@ TEST(PlanGates, NeedCoversTheGroup) {
         most = std::max(most, profile.max_live[(n + profile.period - 1) % profile.period]);
       }
       EXPECT_GE(plan.gates[k].need_units * kMiB, most) << layers << " layers, gate " << k;
-      EXPECT_LE(plan.gates[k].need_units * kMiB, most + most / 16 + 2 * kMiB)
+      EXPECT_LE(plan.gates[k].need_units * kMiB, most + most / 16 + 3 * kMiB)
           << layers << " layers, gate " << k;
     }
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -84,6 +85,22 @@ TEST_F(SimulateTest, EveryPolicyAnswers) {
     EXPECT_GT(answer["throughput"].get<double>(), 0.9) << policy;
     EXPECT_EQ(answer["most_held_bytes"].is_null(), std::string(policy) == "spatial");
   }
+}
+
+// What bench/replay compares with processes, which place their blocks as they come.
+TEST_F(SimulateTest, AJobHoldsItsMarginAsOnANode) {
+  Add(64);
+  options_.scenario.policy = "flow";
+  const auto units = [](const json& answer, const char* key) {
+    const auto bytes = answer["jobs"][0][key].get<double>();
+    return std::ceil(bytes / static_cast<double>(uint64_t{8} << 20));
+  };
+  const json packed = Answer();
+  EXPECT_EQ(units(packed, "most_held_bytes"), units(packed, "peak_bytes"));
+  options_.scenario.node_margin = true;
+  const json node = Answer();
+  const double more = units(node, "most_held_bytes") - units(packed, "most_held_bytes");
+  EXPECT_NEAR(more, units(packed, "peak_bytes") / 32 + 4, 1);
 }
 
 TEST_F(SimulateTest, SaysWhatDoesNotFit) {
