@@ -42,12 +42,12 @@ Result<ReplayRow> MeasurePair(ReplayPair pair, const ReplayMachine& machine,
 }
 
 Result<std::vector<ReplayModel>> ModelsOf(const std::vector<std::string>& jobs,
-                                          const Machine& machine) {
+                                          const Machine& machine, bool stitches) {
   std::vector<ReplayModel> models;
   for (const std::string& text : jobs) {
     const Result<cli::TracedJob> job = cli::ParseTracedJob(text);
     if (!job.ok()) return job.status();
-    Result<ReplayModel> model = MakeReplayModel(*job, machine);
+    Result<ReplayModel> model = MakeReplayModel(*job, machine, stitches);
     if (!model.ok()) return model.status();
     models.push_back(*std::move(model));
   }
@@ -100,8 +100,9 @@ int Main(int argc, char** argv) {
   };
   const Result<ReplayMachine> machine = MakeReplayMachine(time_scale);
   if (!machine.ok()) return complain(machine.status());
-  const Result<std::vector<ReplayModel>> models =
-      jobs.empty() ? MakeReplayModels(machine->machine) : ModelsOf(jobs, machine->machine);
+  const Result<std::vector<ReplayModel>> models = jobs.empty()
+                                                      ? MakeReplayModels(machine->machine, stitches)
+                                                      : ModelsOf(jobs, machine->machine, stitches);
   if (!models.ok()) return complain(models.status());
   const std::vector<ReplayPair> pairs =
       jobs.empty() ? MakeReplayPairs(*models)

@@ -56,7 +56,8 @@ Result<ReplayMachine> MakeReplayMachine(double time_scale) {
   return made;
 }
 
-Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine) {
+Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine,
+                                    bool stitches) {
   ReplayModel model;
   model.file = job.file;
   model.name = std::filesystem::path(job.file).stem();
@@ -69,6 +70,7 @@ Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& ma
   options.unit_bytes = kReplayUnit;
   // As on a live node: gates with their margin, blocks of whole granules.
   options.gates = scheduler::GateOptions();
+  if (stitches) options.gates.most_margin_units = scheduler::kMarginUnitsInPieces;
   options.granule_bytes = kGranuleBytes * kReplayShrink;
   Result<scheduler::simulate::Workload> workload =
       scheduler::simulate::MakeWorkload(model.name, *trace, model.batch, machine, options);
@@ -77,12 +79,12 @@ Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& ma
   return model;
 }
 
-Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine) {
+Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine, bool stitches) {
   std::vector<ReplayModel> models;
   for (const Batch& batch : kBatches) {
     const std::string file =
         std::string(SLUICE_BENCH_REPO_DATA) + "/traces/" + batch.model + ".trace";
-    Result<ReplayModel> model = MakeReplayModel({file, batch.samples}, machine);
+    Result<ReplayModel> model = MakeReplayModel({file, batch.samples}, machine, stitches);
     if (!model.ok()) return model.status();
     models.push_back(*std::move(model));
   }

@@ -45,10 +45,11 @@ struct ReplayMachine {
 /// `time_scale`: real seconds per simulated one.
 Result<ReplayMachine> MakeReplayMachine(double time_scale);
 
-/// What one of the two jobs of a pair repeats. An error names the file.
-Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine);
+/// What one of the two jobs of a pair repeats. `stitches`: ReplaySetting. An error names the file.
+Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine,
+                                    bool stitches);
 /// The six recorded models, at batches whose iterations last about as long.
-Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine);
+Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine, bool stitches);
 
 /// Its pool is still to be chosen.
 ReplayPair MakeReplayPair(const ReplayModel& first, const ReplayModel& second);

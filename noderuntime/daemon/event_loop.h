@@ -26,7 +26,8 @@ class EventLoop {
   void Modify(Token token, uint32_t events);
   void Remove(Token token);
 
-  /// Waits at most `timeout_ns` (negative: for good) and calls what is ready: how much that was.
+  /// Waits at most `timeout_ns` (negative: for good), calls what is ready and returns how many
+  /// descriptors that were.
   Result<int> RunOnce(int64_t timeout_ns);
 
  private:

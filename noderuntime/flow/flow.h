@@ -212,6 +212,7 @@ class Flow {
   // flow_profile.cc: from records to profiles and gates.
   void ConsumeRings(size_t max_records);
   bool ConsumeRing(JobId id, FlowJob* job, size_t max_records);
+  static scheduler::GateOptions GatesOf(const FlowJob& job);
   void PublishIfReady(JobId id, FlowJob* job);
   struct Deviation {
     scheduler::DeviationReason reason;
@@ -233,7 +234,6 @@ class Flow {
   // flow_stitches.cc
   static void WantRun(Request* request, Units run, const JobSpec& spec);
   Status LeaseIfThere(JobId id, const Request& request);
-  static scheduler::GateOptions GatesOf(const FlowJob& job);
 
   // flow_restore.cc
   void RestoreJob(ByteReader* in, const std::map<JobId, JobPages>& pages);

@@ -10,12 +10,6 @@
 
 namespace sluice::flow {
 
-scheduler::GateOptions Flow::GatesOf(const FlowJob& job) {
-  scheduler::GateOptions gates;
-  if (job.collectives) gates.max_gates = 1;
-  return gates;
-}
-
 void Flow::NoteCollectives(JobId id, FlowJob* job) {
   if (job->collectives) return;
   job->collectives = true;

@@ -65,6 +65,13 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   return FollowPlace(id, job);
 }
 
+scheduler::GateOptions Flow::GatesOf(const FlowJob& job) {
+  scheduler::GateOptions gates;
+  if (job.collectives) gates.max_gates = 1;
+  if (job.spec.stitches) gates.most_margin_units = scheduler::kMarginUnitsInPieces;
+  return gates;
+}
+
 void Flow::PublishIfReady(JobId id, FlowJob* job) {
   if (options_.spatial) return;
   if (job->published.has_value() || !job->admitted || !job->profiler.certain()) return;

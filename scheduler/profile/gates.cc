@@ -11,9 +11,7 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr uint64_t kMaxCreditNs = 5'000'000;
-/// Blocks end inside units, and what is free behind a few of them finds nobody whom it fits.
-constexpr uint64_t kUnitsPerEnd = 16;
-constexpr uint64_t kMostEnds = 4;
+constexpr uint64_t kUnitsPerMarginUnit = 16;
 
 /// What happens between two places where a gate may stand: stretch j follows the issue of j
 /// launches.
@@ -54,9 +52,11 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
 }
 
 /// What a job of so many live bytes holds that places its blocks as they come.
-Units WithMargin(uint64_t live, uint64_t unit_bytes, uint32_t margin_part) {
-  const uint64_t ends = std::clamp<uint64_t>(live / unit_bytes / kUnitsPerEnd, 1, kMostEnds);
-  return RoundUp(live + live / margin_part, unit_bytes) + static_cast<Units>(ends);
+Units NeedOf(uint64_t live, uint64_t unit_bytes, const GateOptions& options) {
+  if (options.margin_part == 0) return RoundUp(live, unit_bytes);
+  const uint64_t units = std::clamp<uint64_t>(live / unit_bytes / kUnitsPerMarginUnit, 1,
+                                              std::max<Units>(options.most_margin_units, 1));
+  return RoundUp(live + live / options.margin_part, unit_bytes) + static_cast<Units>(units);
 }
 
 /// A gate, and how long it is to the next one.
@@ -68,7 +68,7 @@ struct Piece {
 /// A group ends when memory has grown or fallen by `size`, when it has come down from a peak inside
 /// the group, and before a jump, so that nothing is asked for long before it is needed.
 std::vector<Piece> Cut(const Profile& profile, uint64_t size, uint64_t unit_bytes,
-                       uint32_t margin_part) {
+                       const GateOptions& options) {
   struct Group {
     Stretch most;
     Piece piece;
@@ -92,10 +92,7 @@ std::vector<Piece> Cut(const Profile& profile, uint64_t size, uint64_t unit_byte
   for (Group& group : groups) {
     GatePlan& gate = group.piece.gate;
     gate.contiguous = RoundUp(group.most.largest, unit_bytes);
-    gate.need_units = RoundUp(group.most.most_live, unit_bytes);
-    if (margin_part > 0)
-      gate.need_units = WithMargin(group.most.most_live, unit_bytes, margin_part);
-    gate.need_units = std::max(gate.contiguous, gate.need_units);
+    gate.need_units = std::max(gate.contiguous, NeedOf(group.most.most_live, unit_bytes, options));
     pieces.push_back(group.piece);
   }
   return pieces;
@@ -153,8 +150,8 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptio
   plan.credit_ns = CreditFor(profile);
   if (profile.period == 0 || unit_bytes == 0 || options.max_gates == 0) return plan;
   const uint64_t part = profile.peak_bytes / std::max(options.groups_per_peak, 1u);
-  plan.gates = Join(Cut(profile, std::max<uint64_t>(part, 1), unit_bytes, options.margin_part),
-                    options.max_gates);
+  plan.gates =
+      Join(Cut(profile, std::max<uint64_t>(part, 1), unit_bytes, options), options.max_gates);
   for (const GatePlan& gate : plan.gates) {
     plan.peak_units = std::max(plan.peak_units, gate.need_units);
     plan.piece_units = std::max(plan.piece_units, gate.contiguous);

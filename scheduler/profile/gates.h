@@ -35,10 +35,16 @@ struct GateOptions {
   uint32_t max_gates = 48;
   /// Before that, a group takes or gives about this part of the peak; 0 is as 1.
   uint32_t groups_per_peak = 100;
-  /// A part of what is live on top, and a unit for each 16 that are live, one at least and four at
-  /// most: blocks are placed as they come, not packed (docs/adr/0037). 0: none.
+  /// A part of what is live, and some units, on top: blocks are placed as they come, not packed. 0:
+  /// none.
   uint32_t margin_part = 32;
+  /// These units: one for each 16 that are live, one at least and so many at most.
+  Units most_margin_units = 1;
 };
+
+/// GateOptions::most_margin_units of a job whose blocks are put together of units that lie apart:
+/// they end inside units, and what is left there is of use to few others (docs/adr/0037).
+inline constexpr Units kMarginUnitsInPieces = 4;
 
 /// The part of an iteration that a CPU may run ahead of its GPU, unless something else is tried.
 inline constexpr uint32_t kCreditParts = 8;

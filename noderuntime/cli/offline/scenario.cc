@@ -10,7 +10,6 @@
 #include "common/machine_file.h"
 #include "noderuntime/cli/offline/files.h"
 #include "noderuntime/cli/offline/format.h"
-#include "scheduler/ledger/limits.h"
 #include "scheduler/policy/policies.h"
 #include "scheduler/simulate/tune.h"
 #include "scheduler/trace/parse.h"
@@ -85,7 +84,6 @@ uint64_t Scenario::UsableBytes(size_t jobs) const {
 Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch, Touched touched) const {
   scheduler::simulate::WorkloadOptions options;
   options.unit_bytes = asked_.unit_bytes;
-  if (asked_.node_margin) options.gates = scheduler::GateOptions();
   options.gates.max_gates = asked_.max_gates;
   options.gap_ns = asked_.gap_ns;
   options.touched = touched;
@@ -118,7 +116,6 @@ scheduler::simulate::Options Scenario::Options(size_t jobs) const {
   options.setting.policy.policy = asked_.policy;
   options.most_credit_ns = asked_.most_credit_ns;
   options.iterations = asked_.iterations;
-  if (asked_.node_margin) options.claim_margin_part = scheduler::kClaimMarginPart;
   if (asked_.finds_residents || asked_.setting.policy.residents != 0) {
     options.host.units = asked_.host_units.value_or(options.pool_units);
     options.host.bytes_per_ns = static_cast<double>(machine_.copy_bytes_per_s) / 1e9;

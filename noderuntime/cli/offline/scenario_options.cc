@@ -54,10 +54,6 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app), setting_(app) {
          "--gates", options_.max_gates,
          "Most gates in an iteration of a job: where it asks for memory (48, as on a node)")
       ->check(Integer(1, 1000));
-  app->add_option("--margin", margin_,
-                  "What a job asks for beyond what lives: none (its blocks are packed), or as much "
-                  "as on a node (none)")
-      ->check(OneOf({"none", "node"}));
   app->add_option("--iterations", options_.iterations,
                   "Iterations of each job that are measured (6)")
       ->check(Integer(1, 1000));
@@ -106,7 +102,6 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
     if (!ns.ok()) return ns.status();
     options.gap_ns = *ns;
   }
-  options.node_margin = margin_ == "node";
   return options;
 }
 

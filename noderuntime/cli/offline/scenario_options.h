@@ -28,7 +28,6 @@ struct ScenarioOptions {
   uint64_t unit_bytes = uint64_t{8} << 20;
   double gap_ns = 0;
   uint32_t max_gates = scheduler::GateOptions().max_gates;
-  bool node_margin = false;  // gates and claims ask for more than what lives, as on a node
   /// "auto", "spatial", or a name of scheduler/policy.
   std::string policy = "auto";
   scheduler::simulate::Setting setting;  // but for its policy's name; with auto its claims alone
@@ -62,7 +61,6 @@ class ScenarioFlags {
   std::string unit_;
   std::string credit_;
   std::string gap_;
-  std::string margin_;
 };
 
 }  // namespace sluice::cli

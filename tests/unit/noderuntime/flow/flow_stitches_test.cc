@@ -67,6 +67,23 @@ TEST_F(FlowStitchesTest, ARunThatIsThereIsGranted) {
   EXPECT_EQ(sink_.grants[1].back().extents.front().length, 6u);
 }
 
+// Blocks of pieces end inside units more often than blocks of runs (docs/adr/0037).
+TEST_F(FlowStitchesTest, ItsGatesAskForMore) {
+  Units peak[2] = {};
+  for (const bool stitches : {false, true}) {
+    Restart();
+    clients_.clear();
+    StartOne(1, 0, stitches);
+    ASSERT_TRUE(Lease(1, 2).ok());
+    clients_[1].Push(protocol::OpKind::kAlloc, 2 * kUnit);
+    ASSERT_TRUE(Lease(1, 32).ok());
+    ASSERT_NE(Measure(1, 32), 0u);
+    peak[stitches] = flow_->Find(1)->published->plan.peak_units;
+  }
+  EXPECT_EQ(peak[false], 36u + 1u) << "34 live";
+  EXPECT_EQ(peak[true], 36u + 2u);
+}
+
 TEST_F(FlowStitchesTest, PastItsClaimItIsToldBesideOthers) {
   StartOne(1, 20, true);
   ASSERT_TRUE(Lease(1, 16).ok());

@@ -86,8 +86,7 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
                              "steps",     "--lanes",      "3",         "--credit",
                              "2.5ms",     "--gap",        "40us",      "--gates",
                              "20",        "--iterations", "4",         "--json",
-                             "--stagger", "3ms",          "--switch",  "160us",
-                             "--margin",  "node"});
+                             "--stagger", "3ms",          "--switch",  "160us"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   const auto& options = std::get<SimulateOptions>(std::get<OfflineOptions>(*parsed));
   ASSERT_EQ(options.jobs.size(), 2u);
@@ -108,7 +107,6 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
   EXPECT_EQ(scenario.most_credit_ns, 2.5e6);
   EXPECT_EQ(scenario.gap_ns, 40e3);
   EXPECT_EQ(scenario.max_gates, 20u);
-  EXPECT_TRUE(scenario.node_margin);
   EXPECT_EQ(scenario.iterations, 4u);
   EXPECT_FALSE(scenario.finds_residents);
   EXPECT_EQ(scenario.host_units, std::nullopt);

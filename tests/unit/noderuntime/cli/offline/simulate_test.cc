@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -87,20 +86,18 @@ TEST_F(SimulateTest, EveryPolicyAnswers) {
   }
 }
 
-// What bench/replay compares with processes, which place their blocks as they come.
-TEST_F(SimulateTest, AJobHoldsItsMarginAsOnANode) {
+TEST_F(SimulateTest, SaysWhatEachJobHolds) {
   Add(64);
-  options_.scenario.policy = "flow";
-  const auto units = [](const json& answer, const char* key) {
-    const auto bytes = answer["jobs"][0][key].get<double>();
-    return std::ceil(bytes / static_cast<double>(uint64_t{8} << 20));
-  };
-  const json packed = Answer();
-  EXPECT_EQ(units(packed, "most_held_bytes"), units(packed, "peak_bytes"));
-  options_.scenario.node_margin = true;
-  const json node = Answer();
-  const double more = units(node, "most_held_bytes") - units(packed, "most_held_bytes");
-  EXPECT_NEAR(more, units(packed, "peak_bytes") / 32 + 4, 1);
+  Add(32);
+  options_.scenario.policy = "temporal";
+  const json answer = Answer();
+  for (const json& job : answer["jobs"]) {
+    const auto peak = job["peak_bytes"].get<uint64_t>();
+    const uint64_t unit = uint64_t{8} << 20;
+    EXPECT_EQ(job["most_held_bytes"].get<uint64_t>(), (peak + unit - 1) / unit * unit);
+  }
+  options_.scenario.policy = "spatial";
+  EXPECT_FALSE(Answer()["jobs"][0].contains("most_held_bytes"));
 }
 
 TEST_F(SimulateTest, SaysWhatDoesNotFit) {
