@@ -11,7 +11,7 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr uint64_t kMaxCreditNs = 5'000'000;
-constexpr uint64_t kUnitsPerMarginUnit = 16;
+constexpr uint64_t kUnitsPerMarginUnit = 16;  // where little lives, few blocks end
 
 /// What happens between two places where a gate may stand: stretch j follows the issue of j
 /// launches.
