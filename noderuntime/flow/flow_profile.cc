@@ -68,7 +68,7 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
 scheduler::GateOptions Flow::GatesOf(const FlowJob& job) {
   scheduler::GateOptions gates;
   if (job.collectives) gates.max_gates = 1;
-  if (job.spec.stitches) gates.most_margin_units = scheduler::kMarginUnitsInPieces;
+  if (job.spec.stitches) gates.placing = scheduler::Placing::kPieces;
   return gates;
 }
 
@@ -195,8 +195,7 @@ bool Flow::Careful(const FlowJob& job) {
 /// A client that asks in pieces of its largest block has no use for less; and one to which any
 /// units do packs its blocks no better. Of a job with a profile.
 Units Flow::WithMargin(Units units, const FlowJob& job) {
-  const Units part = (units + scheduler::kClaimMarginPart - 1) / scheduler::kClaimMarginPart;
-  return units + std::max(part, job.published->plan.piece_units);
+  return scheduler::WithClaimMargin(units, job.published->plan.piece_units);
 }
 
 /// Of a job with a profile, in an iteration.

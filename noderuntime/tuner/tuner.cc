@@ -154,7 +154,7 @@ Way Tuner::WayOf(const simulate::Setting& setting, const flow::Flow& flow) const
   if (setting.policy.soft_budget == 0) return way;
   const flow::Units least = flow.LeastSoftBudget();
   const flow::Units budget = std::max(setting.policy.soft_budget + KeptByOthers(flow),
-                                      least + least / scheduler::kClaimMarginPart);
+                                      scheduler::WithClaimMargin(least, 0));
   if (budget < flow.wanted_budget()) way.soft_budget = budget;
   return way;
 }
@@ -172,17 +172,20 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
   task.options.pool_units = flow.wanted_budget() - KeptByOthers(flow);
   task.soft_budgets = options_.soft_budgets && soft_budgets_;
   task.credits = flow.options().credit && flow.options().credit_ns == 0;
-  task.options.claim_margin_part = scheduler::kClaimMarginPart;
+  task.options.claim_margin = true;
   task.options.gate_ns = 0;  // what is measured by the clock has them in it
   if (flow.EverybodyInsured()) task.claims = options_.most_claims;
   if (flow.EverybodyInsured()) task.options.host.units = options_.host_units;
   for (const KnownJob& known : key_) {
     const flow::FlowJob& job = *flow.Find(known.id);
+    const scheduler::Job& holder = *flow.ledger().Find(known.id);
     Result<simulate::Workload> made = simulate::LiveWorkload(
-        job.spec.name, job.published->profile, job.published->plan, task.options.unit_bytes,
+        job.spec.name, job.published->profile,
+        WithinLimit(job.published->plan, holder.limit - holder.outside), task.options.unit_bytes,
         static_cast<double>(job.times.shortest_ns()));
     if (made.ok()) task.jobs.push_back(*std::move(made));
   }
+  WithinPool(&task.jobs, task.options.pool_units, task.options.unit_bytes);
   return task;
 }
 

@@ -27,6 +27,11 @@ Units WithTenth(Units units) {
   return Clamp(std::max<uint64_t>(1, (uint64_t{units} * 11 + 9) / 10));
 }
 
+Units WithClaimMargin(Units units, Units piece) {
+  constexpr uint64_t kPart = 50;
+  return Clamp(units + std::max<uint64_t>((units + kPart - 1) / kPart, piece));
+}
+
 void MakeRoom(Ledger* ledger, JobId job, Units request, const MayYield& may_yield) {
   const uint64_t pool = ledger->pool_units();
   std::vector<std::pair<JobId, Units>> lowered;

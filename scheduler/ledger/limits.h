@@ -13,9 +13,9 @@ namespace sluice::scheduler {
 /// `units` and a tenth, rounded up; at least one.
 Units WithTenth(Units units);
 
-/// On a node a job claims more than it needs by this part of that, and by its largest block at
-/// least (docs/design/runtime.md, section 4).
-inline constexpr uint32_t kClaimMarginPart = 50;
+/// What a job on a node claims that needs `units`: a fiftieth more, rounded up, and its largest
+/// block, `piece`, more at least (docs/design/runtime.md, section 4).
+Units WithClaimMargin(Units units, Units piece);
 
 /// Whether a job's limit may still fall: it was given none and has not begun.
 using MayYield = std::function<bool(JobId)>;

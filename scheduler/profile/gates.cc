@@ -3,6 +3,7 @@
 #include "scheduler/profile/gates.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -11,7 +12,13 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr uint64_t kMaxCreditNs = 5'000'000;
-constexpr uint64_t kUnitsPerMarginUnit = 16;  // where little lives, few blocks end
+constexpr std::array<std::string_view, 3> kPlacings = {"packed", "runs", "pieces"};
+/// Of what is live, for blocks that are placed as they come.
+constexpr uint64_t kMarginPart = 32;
+/// In pieces a unit for each so many that are live, one at least and so many at most: where little
+/// lives, few blocks end.
+constexpr uint64_t kUnitsPerMarginUnit = 16;
+constexpr uint64_t kMostMarginUnits = 4;
 
 /// What happens between two places where a gate may stand: stretch j follows the issue of j
 /// launches.
@@ -51,12 +58,12 @@ Units RoundUp(uint64_t bytes, uint64_t unit_bytes) {
   return static_cast<Units>((bytes + unit_bytes - 1) / unit_bytes);
 }
 
-/// What a job of so many live bytes holds that places its blocks as they come.
-Units NeedOf(uint64_t live, uint64_t unit_bytes, const GateOptions& options) {
-  if (options.margin_part == 0) return RoundUp(live, unit_bytes);
-  const uint64_t units = std::clamp<uint64_t>(live / unit_bytes / kUnitsPerMarginUnit, 1,
-                                              std::max<Units>(options.most_margin_units, 1));
-  return RoundUp(live + live / options.margin_part, unit_bytes) + static_cast<Units>(units);
+/// What a job of so many live bytes is taken to hold.
+Units NeedOf(uint64_t live, uint64_t unit_bytes, Placing placing) {
+  if (placing == Placing::kPacked) return RoundUp(live, unit_bytes);
+  const uint64_t most = placing == Placing::kPieces ? kMostMarginUnits : 1;
+  const uint64_t units = std::clamp<uint64_t>(live / unit_bytes / kUnitsPerMarginUnit, 1, most);
+  return RoundUp(live + live / kMarginPart, unit_bytes) + static_cast<Units>(units);
 }
 
 /// A gate, and how long it is to the next one.
@@ -68,7 +75,7 @@ struct Piece {
 /// A group ends when memory has grown or fallen by `size`, when it has come down from a peak inside
 /// the group, and before a jump, so that nothing is asked for long before it is needed.
 std::vector<Piece> Cut(const Profile& profile, uint64_t size, uint64_t unit_bytes,
-                       const GateOptions& options) {
+                       Placing placing) {
   struct Group {
     Stretch most;
     Piece piece;
@@ -92,7 +99,7 @@ std::vector<Piece> Cut(const Profile& profile, uint64_t size, uint64_t unit_byte
   for (Group& group : groups) {
     GatePlan& gate = group.piece.gate;
     gate.contiguous = RoundUp(group.most.largest, unit_bytes);
-    gate.need_units = std::max(gate.contiguous, NeedOf(group.most.most_live, unit_bytes, options));
+    gate.need_units = std::max(gate.contiguous, NeedOf(group.most.most_live, unit_bytes, placing));
     pieces.push_back(group.piece);
   }
   return pieces;
@@ -140,6 +147,16 @@ std::vector<GatePlan> Join(std::vector<Piece> pieces, size_t most) {
 
 }  // namespace
 
+std::string_view PlacingName(Placing placing) { return kPlacings[static_cast<size_t>(placing)]; }
+
+std::vector<std::string> PlacingNames() { return {kPlacings.begin(), kPlacings.end()}; }
+
+std::optional<Placing> FindPlacing(std::string_view name) {
+  const auto* const found = std::find(kPlacings.begin(), kPlacings.end(), name);
+  if (found == kPlacings.end()) return std::nullopt;
+  return static_cast<Placing>(found - kPlacings.begin());
+}
+
 uint64_t CreditFor(const Profile& profile, uint32_t parts) {
   if (!profile.timed || profile.iteration_ns == 0) return kMaxCreditNs;
   return std::min(kMaxCreditNs, profile.iteration_ns / std::max(parts, 1u));
@@ -150,13 +167,23 @@ CyclePlan PlanGates(const Profile& profile, uint64_t unit_bytes, const GateOptio
   plan.credit_ns = CreditFor(profile);
   if (profile.period == 0 || unit_bytes == 0 || options.max_gates == 0) return plan;
   const uint64_t part = profile.peak_bytes / std::max(options.groups_per_peak, 1u);
-  plan.gates =
-      Join(Cut(profile, std::max<uint64_t>(part, 1), unit_bytes, options), options.max_gates);
+  plan.gates = Join(Cut(profile, std::max<uint64_t>(part, 1), unit_bytes, options.placing),
+                    options.max_gates);
   for (const GatePlan& gate : plan.gates) {
     plan.peak_units = std::max(plan.peak_units, gate.need_units);
     plan.piece_units = std::max(plan.piece_units, gate.contiguous);
   }
   plan.piece_units = std::max<Units>(plan.piece_units, 1);
+  return plan;
+}
+
+CyclePlan WithinLimit(CyclePlan plan, Units limit) {
+  for (GatePlan& gate : plan.gates) {
+    gate.need_units = std::min(gate.need_units, limit);
+    gate.contiguous = std::min(gate.contiguous, limit);
+  }
+  plan.peak_units = std::min(plan.peak_units, limit);
+  plan.piece_units = std::min(plan.piece_units, std::max<Units>(limit, 1));
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/ledger/limits.h"
 #include "scheduler/policy/operations.h"
 
 namespace sluice::scheduler::simulate {
@@ -14,8 +15,7 @@ namespace {
 
 Units ClaimOf(const Workload& workload, const Options& options) {
   const Units peak = workload.plan.peak_units;
-  const Units part = options.claim_margin_part;
-  return part == 0 ? peak : peak + std::max((peak + part - 1) / part, workload.plan.piece_units);
+  return options.claim_margin ? WithClaimMargin(peak, workload.plan.piece_units) : peak;
 }
 
 /// [gate]: GPU time alone from the trough to its launch.

@@ -72,9 +72,8 @@ struct Options {
   /// has: a question to the daemon and the answer. As measured (p50 of bench/run --area round-trip,
   /// docs/results/2026-11-22-bench.json: 8 to 15 us).
   double gate_ns = 10'000;
-  /// A job claims more than its peak by this part of it, and by its largest block at least, as a
-  /// live node has it do (docs/design/runtime.md, section 4, Claim). 0: by nothing.
-  uint32_t claim_margin_part = 0;
+  /// A job claims more than its peak, up to its limit, as a live node has it do (WithClaimMargin).
+  bool claim_margin = false;
   uint32_t warm_up = 2;     // iterations of each job before it is measured
   uint32_t iterations = 6;  // at least so many of each job are measured
   double most_ns = 1e13;    // of simulated time; beyond, the run is an error

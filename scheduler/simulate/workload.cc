@@ -208,6 +208,21 @@ Result<Workload> LiveWorkload(std::string name, const Profile& profile, const Cy
   return workload;
 }
 
+bool WithinPool(std::vector<Workload>* jobs, Units pool_units, uint64_t unit_bytes) {
+  uint64_t bases = 0;
+  for (const Workload& job : *jobs) bases += job.base_units;
+  bool tight = false;
+  for (Workload& job : *jobs) {
+    const uint64_t left = pool_units - std::min<uint64_t>(pool_units, bases - job.base_units);
+    const uint64_t lives = (job.peak_bytes + unit_bytes - 1) / unit_bytes;
+    const uint64_t most = std::max(left, lives);
+    if (job.plan.peak_units <= most) continue;
+    job.plan = WithinLimit(std::move(job.plan), static_cast<Units>(most));
+    tight = true;
+  }
+  return tight;
+}
+
 Workload Coarse(const Workload& workload, size_t most) {
   if (workload.kernels.size() <= most) return workload;
   Workload coarse = workload;

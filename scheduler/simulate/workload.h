@@ -35,13 +35,15 @@ enum class Touched : uint8_t {
   kKept,     // the framework keeps what it frees (KeptTouchesOf, blocks of 2 MiB)
 };
 
+inline constexpr uint64_t kClientGranuleBytes = 512;  // intercept/blocks
+
 struct WorkloadOptions {
   uint64_t unit_bytes = uint64_t{8} << 20;
-  /// No margin: in the model blocks are packed, and a run repeats its trace.
-  GateOptions gates = {.margin_part = 0};
+  /// In the model blocks are packed, unless it is to ask for as much as a node.
+  GateOptions gates = {.placing = Placing::kPacked};
   double gap_ns = 0;  // the host computes something else at the trough (loading data)
-  /// A block takes whole multiples of this. A live client's are of 512 bytes, which is nothing
-  /// where blocks are large.
+  /// A block takes whole multiples of this; a live client's of kClientGranuleBytes, which is
+  /// nothing where blocks are large.
   uint64_t granule_bytes = 1;
   Touched touched = Touched::kNothing;
 };
@@ -82,6 +84,11 @@ Result<Workload> MakeWorkload(std::string name, const trace::Trace& trace, uint6
 /// no launches or the plan no gates.
 Result<Workload> LiveWorkload(std::string name, const Profile& profile, const CyclePlan& plan,
                               uint64_t unit_bytes, double iteration_ns);
+
+/// As a node with a pool of so many units has them, which lets jobs begin as long as what lives
+/// fits: what a gate asks for beyond that ends where the bases of the others begin. Whether one of
+/// them has less than it asks for.
+bool WithinPool(std::vector<Workload>* jobs, Units pool_units, uint64_t unit_bytes);
 
 /// The same job with about `most` kernels (more where it has more gates), each of which stands for
 /// a few that follow each other between two gates: for a search that looks at many ways of sharing

@@ -43,8 +43,8 @@ class Question {
         const Result<Workload> job = scenario_.Make(trace, 1);
         if (!job.ok()) return job.status();
         return Status(StatusCode::kResourceExhausted,
-                      trace.name + " needs " + FormatBytes(job->peak_bytes) +
-                          " with a batch of one sample, the " +
+                      trace.name + " needs " + FormatBytes(scenario_.NeededBytes(*job)) +
+                          " with a batch of one sample" + scenario_.HowPlaced() + ", the " +
                           (scenario_.HasBudget() ? "budget" : "pool") + " has " +
                           FormatBytes(scenario_.UsableBytes(1)));
       }
@@ -172,7 +172,7 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
                                                            : Refused(status);
   }
   const std::optional<uint64_t> most = question.LargestThatFits();
-  if (!most) return too_large("not even with a batch of one sample each");
+  if (!most) return too_large("not even with a batch of one sample each" + scenario->HowPlaced());
   const Result<Point> fits = question.At(*most);
   if (!fits.ok()) {
     return fits.status().code() == StatusCode::kResourceExhausted
@@ -190,6 +190,7 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
     nlohmann::json json = {{"simulated", true},
                            {"machine", scenario->machine().name},
                            {"pool_bytes", scenario->PoolBytes(traces.size())},
+                           {"placing", scheduler::PlacingName(asked.placing)},
                            {"fits", JsonOf(*fits, traces, question.alone(), asked)},
                            {"keeps", nullptr}};
     if (keeps) json["keeps"] = JsonOf(*keeps, traces, question.alone(), asked);
@@ -197,6 +198,7 @@ Output RunMaxBatch(const MaxBatchOptions& options, const std::string& shipped) {
   }
   std::string text = "simulated on " + scenario->machine().name + ", pool " +
                      FormatBytes(scenario->PoolBytes(traces.size())) + "\n" +
+                     Placed(asked, fits->answer) +
                      TextOf("largest batches that fit", *fits, traces, question.alone(), asked);
   if (keeps) {
     text += TextOf("largest that " + keep_title, *keeps, traces, question.alone(), asked);

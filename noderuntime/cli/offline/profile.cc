@@ -77,8 +77,9 @@ Result<Shown> Look(const ProfileOptions& options, const std::string& shipped) {
   shown.machine = scenario->machine().name;
   shown.measured = scheduler::trace::IsMeasured(trace->trace);
   shown.profile = *std::move(profile);
-  shown.plan = scheduler::PlanGates(shown.profile, options.unit_bytes,
-                                    {.max_gates = options.max_gates, .margin_part = 0});
+  shown.plan = scheduler::PlanGates(
+      shown.profile, options.unit_bytes,
+      {.max_gates = options.max_gates, .placing = scheduler::Placing::kPacked});
   // ProfileOf has asked for the same batch.
   const auto at = scheduler::trace::AtBatch(trace->trace, shown.batch).value();
   const std::vector<double> times = scheduler::simulate::LaunchTimes(at, scenario->machine());

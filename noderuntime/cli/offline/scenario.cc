@@ -17,6 +17,7 @@
 namespace sluice::cli {
 namespace {
 
+using scheduler::Placing;
 using scheduler::Units;
 using scheduler::simulate::JobRun;
 using scheduler::simulate::Outcome;
@@ -81,10 +82,19 @@ uint64_t Scenario::UsableBytes(size_t jobs) const {
   return budget == 0 ? pool : std::min(pool, budget * asked_.unit_bytes);
 }
 
+std::string Scenario::HowPlaced() const {
+  if (asked_.placing == Placing::kPacked) return "";
+  return " and --placing " + std::string(scheduler::PlacingName(asked_.placing));
+}
+
 Result<Workload> Scenario::Make(const NamedTrace& trace, uint64_t batch, Touched touched) const {
   scheduler::simulate::WorkloadOptions options;
   options.unit_bytes = asked_.unit_bytes;
   options.gates.max_gates = asked_.max_gates;
+  options.gates.placing = asked_.placing;
+  if (asked_.placing != Placing::kPacked) {
+    options.granule_bytes = scheduler::simulate::kClientGranuleBytes;
+  }
   options.gap_ns = asked_.gap_ns;
   options.touched = touched;
   Result<Workload> workload =
@@ -116,6 +126,8 @@ scheduler::simulate::Options Scenario::Options(size_t jobs) const {
   options.setting.policy.policy = asked_.policy;
   options.most_credit_ns = asked_.most_credit_ns;
   options.iterations = asked_.iterations;
+  options.claim_margin = asked_.placing != Placing::kPacked;
+  options.record = asked_.record;
   if (asked_.finds_residents || asked_.setting.policy.residents != 0) {
     options.host.units = asked_.host_units.value_or(options.pool_units);
     options.host.bytes_per_ns = static_cast<double>(machine_.copy_bytes_per_s) / 1e9;
@@ -168,9 +180,13 @@ bool Scenario::Pages(const std::vector<Workload>& jobs) const {
   return asked_.policy == scheduler::kSpatialPolicy && !Fits(jobs);
 }
 
-Result<Scenario::Answer> Scenario::Share(const std::vector<Workload>& jobs,
-                                         double stagger_ns) const {
+Result<Scenario::Answer> Scenario::Share(std::vector<Workload> jobs, double stagger_ns) const {
+  const bool tight =
+      asked_.placing != Placing::kPacked &&
+      WithinPool(&jobs, static_cast<Units>(UsableBytes(jobs.size()) / asked_.unit_bytes),
+                 asked_.unit_bytes);
   Result<Answer> answer = Play(jobs, stagger_ns);
+  if (answer.ok()) answer->tight = tight;
   if (answer.ok() || answer.status().code() != StatusCode::kResourceExhausted) return answer;
   const bool spatial = asked_.policy == scheduler::kSpatialPolicy;
   if (!CheckPool(jobs.size()).ok() || !(spatial || Fits(jobs))) return answer;

@@ -34,7 +34,13 @@ class Scenario {
   uint64_t PoolBytes(size_t jobs) const;
   /// What of it the jobs may use: no more than the budget.
   uint64_t UsableBytes(size_t jobs) const;
-  /// Whether one was asked for.
+  /// What a job has to be given at most.
+  uint64_t NeededBytes(const scheduler::simulate::Workload& job) const {
+    return job.plan.peak_units * asked_.unit_bytes;
+  }
+  /// " and --placing pieces" where jobs ask for more than lives, for an error.
+  std::string HowPlaced() const;
+  /// Whether a budget was asked for.
   bool HasBudget() const { return asked_.setting.budget != 0; }
   /// kInvalidArgument: a flag asks for more than the pool. kResourceExhausted: the contexts of so
   /// many jobs leave none. Share asks as well.
@@ -53,12 +59,14 @@ class Scenario {
     scheduler::simulate::Outcome outcome;
     double temporal = 0;   // Outcome::Throughput of taking turns; 0: does not fit
     bool paged = false;    // spatial: the peaks are more than the pool (Outcome::paging)
+    bool tight = false;    // a job has room for what lives and for less than it asks for
     double unlimited = 0;  // the same with memory for everybody, at the best of three offsets
   };
   /// Each job begins `stagger_ns` after the one before it: those that begin together, and never
   /// wait for memory, may stay in step and be idle at the same time. kResourceExhausted: they do
-  /// not fit. kInvalidArgument: their iterations take longer than is simulated.
-  Result<Answer> Share(const std::vector<scheduler::simulate::Workload>& jobs,
+  /// not fit, or what lives does not where they ask for more (ScenarioOptions::placing).
+  /// kInvalidArgument: their iterations take longer than is simulated.
+  Result<Answer> Share(std::vector<scheduler::simulate::Workload> jobs,
                        double stagger_ns = 0) const;
   /// Whether they fit at all under the policy; with spatial, without paging.
   bool Fits(const std::vector<scheduler::simulate::Workload>& jobs) const;

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "noderuntime/cli/validators.h"
+#include "scheduler/policy/policies.h"
 
 namespace sluice::cli {
 
@@ -54,6 +55,12 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app), setting_(app) {
          "--gates", options_.max_gates,
          "Most gates in an iteration of a job: where it asks for memory (48, as on a node)")
       ->check(Integer(1, 1000));
+  app->add_option(
+         "--placing", placing_,
+         "What jobs ask for: packed, what lives at most; or also what placing takes, as on "
+         "a node, by default in pieces, in runs where units are smaller than handles "
+         "(packed)")
+      ->check(OneOf(scheduler::PlacingNames()));
   app->add_option("--iterations", options_.iterations,
                   "Iterations of each job that are measured (6)")
       ->check(Integer(1, 1000));
@@ -101,6 +108,14 @@ Result<ScenarioOptions> ScenarioFlags::Options() const {
     const Result<double> ns = Nanoseconds(gap_, "--gap");
     if (!ns.ok()) return ns.status();
     options.gap_ns = *ns;
+  }
+  if (app_->count("--placing") != 0) options.placing = *scheduler::FindPlacing(placing_);
+  if (options.placing != scheduler::Placing::kPacked &&
+      options.policy == scheduler::kSpatialPolicy) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--placing: '" + placing_ +
+                      "' means nothing with --policy spatial, where nobody asks for memory; "
+                      "allowed: packed");
   }
   return options;
 }

@@ -28,6 +28,8 @@ struct ScenarioOptions {
   uint64_t unit_bytes = uint64_t{8} << 20;
   double gap_ns = 0;
   uint32_t max_gates = scheduler::GateOptions().max_gates;
+  /// Not packed: jobs ask for and claim as much as on a node, where blocks are placed as they come.
+  scheduler::Placing placing = scheduler::Placing::kPacked;
   /// "auto", "spatial", or a name of scheduler/policy.
   std::string policy = "auto";
   scheduler::simulate::Setting setting;  // but for its policy's name; with auto its claims alone
@@ -35,6 +37,7 @@ struct ScenarioOptions {
   std::optional<scheduler::Units> host_units;  // for such bases; else as many as the pool
   std::optional<double> most_credit_ns;
   uint32_t iterations = 6;
+  bool record = false;  // Outcome::records
 };
 
 /// "5ms", "250us": a time as people write it. An error names `field`.
@@ -61,6 +64,7 @@ class ScenarioFlags {
   std::string unit_;
   std::string credit_;
   std::string gap_;
+  std::string placing_;
 };
 
 }  // namespace sluice::cli

@@ -86,6 +86,8 @@ std::string Json(const Shown& shown) {
       {"machine", shown.scenario.machine().name},
       {"pool_bytes", shown.scenario.PoolBytes(shown.jobs.size())},
       {"unit_bytes", unit},
+      {"placing", scheduler::PlacingName(shown.options.scenario.placing)},
+      {"tight", answer.tight},
       {"setting", JsonOf(answer.setting, unit)},
       {"flags", FlagsOf(answer.setting, unit, shown.options.scenario.host_units)},
       {"throughput", answer.outcome.Throughput()},
@@ -139,6 +141,18 @@ std::string WhoseTimes(const std::vector<NamedTrace>& traces) {
          (measured.size() == 1 ? "its recording" : "their recordings") + ", whatever --gpu is\n";
 }
 
+/// By all at once, and by each.
+std::string Held(const Shown& shown) {
+  const uint64_t unit = shown.options.scenario.unit_bytes;
+  const Outcome& outcome = shown.answer.outcome;
+  std::string text = FormatBytes(outcome.most_held * unit);
+  for (size_t i = 0; i < shown.jobs.size(); ++i) {
+    text += (i == 0 ? "; " : ", ") + shown.jobs[i].name + " " +
+            FormatBytes(outcome.jobs[i].most_held * unit);
+  }
+  return text;
+}
+
 std::string Text(const Shown& shown) {
   const Scenario::Answer& answer = shown.answer;
   const double throughput = answer.outcome.Throughput();
@@ -160,6 +174,7 @@ std::string Text(const Shown& shown) {
                by_turns ? Format(" %7u", outcome.evictions).c_str() : "");
   }
   text += WhoseTimes(shown.traces);
+  text += Placed(shown.options.scenario, answer);
   text += SharedBy(answer.setting, shown.options.scenario);
   text += Format("  throughput       %.3f iterations' GPU time per time", throughput);
   if (answer.temporal > 0) {
@@ -175,8 +190,7 @@ std::string Text(const Shown& shown) {
             " to the GPU, " + FormatBytes(paging.out_bytes) + " to the host\n";
   }
   if (!Unmanaged(answer.setting)) {
-    text += "  held at most     " +
-            FormatBytes(answer.outcome.most_held * shown.options.scenario.unit_bytes) + "\n";
+    text += "  held at most     " + Held(shown) + "\n";
   }
   return text;
 }
@@ -217,6 +231,14 @@ std::string Describe(const Setting& setting, uint64_t unit_bytes) {
 std::string SharedBy(const Setting& setting, const ScenarioOptions& asked) {
   return "  shared by        " + Describe(setting, asked.unit_bytes) + "\n  in flags         " +
          FlagsOf(setting, asked.unit_bytes, asked.host_units) + "\n";
+}
+
+std::string Placed(const ScenarioOptions& asked, const Scenario::Answer& answer) {
+  if (asked.placing == scheduler::Placing::kPacked) return "";
+  std::string text = "  placing          " + std::string(scheduler::PlacingName(asked.placing)) +
+                     ": jobs ask for more than lives, as on a node";
+  if (answer.tight) text += "; there is less than that, and a job may run out of memory";
+  return text + "\n";
 }
 
 Output RunSimulate(const SimulateOptions& options, const std::string& shipped) {

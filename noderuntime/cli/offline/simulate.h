@@ -3,6 +3,7 @@
 #pragma once
 
 #include "noderuntime/cli/offline/run.h"
+#include "noderuntime/cli/offline/scenario.h"
 #include "noderuntime/cli/offline/simulate_options.h"
 
 namespace sluice::cli {
@@ -16,5 +17,8 @@ std::string Describe(const scheduler::simulate::Setting& setting, uint64_t unit_
 
 /// That and the flags that ask for it (FlagsOf), a line each.
 std::string SharedBy(const scheduler::simulate::Setting& setting, const ScenarioOptions& asked);
+
+/// A line where jobs ask for more than lives; else nothing.
+std::string Placed(const ScenarioOptions& asked, const Scenario::Answer& answer);
 
 }  // namespace sluice::cli

@@ -56,7 +56,7 @@ TEST(PlanGates, JoinsWhereItCostsLeast) {
   profile.peak_bytes = 50 * kMiB;
   const auto launches = [&](uint32_t max_gates) {
     std::vector<uint32_t> at;
-    for (const GatePlan& gate : PlanGates(profile, kMiB, {max_gates, 100, 0}).gates)
+    for (const GatePlan& gate : PlanGates(profile, kMiB, {max_gates, 100, Placing::kPacked}).gates)
       at.push_back(gate.launch);
     return at;
   };
@@ -87,7 +87,7 @@ Profile OneLaunch(uint64_t live) {
 }
 
 TEST(PlanGates, AnIterationOfOneLaunch) {
-  const CyclePlan plan = PlanGates(OneLaunch(3 * kMiB), kMiB, {.margin_part = 0});
+  const CyclePlan plan = PlanGates(OneLaunch(3 * kMiB), kMiB, {.placing = Placing::kPacked});
   ASSERT_EQ(plan.gates.size(), 1u);
   EXPECT_EQ(plan.gates[0].need_units, 3u);
   EXPECT_EQ(plan.gates[0].contiguous, 2u);
@@ -100,14 +100,30 @@ TEST(PlanGates, TheMarginIsAPartAndSomeUnits) {
   };
   EXPECT_EQ(peak(3 * kMiB), 4u + 1u) << "a part of a unit begins one";
   EXPECT_EQ(peak(6400 * kMiB), 6600u + 1u);
-  options.most_margin_units = kMarginUnitsInPieces;
+  options.placing = Placing::kPieces;
   EXPECT_EQ(peak(31 * kMiB), 32u + 1u);
   EXPECT_EQ(peak(32 * kMiB), 33u + 2u);
   EXPECT_EQ(peak(48 * kMiB), 50u + 3u);
   EXPECT_EQ(peak(64 * kMiB), 66u + 4u);
   EXPECT_EQ(peak(6400 * kMiB), 6600u + 4u);
-  options.most_margin_units = 0;
-  EXPECT_EQ(peak(64 * kMiB), 66u + 1u);
+  options.placing = Placing::kPacked;
+  EXPECT_EQ(peak(6400 * kMiB), 6400u);
+}
+
+TEST(PlanGates, WithinALimitNoGateAsksForMore) {
+  const Profile profile = TrainingProfile(10 * kMiB, 60, 1536 << 10, true);
+  const CyclePlan all = PlanGates(profile, kMiB);
+  const Units limit = all.peak_units - 2;
+  const CyclePlan within = WithinLimit(all, limit);
+  EXPECT_EQ(within.peak_units, limit);
+  ASSERT_EQ(within.gates.size(), all.gates.size());
+  for (size_t k = 0; k < all.gates.size(); ++k) {
+    EXPECT_EQ(within.gates[k].need_units, std::min(all.gates[k].need_units, limit));
+    EXPECT_EQ(within.gates[k].launch, all.gates[k].launch);
+  }
+  EXPECT_EQ(WithinLimit(all, 1).gates.front().contiguous, 1u);
+  EXPECT_EQ(WithinLimit(all, 1).piece_units, 1u);
+  EXPECT_EQ(WithinLimit(all, all.peak_units).peak_units, all.peak_units);
 }
 
 /// How much a job holds falls with the gates that it may have, and a few that are placed well are

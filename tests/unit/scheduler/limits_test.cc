@@ -18,6 +18,15 @@ TEST(Limits, ATenthMoreRoundsUp) {
   EXPECT_EQ(WithTenth(0xffffffff), 0xffffffffu);
 }
 
+TEST(Limits, AClaimIsAFiftiethMoreAndABlockAtLeast) {
+  EXPECT_EQ(WithClaimMargin(0, 0), 0u);
+  EXPECT_EQ(WithClaimMargin(1, 0), 2u) << "a part of a unit is one";
+  EXPECT_EQ(WithClaimMargin(100, 2), 102u);
+  EXPECT_EQ(WithClaimMargin(101, 2), 104u);
+  EXPECT_EQ(WithClaimMargin(100, 7), 107u);
+  EXPECT_EQ(WithClaimMargin(UINT32_MAX, 7), UINT32_MAX);
+}
+
 TEST(Limits, ARequestTakesWhatTheOthersLimitsLeave) {
   Ledger ledger(100, 1);
   ASSERT_TRUE(ledger.Admit(1, "a", 0, 90).ok());

@@ -43,8 +43,8 @@ class TunerTest : public FlowTest {
     Restart();
     sink_.host = true;
   }
-  void Join(JobId job) {
-    Start(job, 20, 2);
+  void Join(JobId job, Units limit = 20) {
+    Start(job, limit, 2);
     ASSERT_TRUE(Lease(job, 2).ok());
     clients_[job].Push(protocol::OpKind::kAlloc, 2 * kUnit);
     ASSERT_NE(Measure(job, kLayers), 0u);
@@ -136,6 +136,18 @@ TEST_F(TunerTest, SearchesWithWhatWasMeasured) {
   EXPECT_EQ(task.jobs[1].name, "job2");
   EXPECT_NEAR(task.jobs[1].kernels[0].host_ns, 100. * kMs / (2 * kLayers), 1e3)
       << "100 ms by the clock";
+}
+
+/// A job whose gates ask for more than its limit is granted that, and it is what the model knows.
+TEST_F(TunerTest, SearchesWithinTheLimits) {
+  ASSERT_NO_FATAL_FAILURE(Join(1, 15));
+  ASSERT_NO_FATAL_FAILURE(Join(2));
+  ASSERT_GT(flow_->Find(1)->published->plan.peak_units, 15u);
+  Until(State::kSearching, Even);
+  const SearchTask& task = searcher_.tasks.at(0);
+  ASSERT_EQ(task.jobs.size(), 2u);
+  EXPECT_EQ(task.jobs[0].plan.peak_units, 15u);
+  EXPECT_EQ(task.jobs[1].plan.peak_units, flow_->Find(2)->published->plan.peak_units);
 }
 
 TEST_F(TunerTest, LowersNoClaimsOfWhoIsNotInsured) {

@@ -77,7 +77,7 @@ inline WorkloadOptions FineGates() {
   options.unit_bytes = 8;
   options.gates.max_gates = 128;
   options.gates.groups_per_peak = 1000;
-  options.gates.margin_part = 0;
+  options.gates.placing = Placing::kPacked;
   return options;
 }
 

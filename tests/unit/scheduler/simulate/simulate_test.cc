@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "scheduler/audit/audit.h"
+#include "scheduler/ledger/limits.h"
 #include "tests/unit/scheduler/simulate/models.h"
 
 namespace sluice::scheduler::simulate {
@@ -202,10 +203,13 @@ TEST(Simulate, ALiveNodesMarginIsClaimedToo) {
     return most;
   };
   EXPECT_EQ(claim(), 41u);
-  options.claim_margin_part = 8;
-  EXPECT_EQ(claim(), 41u + 6) << "an eighth, rounded up";
-  options.claim_margin_part = 50;
-  EXPECT_EQ(claim(), 41u + 4) << "at least the largest block";
+  options.claim_margin = true;
+  EXPECT_EQ(claim(), WithClaimMargin(41, 4));
+  // One base less than all that there is: more could never be there, and nobody would begin.
+  for (const Units pool : {42u, 43u, 45u}) {
+    options.pool_units = pool;
+    EXPECT_EQ(claim(), pool - 1);
+  }
 }
 
 TEST(Simulate, ABudgetIsASmallerPool) {

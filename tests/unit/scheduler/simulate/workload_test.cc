@@ -118,6 +118,29 @@ TEST(Workload, OfALiveJob) {
   EXPECT_FALSE(LiveWorkload("none", *profile, CyclePlan(), 8, 0).ok());
 }
 
+TEST(Workload, WithinAPoolAsksForNoMoreThanOthersLeave) {
+  WorkloadOptions options = FineGates();
+  options.gates.placing = Placing::kPieces;
+  const trace::Trace trace = TraceOf({{320, 320, 320}, {50, 50, 50}, 80});
+  const Workload made = MakeWorkload("a", trace, 1, PlainMachine(), options).value();
+  const auto lives = static_cast<Units>(made.peak_bytes / 8);
+  const Units asks = made.plan.peak_units;
+  ASSERT_EQ(asks, lives + lives / 32 + 4);
+  const auto peaks = [&](Units pool) {
+    std::vector<Workload> jobs = {made, made};
+    jobs[1].base_units += 1;
+    const bool tight = WithinPool(&jobs, pool, 8);
+    EXPECT_EQ(tight, jobs[0].plan.peak_units < asks || jobs[1].plan.peak_units < asks) << pool;
+    return std::pair(jobs[0].plan.peak_units, jobs[1].plan.peak_units);
+  };
+  const Units base = made.base_units;
+  EXPECT_EQ(peaks(asks + base + 1), std::pair(asks, asks));
+  EXPECT_EQ(peaks(asks + base), std::pair(asks - 1, asks));
+  EXPECT_EQ(peaks(asks + base - 2), std::pair(asks - 3, asks - 2));
+  // With less than what lives they are refused, and told of that.
+  EXPECT_EQ(peaks(1), std::pair(lives, lives));
+}
+
 TEST(Workload, NamesWhatIsMissing) {
   const trace::Trace trace = TraceOf({{8}, {1}, 8});
   EXPECT_NE(MakeWorkload("w", trace, 0, PlainMachine()).status().message().find("batch"),

@@ -40,6 +40,39 @@ TEST_F(MaxBatchTest, OnePeakFitsBesideTheBases) {
   EXPECT_NEAR(fits["throughput"].get<double>(), 1, 0.01);
 }
 
+TEST_F(MaxBatchTest, WithPlacingLessFits) {
+  Add("bert-base");
+  Add("bert-base");
+  options_.scenario.placing = scheduler::Placing::kPieces;
+  const json answer = Answer();
+  EXPECT_EQ(answer["placing"], "pieces");
+  const json job = answer["fits"]["jobs"][0];
+  EXPECT_EQ(job["batch"], 181) << "a thirty-third less than 187";
+  EXPECT_EQ(job["batch_alone"], 192);
+  options_.json = false;
+  EXPECT_NE(Find().out.find("  placing          pieces"), std::string::npos);
+}
+
+/// Where a node would begin, and its job might run out of memory, is no batch to go by.
+TEST_F(MaxBatchTest, WithPlacingWhatIsAskedForHasToFit) {
+  Add("bert-base");
+  options_.scenario.pool_bytes = uint64_t{2170} << 20;
+  EXPECT_EQ(Find().code, 0);
+  options_.scenario.placing = scheduler::Placing::kPieces;
+  const Output alone = Find();
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_NE(alone.err.find("with a batch of one sample and --placing pieces, the pool has"),
+            std::string::npos)
+      << alone.err;
+  options_.files.clear();
+  Add("resnet50");
+  Add("resnet50");
+  options_.scenario.pool_bytes = uint64_t{580} << 20;
+  const Output two = Find();
+  EXPECT_EQ(two.code, 1);
+  EXPECT_NE(two.err.find("one sample each and --placing pieces"), std::string::npos) << two.err;
+}
+
 TEST_F(MaxBatchTest, SideBySideEveryPeakHasToFit) {
   options_.scenario.policy = "spatial";
   Add("resnet50");

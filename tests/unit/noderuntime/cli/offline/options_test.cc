@@ -112,6 +112,35 @@ TEST(OfflineOptions, SimulateTakesJobsAndAScenario) {
   EXPECT_EQ(scenario.host_units, std::nullopt);
 }
 
+TEST(OfflineOptions, BlocksMayBePlacedAsOnANode) {
+  for (const std::string command : {"simulate a.trace:1", "max-batch a.trace"}) {
+    const auto placing = [&](std::vector<std::string> flags) -> Result<scheduler::Placing> {
+      const size_t space = command.find(' ');
+      flags.insert(flags.begin(), {command.substr(0, space), command.substr(space + 1)});
+      const auto parsed = Parse(flags);
+      if (!parsed.ok()) return parsed.status();
+      const auto& options = std::get<OfflineOptions>(*parsed);
+      const auto* simulate = std::get_if<SimulateOptions>(&options);
+      return simulate != nullptr ? simulate->scenario.placing
+                                 : std::get<MaxBatchOptions>(options).scenario.placing;
+    };
+    using scheduler::Placing;
+    EXPECT_EQ(placing({}).value(), Placing::kPacked);
+    EXPECT_EQ(placing({"--placing", "packed", "--policy", "spatial"}).value(), Placing::kPacked);
+    EXPECT_EQ(placing({"--placing", "runs"}).value(), Placing::kRuns);
+    EXPECT_EQ(placing({"--placing", "pieces", "--policy", "flow"}).value(), Placing::kPieces);
+    EXPECT_EQ(scheduler::PlacingName(Placing::kPieces), "pieces");
+    const std::string wrong = placing({"--placing", "node"}).status().message();
+    EXPECT_NE(wrong.find("--placing"), std::string::npos) << wrong;
+    EXPECT_NE(wrong.find("packed, runs, pieces"), std::string::npos) << wrong;
+    const std::string nobody =
+        placing({"--placing", "pieces", "--policy", "spatial"}).status().message();
+    EXPECT_NE(nobody.find("--placing: 'pieces' means nothing with --policy spatial"),
+              std::string::npos)
+        << nobody;
+  }
+}
+
 TEST(OfflineOptions, BasesMayBeInHostMemory) {
   const auto scenario = [](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"simulate", "a.trace:1", "--unit", "2MiB"});

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "intercept/blocks/block.h"
+#include "scheduler/ledger/limits.h"
+
 namespace sluice::cli {
 namespace {
 
@@ -27,6 +30,41 @@ bool KnowTouches(const std::vector<Workload>& jobs) {
   return std::all_of(jobs.begin(), jobs.end(), [](const Workload& job) {
     return job.touches.touch_ends.size() == job.kernels.size();
   });
+}
+
+TEST(Scenario, APlacedBlockIsOfWholeGranules) {
+  static_assert(scheduler::simulate::kClientGranuleBytes == kGranuleBytes);
+  ScenarioOptions options;
+  const auto traces = Resnets(1);
+  ASSERT_EQ(traces.size(), 1u);
+  const auto job = [&] {
+    return Scenario::Load(options, SLUICE_MACHINES)->Make(traces[0], 3).value();
+  };
+  const Workload packed = job();
+  options.placing = scheduler::Placing::kPieces;
+  EXPECT_EQ(job().peak_bytes % kGranuleBytes, 0u);
+  EXPECT_GT(job().peak_bytes, packed.peak_bytes);
+}
+
+TEST(Scenario, AJobOnANodeClaimsMoreThanItAsksFor) {
+  for (const auto placing :
+       {scheduler::Placing::kPacked, scheduler::Placing::kRuns, scheduler::Placing::kPieces}) {
+    ScenarioOptions options;
+    options.placing = placing;
+    options.policy = "flow";
+    options.record = true;
+    const auto scenario = Scenario::Load(options, SLUICE_MACHINES);
+    const auto jobs = scenario->Make(Resnets(2), {8, 8}).value();
+    const scheduler::CyclePlan& plan = jobs[0].plan;
+    const auto answer = scenario->Share(jobs);
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    scheduler::Units most = 0;
+    for (const auto& record : answer->outcome.records) most = std::max(most, record.claim);
+    EXPECT_EQ(most, placing == scheduler::Placing::kPacked
+                        ? plan.peak_units
+                        : scheduler::WithClaimMargin(plan.peak_units, plan.piece_units))
+        << scheduler::PlacingName(placing);
+  }
 }
 
 TEST(Scenario, TouchesAreMadeForWhatIsPagedAlone) {

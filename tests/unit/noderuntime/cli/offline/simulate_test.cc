@@ -100,6 +100,62 @@ TEST_F(SimulateTest, SaysWhatEachJobHolds) {
   EXPECT_FALSE(Answer()["jobs"][0].contains("most_held_bytes"));
 }
 
+/// Its peak, a thirty-second and four units.
+TEST_F(SimulateTest, WithPlacingJobsHoldWhatTheirGatesAskFor) {
+  Add(64);
+  Add(32);
+  options_.scenario.placing = scheduler::Placing::kPieces;
+  for (const char* policy : {"temporal", "flow", "auto"}) {
+    options_.scenario.policy = policy;
+    const json answer = Answer();
+    EXPECT_EQ(answer["placing"], "pieces");
+    for (const json& job : answer["jobs"]) {
+      const auto peak = job["peak_bytes"].get<uint64_t>();
+      const uint64_t unit = uint64_t{8} << 20;
+      EXPECT_EQ(job["most_held_bytes"].get<uint64_t>(),
+                (peak + peak / 32 + unit - 1) / unit * unit + 4 * unit)
+          << policy;
+    }
+  }
+  options_.json = false;
+  EXPECT_NE(Simulate().out.find("  placing          pieces"), std::string::npos);
+  options_.scenario.placing = scheduler::Placing::kPacked;
+  EXPECT_EQ(Simulate().out.find("placing"), std::string::npos);
+  EXPECT_EQ(Answer()["placing"], "packed");
+}
+
+/// A node lets jobs begin as long as what lives fits.
+TEST_F(SimulateTest, WithPlacingTheyMayHaveLessThanTheyAskFor) {
+  Add(64);
+  Add(64);
+  const uint64_t unit = uint64_t{8} << 20;
+  options_.scenario.policy = "temporal";
+  const json packed = Answer()["jobs"][0];
+  const uint64_t base = (packed["base_bytes"].get<uint64_t>() + unit - 1) / unit * unit;
+  const auto lives = packed["most_held_bytes"].get<uint64_t>();
+  options_.scenario.placing = scheduler::Placing::kPieces;
+  for (const char* policy : {"temporal", "flow", "auto"}) {
+    options_.scenario.policy = policy;
+    options_.scenario.pool_bytes.reset();
+    const uint64_t asks = lives + lives / 32 / unit * unit + 5 * unit;
+    EXPECT_EQ(Answer()["jobs"][0]["most_held_bytes"], asks) << policy;
+    for (const auto& [pool, tight] : {std::pair{base + asks, false}, {base + asks - unit, true}}) {
+      options_.scenario.pool_bytes = pool;
+      const json answer = Answer();
+      EXPECT_EQ(answer["tight"], tight) << policy;
+      EXPECT_EQ(answer["jobs"][0]["most_held_bytes"], pool - base) << policy;
+    }
+    options_.json = false;
+    EXPECT_NE(Simulate().out.find("a job may run out of memory"), std::string::npos);
+    options_.scenario.pool_bytes = base + lives;
+    EXPECT_EQ(Answer()["jobs"][0]["most_held_bytes"], lives) << policy;
+    options_.scenario.pool_bytes = base + lives - unit;
+    const Output output = Simulate();
+    EXPECT_EQ(output.code, 1) << policy;
+    EXPECT_NE(output.err.find("'resnet50' needs "), std::string::npos) << output.err;
+  }
+}
+
 TEST_F(SimulateTest, SaysWhatDoesNotFit) {
   Add(344);
   Add(344);
