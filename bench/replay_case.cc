@@ -3,22 +3,18 @@
 #include "bench/replay_case.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "bench/median.h"
 #include "noderuntime/cli/offline/files.h"
+#include "noderuntime/cli/offline/scenario.h"
 #include "noderuntime/eventlog/record_json.h"
 #include "scheduler/audit/replay.h"
-#include "scheduler/ledger/limits.h"
-#include "scheduler/trace/parse.h"
 
 namespace sluice::bench {
 namespace {
 
 using scheduler::Units;
-
-constexpr uint64_t kGranuleBytes = 512;
 
 struct Batch {
   const char* model;
@@ -43,12 +39,26 @@ quantum_ns = 2000000
 context_bytes = 4MiB
 )";
 
+/// `sluice simulate` for jobs that place their blocks as the processes do.
+Result<cli::Scenario> ScenarioOf(const Machine& machine, bool stitches, Units pool_units,
+                                 const scheduler::simulate::Setting& setting) {
+  cli::ScenarioOptions options;
+  options.unit_bytes = kReplayUnit;
+  options.pool_bytes = pool_units * kReplayUnit;
+  options.placing = stitches ? scheduler::Placing::kPieces : scheduler::Placing::kRuns;
+  options.policy = setting.policy.policy;
+  options.setting = setting;
+  options.iterations = 20;
+  options.record = true;
+  return cli::Scenario::On(machine, options);
+}
+
 }  // namespace
 
 Result<ReplayMachine> MakeReplayMachine(double time_scale) {
   ReplayMachine made;
   // So that a unit may be a handle.
-  made.text = kMachine + ("granularity = " + std::to_string(kReplayUnit / kReplayShrink)) +
+  made.text = kMachine + ("granularity = " + std::to_string(kReplayUnit)) +
               "\ntime_scale = " + std::to_string(time_scale) + "\n";
   Result<Machine> machine = ParseMachine(made.text, "the machine of bench/replay");
   if (!machine.ok()) return machine.status();
@@ -60,20 +70,13 @@ Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& ma
                                     bool stitches) {
   ReplayModel model;
   model.file = job.file;
-  model.name = std::filesystem::path(job.file).stem();
   model.batch = job.batch;
-  const Result<std::string> text = cli::ReadWholeFile(model.file);
-  if (!text.ok()) return text.status();
-  const Result<scheduler::trace::Trace> trace = scheduler::trace::ParseTrace(*text);
-  if (!trace.ok()) return trace.status().Annotate(model.file);
-  scheduler::simulate::WorkloadOptions options;
-  options.unit_bytes = kReplayUnit;
-  // As on a live node: gates with their margin, blocks of whole granules.
-  options.gates = scheduler::GateOptions();
-  if (stitches) options.gates.most_margin_units = scheduler::kMarginUnitsInPieces;
-  options.granule_bytes = kGranuleBytes * kReplayShrink;
-  Result<scheduler::simulate::Workload> workload =
-      scheduler::simulate::MakeWorkload(model.name, *trace, model.batch, machine, options);
+  const Result<cli::NamedTrace> trace = cli::ReadTrace(model.file);
+  if (!trace.ok()) return trace.status();
+  model.name = trace->name;
+  const Result<cli::Scenario> scenario = ScenarioOf(machine, stitches, 1, {});
+  if (!scenario.ok()) return scenario.status();
+  Result<scheduler::simulate::Workload> workload = scenario->Make(*trace, model.batch);
   if (!workload.ok()) return workload.status().Annotate(model.file);
   model.workload = *std::move(workload);
   return model;
@@ -112,39 +115,41 @@ std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models) 
 
 Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
                               const ReplaySetting& setting) {
-  scheduler::simulate::Options options;
-  options.unit_bytes = kReplayUnit;
-  options.pool_units = pair.pool_units;
-  options.setting.policy.policy = setting.policy;
-  options.setting.claims = setting.claims;
-  options.setting.drain = scheduler::simulate::Drain::kWhenOthersAreThere;
-  options.claim_margin_part = scheduler::kClaimMarginPart;
-  options.record = true;
-  options.warm_up = 8;
-  options.iterations = 20;
-  const std::vector<scheduler::simulate::JobRun> runs = {{&pair.jobs[0]->workload, 0},
-                                                         {&pair.jobs[1]->workload, 0}};
-  const Result<scheduler::simulate::Outcome> outcome =
-      scheduler::simulate::Simulate(runs, machine, options);
-  if (!outcome.ok()) return outcome.status();
+  scheduler::simulate::Setting told;
+  told.policy.policy = setting.policy;
+  told.claims = setting.claims;
+  // As on a node. Where jobs take turns somebody waits whenever there are others.
+  if (setting.policy != "temporal") {
+    told.drain = scheduler::simulate::Drain::kWhenOthersAreThere;
+  }
+  const Result<cli::Scenario> scenario =
+      ScenarioOf(machine, setting.stitches, pair.pool_units, told);
+  if (!scenario.ok()) return scenario.status();
+  const Result<cli::Scenario::Answer> answer =
+      scenario->Share({pair.jobs[0]->workload, pair.jobs[1]->workload});
+  if (!answer.ok()) return answer.status();
+  const scheduler::simulate::Outcome& outcome = answer->outcome;
+  constexpr size_t kWarmUp = scheduler::simulate::Options().warm_up;
   Replayed result;
   uint64_t from = 0;
   for (size_t i = 0; i < 2; ++i) {
-    const scheduler::simulate::JobOutcome& job = outcome->jobs[i];
+    const scheduler::simulate::JobOutcome& job = outcome.jobs[i];
     result.jobs[i].iterations = job.iterations;
     result.jobs[i].mean_ms = job.iteration_ns / 1e6;
     std::vector<double> lengths;
-    for (size_t k = options.warm_up + 1; k < job.ends_ns.size(); ++k) {
+    for (size_t k = kWarmUp + 1; k < job.ends_ns.size(); ++k) {
       lengths.push_back((job.ends_ns[k] - job.ends_ns[k - 1]) / 1e6);
     }
     result.jobs[i].median_ms = Median(std::move(lengths));
-    from = std::max(from, static_cast<uint64_t>(job.ends_ns[options.warm_up]));
+    from = std::max(from, static_cast<uint64_t>(job.ends_ns[kWarmUp]));
   }
-  const Status read = MeasureHeld(outcome->records, from, UINT64_MAX, &result);
+  const Status read = MeasureHeld(outcome.records, from, UINT64_MAX, &result);
   if (!read.ok()) return read;
+  // What sluice simulate says of a job, of all of the run.
+  for (size_t i = 0; i < 2; ++i) result.jobs[i].most_held = outcome.jobs[i].most_held;
   if (setting.logs.empty()) return result;
   std::string log;
-  for (const scheduler::Record& record : outcome->records) log += eventlog::ToJson(record) + "\n";
+  for (const scheduler::Record& record : outcome.records) log += eventlog::ToJson(record) + "\n";
   if (Status kept = cli::WriteWholeFile(setting.logs + ".model.jsonl", log); !kept.ok())
     return kept;
   return result;

@@ -16,10 +16,7 @@
 /// in scheduler/simulate: how good is the model? Times are simulated nanoseconds on both sides.
 namespace sluice::bench {
 
-/// Blocks of the processes are this much smaller than recorded, and so are lease units and pool:
-/// the model has the sizes as recorded.
-inline constexpr uint64_t kReplayShrink = 32;
-inline constexpr uint64_t kReplayUnit = uint64_t{8} << 20;  // as recorded
+inline constexpr uint64_t kReplayUnit = uint64_t{8} << 20;  // a node's lease unit
 
 struct ReplayModel {
   std::string name;
@@ -45,7 +42,8 @@ struct ReplayMachine {
 /// `time_scale`: real seconds per simulated one.
 Result<ReplayMachine> MakeReplayMachine(double time_scale);
 
-/// What one of the two jobs of a pair repeats. `stitches`: ReplaySetting. An error names the file.
+/// What one of the two jobs of a pair repeats, as `sluice simulate --placing` has it. `stitches`:
+/// ReplaySetting. An error names the file.
 Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine,
                                     bool stitches);
 /// The six recorded models, at batches whose iterations last about as long.

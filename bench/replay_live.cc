@@ -45,8 +45,7 @@ class LiveRun {
     Result<cli::WorkDir> work = cli::WorkDir::Create("");
     if (!work.ok()) return work.status();
     LiveRun run(std::move(*layout), std::move(*work));
-    const uint64_t unit = kReplayUnit / kReplayShrink;
-    const uint64_t pool = pair.pool_units * unit;
+    const uint64_t pool = pair.pool_units * kReplayUnit;
     if (Status status = cli::WriteWholeFile(run.work_.File("machine"), machine.text); !status.ok())
       return status;
     Result<cli::SimulatedGpu> gpu =
@@ -59,8 +58,8 @@ class LiveRun {
     daemon.runtime_dir = run.work_.File("run");
     daemon.log_file = run.work_.File("noded.log");
     daemon.flags = {"--pool",       std::to_string(pool),
-                    "--lease-unit", std::to_string(unit),
-                    "--handle",     std::to_string(setting.stitches ? unit : pool),
+                    "--lease-unit", std::to_string(kReplayUnit),
+                    "--handle",     std::to_string(setting.stitches ? kReplayUnit : pool),
                     "--event-log",  run.log(),
                     "--keeper",     "off",
                     "--policy",     setting.policy,
@@ -91,8 +90,6 @@ class LiveRun {
                   std::to_string(iterations),
                   "--machine",
                   work_.File("machine"),
-                  "--size-scale",
-                  std::to_string(1.0 / kReplayShrink),
                   "--pattern",
                   "sparse",
                   "--json"};

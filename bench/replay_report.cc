@@ -138,7 +138,6 @@ nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachin
                          {"gpu", machine.text},
                          {"claims", claims},
                          {"stitches", stitches},
-                         {"sizes", 1.0 / kReplayShrink},
                          {"unit_bytes", kReplayUnit},
                          {"error_p50", At(figures.errors, 0.5)},
                          {"error_p90", At(figures.errors, 0.9)},
