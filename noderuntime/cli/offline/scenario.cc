@@ -82,6 +82,10 @@ uint64_t Scenario::UsableBytes(size_t jobs) const {
   return budget == 0 ? pool : std::min(pool, budget * asked_.unit_bytes);
 }
 
+Units Scenario::WholeUnits(uint64_t bytes) const {
+  return static_cast<Units>(std::min<uint64_t>(bytes / asked_.unit_bytes, UINT32_MAX));
+}
+
 std::string Scenario::HowPlaced() const {
   if (asked_.placing == Placing::kPacked) return "";
   return " and --placing " + std::string(scheduler::PlacingName(asked_.placing));
@@ -120,8 +124,7 @@ Result<std::vector<Workload>> Scenario::Make(const std::vector<NamedTrace>& trac
 scheduler::simulate::Options Scenario::Options(size_t jobs) const {
   scheduler::simulate::Options options;
   options.unit_bytes = asked_.unit_bytes;
-  options.pool_units =
-      static_cast<Units>(std::min<uint64_t>(PoolBytes(jobs) / asked_.unit_bytes, UINT32_MAX));
+  options.pool_units = WholeUnits(PoolBytes(jobs));
   options.setting = asked_.setting;
   options.setting.policy.policy = asked_.policy;
   options.most_credit_ns = asked_.most_credit_ns;
@@ -181,10 +184,8 @@ bool Scenario::Pages(const std::vector<Workload>& jobs) const {
 }
 
 Result<Scenario::Answer> Scenario::Share(std::vector<Workload> jobs, double stagger_ns) const {
-  const bool tight =
-      asked_.placing != Placing::kPacked &&
-      WithinPool(&jobs, static_cast<Units>(UsableBytes(jobs.size()) / asked_.unit_bytes),
-                 asked_.unit_bytes);
+  const bool tight = asked_.placing != Placing::kPacked &&
+                     WithinPool(&jobs, WholeUnits(UsableBytes(jobs.size())), asked_.unit_bytes);
   Result<Answer> answer = Play(jobs, stagger_ns);
   if (answer.ok()) answer->tight = tight;
   if (answer.ok() || answer.status().code() != StatusCode::kResourceExhausted) return answer;

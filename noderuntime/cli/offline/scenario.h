@@ -75,6 +75,7 @@ class Scenario {
   Result<Answer> Play(const std::vector<scheduler::simulate::Workload>& jobs,
                       double stagger_ns) const;
   scheduler::simulate::Options Options(size_t jobs) const;
+  scheduler::Units WholeUnits(uint64_t bytes) const;
   Status CheckSlices(size_t jobs) const;
   bool Pages(const std::vector<scheduler::simulate::Workload>& jobs) const;
 
