@@ -42,12 +42,12 @@ Result<ReplayRow> MeasurePair(ReplayPair pair, const ReplayMachine& machine,
 }
 
 Result<std::vector<ReplayModel>> ModelsOf(const std::vector<std::string>& jobs,
-                                          const Machine& machine, bool stitches) {
+                                          const Machine& machine, scheduler::Placing placing) {
   std::vector<ReplayModel> models;
   for (const std::string& text : jobs) {
     const Result<cli::TracedJob> job = cli::ParseTracedJob(text);
     if (!job.ok()) return job.status();
-    Result<ReplayModel> model = MakeReplayModel(*job, machine, stitches);
+    Result<ReplayModel> model = MakeReplayModel(*job, machine, placing);
     if (!model.ok()) return model.status();
     models.push_back(*std::move(model));
   }
@@ -65,7 +65,7 @@ int Main(int argc, char** argv) {
   size_t last = 12;
   double seconds = 1.2;
   double time_scale = 3;
-  bool stitches = false;
+  std::string placing_name = "pieces";
   std::vector<std::string> jobs;
   std::string json;
   std::string logs;
@@ -87,9 +87,11 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.2, 60.0));
   app.add_option("--time-scale", time_scale, "Real seconds per simulated second")
       ->check(CLI::Range(0.1, 100.0));
-  app.add_flag(
-      "--stitches", stitches,
-      "A unit is a handle, as on a node by default: what finds no run is mapped of pieces");
+  app.add_option(
+         "--placing", placing_name,
+         "How blocks lie: pieces (a unit is a handle, as on a node by default) or runs (each a "
+         "run of the pool) (pieces)")
+      ->check(CLI::IsMember({"pieces", "runs"}));
   app.add_option("--json", json, "Keep the figures in this file");
   app.add_option("--logs", logs, "Keep the event logs of both sides in this folder")
       ->check(CLI::ExistingDirectory);
@@ -98,11 +100,12 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "sluice_replay_bench: %s\n", status.message().c_str());
     return 2;
   };
+  const scheduler::Placing placing = *scheduler::FindPlacing(placing_name);
   const Result<ReplayMachine> machine = MakeReplayMachine(time_scale);
   if (!machine.ok()) return complain(machine.status());
   const Result<std::vector<ReplayModel>> models = jobs.empty()
-                                                      ? MakeReplayModels(machine->machine, stitches)
-                                                      : ModelsOf(jobs, machine->machine, stitches);
+                                                      ? MakeReplayModels(machine->machine, placing)
+                                                      : ModelsOf(jobs, machine->machine, placing);
   if (!models.ok()) return complain(models.status());
   const std::vector<ReplayPair> pairs =
       jobs.empty() ? MakeReplayPairs(*models)
@@ -111,7 +114,7 @@ int Main(int argc, char** argv) {
   std::fputs(ReplayHead().c_str(), stdout);
   for (const std::string& policy : policies) {
     for (size_t i = first - 1; i < std::min(last, pairs.size()); ++i) {
-      ReplaySetting setting{policy, *scheduler::FindClaims(claims), stitches, ""};
+      ReplaySetting setting{policy, *scheduler::FindClaims(claims), placing, ""};
       if (!logs.empty()) setting.logs = logs + "/" + policy + "-" + std::to_string(i + 1);
       const Result<ReplayRow> row = MeasurePair(pairs[i], *machine, setting, seconds);
       if (!row.ok()) return complain(row.status());
@@ -124,7 +127,7 @@ int Main(int argc, char** argv) {
   std::fputs(verdict.text.c_str(), stdout);
   if (!json.empty()) {
     const Status status =
-        cli::WriteWholeFile(json, ReplayJson(rows, *machine, claims, stitches).dump(2) + "\n");
+        cli::WriteWholeFile(json, ReplayJson(rows, *machine, claims, placing).dump(2) + "\n");
     if (!status.ok()) return complain(status);
   }
   return verdict.met ? 0 : 1;

@@ -40,12 +40,12 @@ context_bytes = 4MiB
 )";
 
 /// `sluice simulate` for jobs that place their blocks as the processes do.
-Result<cli::Scenario> ScenarioOf(const Machine& machine, bool stitches, Units pool_units,
-                                 const scheduler::simulate::Setting& setting) {
+Result<cli::Scenario> ScenarioOf(const Machine& machine, scheduler::Placing placing,
+                                 Units pool_units, const scheduler::simulate::Setting& setting) {
   cli::ScenarioOptions options;
   options.unit_bytes = kReplayUnit;
   options.pool_bytes = pool_units * kReplayUnit;
-  options.placing = stitches ? scheduler::Placing::kPieces : scheduler::Placing::kRuns;
+  options.placing = placing;
   options.policy = setting.policy.policy;
   options.setting = setting;
   options.iterations = 20;
@@ -67,14 +67,14 @@ Result<ReplayMachine> MakeReplayMachine(double time_scale) {
 }
 
 Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine,
-                                    bool stitches) {
+                                    scheduler::Placing placing) {
   ReplayModel model;
   model.file = job.file;
   model.batch = job.batch;
   const Result<cli::NamedTrace> trace = cli::ReadTrace(model.file);
   if (!trace.ok()) return trace.status();
   model.name = trace->name;
-  const Result<cli::Scenario> scenario = ScenarioOf(machine, stitches, 1, {});
+  const Result<cli::Scenario> scenario = ScenarioOf(machine, placing, 1, {});
   if (!scenario.ok()) return scenario.status();
   Result<scheduler::simulate::Workload> workload = scenario->Make(*trace, model.batch);
   if (!workload.ok()) return workload.status().Annotate(model.file);
@@ -82,12 +82,13 @@ Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& ma
   return model;
 }
 
-Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine, bool stitches) {
+Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine,
+                                                  scheduler::Placing placing) {
   std::vector<ReplayModel> models;
   for (const Batch& batch : kBatches) {
     const std::string file =
         std::string(SLUICE_BENCH_REPO_DATA) + "/traces/" + batch.model + ".trace";
-    Result<ReplayModel> model = MakeReplayModel({file, batch.samples}, machine, stitches);
+    Result<ReplayModel> model = MakeReplayModel({file, batch.samples}, machine, placing);
     if (!model.ok()) return model.status();
     models.push_back(*std::move(model));
   }
@@ -118,12 +119,12 @@ Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
   scheduler::simulate::Setting told;
   told.policy.policy = setting.policy;
   told.claims = setting.claims;
-  // As on a node. Where jobs take turns somebody waits whenever there are others.
-  if (setting.policy != "temporal") {
+  // As on a node. Where jobs take turns they do so anyway, and no flag says it.
+  if (!scheduler::TakesTurns(told.policy)) {
     told.drain = scheduler::simulate::Drain::kWhenOthersAreThere;
   }
   const Result<cli::Scenario> scenario =
-      ScenarioOf(machine, setting.stitches, pair.pool_units, told);
+      ScenarioOf(machine, setting.placing, pair.pool_units, told);
   if (!scenario.ok()) return scenario.status();
   const Result<cli::Scenario::Answer> answer =
       scenario->Share({pair.jobs[0]->workload, pair.jobs[1]->workload});
@@ -145,8 +146,13 @@ Result<Replayed> SimulatePair(const ReplayPair& pair, const Machine& machine,
   }
   const Status read = MeasureHeld(outcome.records, from, UINT64_MAX, &result);
   if (!read.ok()) return read;
-  // What sluice simulate says of a job, of all of the run.
-  for (size_t i = 0; i < 2; ++i) result.jobs[i].most_held = outcome.jobs[i].most_held;
+  Replayed whole;
+  if (Status all = MeasureHeld(outcome.records, 0, UINT64_MAX, &whole); !all.ok()) return all;
+  for (size_t i = 0; i < 2; ++i) {
+    result.jobs[i].most_held = outcome.jobs[i].most_held;
+    if (whole.jobs[i].most_held == outcome.jobs[i].most_held) continue;
+    return Status(StatusCode::kInternal, "the model's event log says something else than it does");
+  }
   if (setting.logs.empty()) return result;
   std::string log;
   for (const scheduler::Record& record : outcome.records) log += eventlog::ToJson(record) + "\n";

@@ -42,12 +42,13 @@ struct ReplayMachine {
 /// `time_scale`: real seconds per simulated one.
 Result<ReplayMachine> MakeReplayMachine(double time_scale);
 
-/// What one of the two jobs of a pair repeats, as `sluice simulate --placing` has it. `stitches`:
+/// What one of the two jobs of a pair repeats, as `sluice simulate --placing` has it. `placing`:
 /// ReplaySetting. An error names the file.
 Result<ReplayModel> MakeReplayModel(const cli::TracedJob& job, const Machine& machine,
-                                    bool stitches);
+                                    scheduler::Placing placing);
 /// The six recorded models, at batches whose iterations last about as long.
-Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine, bool stitches);
+Result<std::vector<ReplayModel>> MakeReplayModels(const Machine& machine,
+                                                  scheduler::Placing placing);
 
 /// Its pool is still to be chosen.
 ReplayPair MakeReplayPair(const ReplayModel& first, const ReplayModel& second);
@@ -58,15 +59,17 @@ std::vector<ReplayPair> MakeReplayPairs(const std::vector<ReplayModel>& models);
 struct ReplaySetting {
   std::string policy;
   scheduler::Claims claims = scheduler::Claims::kSteps;
-  /// A unit of the pool is a handle of the driver, so that blocks are put together of units that
-  /// lie apart (docs/adr/0031). Else a block is a run of the pool. The model knows no places.
-  bool stitches = false;
+  /// Of the processes: in pieces, a unit of the pool is a handle of the driver, so that blocks are
+  /// put together of units that lie apart (docs/adr/0031); else a block is a run of the pool. The
+  /// model knows no places, only what jobs ask for because of them.
+  scheduler::Placing placing = scheduler::Placing::kPieces;
   /// Where the event logs of both sides are kept, as sluice check-log reads them: this and
   /// ".processes.jsonl" or ".model.jsonl". Empty: nowhere.
   std::string logs;
 };
 
-/// One job of a run, in the stretch in which both were in their gated iterations.
+/// One job of a run, in the stretch in which both were in their gated iterations; of the model
+/// `most_held` is what `sluice simulate` says of it, of all of the run.
 struct ReplayedJob {
   uint32_t iterations = 0;
   double mean_ms = 0;

@@ -57,9 +57,10 @@ class LiveRun {
     daemon.program = run.layout_.Program("sluice-noded");
     daemon.runtime_dir = run.work_.File("run");
     daemon.log_file = run.work_.File("noded.log");
+    const bool pieces = setting.placing == scheduler::Placing::kPieces;
     daemon.flags = {"--pool",       std::to_string(pool),
                     "--lease-unit", std::to_string(kReplayUnit),
-                    "--handle",     std::to_string(setting.stitches ? kReplayUnit : pool),
+                    "--handle",     std::to_string(pieces ? kReplayUnit : pool),
                     "--event-log",  run.log(),
                     "--keeper",     "off",
                     "--policy",     setting.policy,

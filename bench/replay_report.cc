@@ -131,13 +131,13 @@ ReplayVerdict Judge(const std::vector<ReplayRow>& rows) {
 }
 
 nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachine& machine,
-                          const std::string& claims, bool stitches) {
+                          const std::string& claims, scheduler::Placing placing) {
   const Figures figures = FiguresOf(rows);
   nlohmann::json json = {{"simulated", true},
                          {"machine", DescribeMachine()},
                          {"gpu", machine.text},
                          {"claims", claims},
-                         {"stitches", stitches},
+                         {"placing", scheduler::PlacingName(placing)},
                          {"unit_bytes", kReplayUnit},
                          {"error_p50", At(figures.errors, 0.5)},
                          {"error_p90", At(figures.errors, 0.9)},

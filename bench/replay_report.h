@@ -33,6 +33,6 @@ struct ReplayVerdict {
 ReplayVerdict Judge(const std::vector<ReplayRow>& rows);
 
 nlohmann::json ReplayJson(const std::vector<ReplayRow>& rows, const ReplayMachine& machine,
-                          const std::string& claims, bool stitches);
+                          const std::string& claims, scheduler::Placing placing);
 
 }  // namespace sluice::bench

@@ -180,10 +180,11 @@ SearchTask Tuner::TaskFor(const flow::Flow& flow) const {
     const flow::FlowJob& job = *flow.Find(known.id);
     const scheduler::Job& holder = *flow.ledger().Find(known.id);
     Result<simulate::Workload> made = simulate::LiveWorkload(
-        job.spec.name, job.published->profile,
-        WithinLimit(job.published->plan, holder.limit - holder.outside), task.options.unit_bytes,
+        job.spec.name, job.published->profile, job.published->plan, task.options.unit_bytes,
         static_cast<double>(job.times.shortest_ns()));
-    if (made.ok()) task.jobs.push_back(*std::move(made));
+    if (!made.ok()) continue;
+    made->limit = holder.limit - holder.outside;
+    task.jobs.push_back(*std::move(made));
   }
   WithinPool(&task.jobs, task.options.pool_units, task.options.unit_bytes);
   return task;

@@ -90,7 +90,10 @@ Units Pool::LimitOf(size_t job) const {
   for (size_t i = 0; i < jobs_.size(); ++i) {
     if (i != job) others += jobs_[i].workload->base_units;
   }
-  return static_cast<Units>(ballast_.least() - std::min<uint64_t>(others, ballast_.least()));
+  const auto left =
+      static_cast<Units>(ballast_.least() - std::min<uint64_t>(others, ballast_.least()));
+  const Units own = jobs_[job].workload->limit;
+  return own == 0 ? left : std::min(own, left);
 }
 
 Status Pool::Begin() {

@@ -213,7 +213,8 @@ bool WithinPool(std::vector<Workload>* jobs, Units pool_units, uint64_t unit_byt
   for (const Workload& job : *jobs) bases += job.base_units;
   bool tight = false;
   for (Workload& job : *jobs) {
-    const uint64_t left = pool_units - std::min<uint64_t>(pool_units, bases - job.base_units);
+    uint64_t left = pool_units - std::min<uint64_t>(pool_units, bases - job.base_units);
+    if (job.limit != 0) left = std::min<uint64_t>(left, job.limit);
     const uint64_t lives = (job.peak_bytes + unit_bytes - 1) / unit_bytes;
     const uint64_t most = std::max(left, lives);
     if (job.plan.peak_units <= most) continue;

@@ -55,6 +55,7 @@ struct Workload {
   uint32_t calls_after = 0;     // of the host, behind the last launch
   CyclePlan plan;               // in units, base included
   Units base_units = 0;         // held at the trough
+  Units limit = 0;              // it may hold no more; 0: what the bases of the others leave
   uint64_t base_bytes = 0;
   uint64_t peak_bytes = 0;  // most that lives at once, base included
   double gap_ns = 0;
@@ -86,8 +87,8 @@ Result<Workload> LiveWorkload(std::string name, const Profile& profile, const Cy
                               uint64_t unit_bytes, double iteration_ns);
 
 /// As a node with a pool of so many units has them, which lets jobs begin as long as what lives
-/// fits: what a gate asks for beyond that ends where the bases of the others begin. Whether one of
-/// them has less than it asks for.
+/// fits: what a gate asks for beyond that ends at the job's limit and where the bases of the others
+/// begin. Whether one of them has less than it asks for.
 bool WithinPool(std::vector<Workload>* jobs, Units pool_units, uint64_t unit_bytes);
 
 /// The same job with about `most` kernels (more where it has more gates), each of which stands for

@@ -176,7 +176,7 @@ bool Scenario::Fits(const std::vector<Workload>& jobs) const {
   uint64_t units = 0;
   for (const Workload& job : jobs) units += job.plan.peak_units;
   if (asked_.policy != "spatial") units = scheduler::simulate::LeastPool(RunsOf(jobs));
-  return units <= UsableBytes(jobs.size()) / asked_.unit_bytes;
+  return units <= WholeUnits(UsableBytes(jobs.size()));
 }
 
 bool Scenario::Pages(const std::vector<Workload>& jobs) const {

@@ -57,8 +57,8 @@ ScenarioFlags::ScenarioFlags(CLI::App* app) : app_(app), setting_(app) {
       ->check(Integer(1, 1000));
   app->add_option(
          "--placing", placing_,
-         "What jobs ask for: packed (what lives at most), pieces (what they ask for on a node) or "
-         "runs (the same where its units are smaller than handles) (packed)")
+         "What jobs ask for: packed (what lives at most), runs (as on a node whose units are "
+         "smaller than handles) or pieces (as on a node by default) (packed)")
       ->check(OneOf(scheduler::PlacingNames()));
   app->add_option("--iterations", options_.iterations,
                   "Iterations of each job that are measured (6)")

@@ -76,8 +76,9 @@ TEST(ReplayReport, WithoutFiguresNothingIsMet) {
   rows[0].error = "a process was killed";
   EXPECT_FALSE(Judge(rows).met);
   EXPECT_FALSE(Judge({}).met);
-  const nlohmann::json json = ReplayJson(rows, {}, "steps", true);
+  const nlohmann::json json = ReplayJson(rows, {}, "steps", scheduler::Placing::kPieces);
   EXPECT_EQ(json["failed"], 1);
+  EXPECT_EQ(json["placing"], "pieces");
   EXPECT_EQ(json["held_off_p90"], 0);
   EXPECT_EQ(json["rows"][0]["failed"], "a process was killed");
 }

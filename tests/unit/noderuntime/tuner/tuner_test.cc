@@ -147,6 +147,7 @@ TEST_F(TunerTest, SearchesWithinTheLimits) {
   const SearchTask& task = searcher_.tasks.at(0);
   ASSERT_EQ(task.jobs.size(), 2u);
   EXPECT_EQ(task.jobs[0].plan.peak_units, 15u);
+  EXPECT_EQ(task.jobs[0].limit, 15u) << "claims end there";
   EXPECT_EQ(task.jobs[1].plan.peak_units, flow_->Find(2)->published->plan.peak_units);
 }
 

@@ -206,10 +206,20 @@ TEST(Simulate, ALiveNodesMarginIsClaimedToo) {
   options.claim_margin = true;
   EXPECT_EQ(claim(), WithClaimMargin(41, 4));
   // One base less than all that there is: more could never be there, and nobody would begin.
-  for (const Units pool : {42u, 43u, 45u}) {
+  for (const Units pool : {43u, 45u}) {
     options.pool_units = pool;
     EXPECT_EQ(claim(), pool - 1);
   }
+  options.pool_units = 62;
+  Workload limited = job;
+  limited.limit = 43;
+  const Result<Outcome> outcome = Simulate({{&limited}, {&job}}, PlainMachine(), options);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+  Units most = 0;
+  for (const Record& record : outcome->records) {
+    if (record.job == 1) most = std::max(most, record.claim);
+  }
+  EXPECT_EQ(most, 43u);
 }
 
 TEST(Simulate, ABudgetIsASmallerPool) {

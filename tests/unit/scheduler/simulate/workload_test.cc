@@ -137,6 +137,10 @@ TEST(Workload, WithinAPoolAsksForNoMoreThanOthersLeave) {
   EXPECT_EQ(peaks(asks + base + 1), std::pair(asks, asks));
   EXPECT_EQ(peaks(asks + base), std::pair(asks - 1, asks));
   EXPECT_EQ(peaks(asks + base - 2), std::pair(asks - 3, asks - 2));
+  std::vector<Workload> limited = {made};
+  limited[0].limit = asks - 1;
+  EXPECT_TRUE(WithinPool(&limited, 2 * asks, 8));
+  EXPECT_EQ(limited[0].plan.peak_units, asks - 1);
   // With less than what lives they are refused, and told of that.
   EXPECT_EQ(peaks(1), std::pair(lives, lives));
 }

@@ -118,7 +118,9 @@ TEST_F(SimulateTest, WithPlacingJobsHoldWhatTheirGatesAskFor) {
     }
   }
   options_.json = false;
-  EXPECT_NE(Simulate().out.find("  placing          pieces"), std::string::npos);
+  const Output text = Simulate();
+  EXPECT_NE(text.out.find("  placing          pieces"), std::string::npos);
+  EXPECT_NE(text.out.find("; resnet50 5.6 GiB, resnet50 2.9 GiB\n"), std::string::npos) << text.out;
   options_.scenario.placing = scheduler::Placing::kPacked;
   EXPECT_EQ(Simulate().out.find("placing"), std::string::npos);
   EXPECT_EQ(Answer()["placing"], "packed");
