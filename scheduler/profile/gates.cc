@@ -18,7 +18,7 @@ constexpr uint64_t kMarginPart = 32;
 /// In pieces a unit for each so many that are live, one at least and so many at most: where little
 /// lives, few blocks end.
 constexpr uint64_t kUnitsPerMarginUnit = 16;
-constexpr uint64_t kMostMarginUnits = 4;
+constexpr uint64_t kMostMarginUnits = 6;
 
 /// What happens between two places where a gate may stand: stretch j follows the issue of j
 /// launches.

@@ -37,7 +37,7 @@ enum class Placing : uint8_t {
   kPacked,  // nothing: sums decide, as in a model that knows no places
   kRuns,  // each a run of the pool, placed as it comes: a thirty-second of what is live and a unit
   /// Put together of units that lie apart, as on a node by default. They end inside units, and what
-  /// is left there is of use to few others: a thirty-second and one to four units
+  /// is left there is of use to few others: a thirty-second and one to six units
   /// (docs/adr/0037).
   kPieces,
 };

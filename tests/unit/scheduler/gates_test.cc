@@ -105,7 +105,9 @@ TEST(PlanGates, TheMarginIsAPartAndSomeUnits) {
   EXPECT_EQ(peak(32 * kMiB), 33u + 2u);
   EXPECT_EQ(peak(48 * kMiB), 50u + 3u);
   EXPECT_EQ(peak(64 * kMiB), 66u + 4u);
-  EXPECT_EQ(peak(6400 * kMiB), 6600u + 4u);
+  EXPECT_EQ(peak(80 * kMiB), 83u + 5u);
+  EXPECT_EQ(peak(96 * kMiB), 99u + 6u);
+  EXPECT_EQ(peak(6400 * kMiB), 6600u + 6u);
   options.placing = Placing::kPacked;
   EXPECT_EQ(peak(6400 * kMiB), 6400u);
 }

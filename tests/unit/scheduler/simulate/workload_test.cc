@@ -125,7 +125,7 @@ TEST(Workload, WithinAPoolAsksForNoMoreThanOthersLeave) {
   const Workload made = MakeWorkload("a", trace, 1, PlainMachine(), options).value();
   const auto lives = static_cast<Units>(made.peak_bytes / 8);
   const Units asks = made.plan.peak_units;
-  ASSERT_EQ(asks, lives + lives / 32 + 4);
+  ASSERT_EQ(asks, lives + lives / 32 + 6);
   const auto peaks = [&](Units pool) {
     std::vector<Workload> jobs = {made, made};
     jobs[1].base_units += 1;

@@ -47,8 +47,8 @@ TEST_F(MaxBatchTest, WithPlacingLessFits) {
   const json answer = Answer();
   EXPECT_EQ(answer["placing"], "pieces");
   const json job = answer["fits"]["jobs"][0];
-  EXPECT_EQ(job["batch"], 181) << "a thirty-third less than 187";
-  EXPECT_EQ(job["batch_alone"], 192);
+  EXPECT_EQ(job["batch"], 180) << "a thirty-second and six units less than 187";
+  EXPECT_EQ(job["batch_alone"], 191);
   options_.json = false;
   EXPECT_NE(Find().out.find("  placing          pieces"), std::string::npos);
 }
