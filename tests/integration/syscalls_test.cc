@@ -123,8 +123,9 @@ TEST(Syscalls, DoNotGrowWithTheBlocksOfAJobThatKeepsItsMemory) {
 }
 
 // Here also releasing and asking: messages by the bytes that move and by when the GPU has passed
-// them, which is another time in each run: up to 30 calls more or less, as many as some 24 gates
-// make of it. A call for each allocation and free of the further blocks would be 2 * kBlocks more.
+// them, which is another time in each run: up to 30 calls more or less, since only gates and the
+// trough send any. A call for each allocation and free of the further blocks would be 2 * kBlocks
+// more.
 TEST(Syscalls, DoNotGrowWithTheBlocksOfAJobThatLendsItsMemory) {
   ExpectNoMoreForTwiceTheBlocks(WhileLending, kBlocks - 1);
 }
