@@ -123,9 +123,8 @@ TEST(Syscalls, DoNotGrowWithTheBlocksOfAJobThatKeepsItsMemory) {
 }
 
 // Here also releasing and asking: messages by the bytes that move and by when the GPU has passed
-// them, which is another time in each run: up to 30 calls more or less, since only gates and the
-// trough send any. A call for each allocation and free of the further blocks would be 2 * kBlocks
-// more.
+// them, which is another time in each run: from 27 calls less to 28 more in eight runs. A call for
+// each allocation and free of the further blocks would be 2 * kBlocks more.
 TEST(Syscalls, DoNotGrowWithTheBlocksOfAJobThatLendsItsMemory) {
   ExpectNoMoreForTwiceTheBlocks(WhileLending, kBlocks - 1);
 }
