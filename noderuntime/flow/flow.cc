@@ -3,8 +3,6 @@
 #include "noderuntime/flow/flow.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "scheduler/ledger/limits.h"
@@ -122,10 +120,12 @@ void Flow::Log(Record record) {
   sink_->Log(record);
 }
 
-void Flow::Must(const Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "sluice-noded: internal error: %s\n", status.message().c_str());
-  std::abort();
+bool Flow::Must(JobId job, const Status& done) {
+  if (done.ok()) return true;
+  const std::string text = "internal error: " + done.message();
+  LogRefusal(job, scheduler::RefusalReason::kInternal, 0, text);
+  sink_->EndSession(job, text);
+  return false;
 }
 
 void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
@@ -137,7 +137,7 @@ void Flow::Start(const JobSpec& spec, const JobPages& pages, uint64_t now_ns) {
   // What an earlier program of this process left went when it executed this one.
   const auto context = static_cast<uint32_t>(protocol::Family::kContext);
   if (const uint64_t left = outside_.charged(spec.id, context); left > 0) {
-    Must(outside_.Uncharge(spec.id, context, left));
+    (void)Must(spec.id, outside_.Uncharge(spec.id, context, left));
   }
   // Its context is there already: what is asked is whether it may stay.
   if (const Status charged = ChargeOutside(spec.id, job, context, options_.context_bytes);
@@ -224,9 +224,8 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
     CollectFences(id, job);
     // A drained client has seen its marks in the same memory, so its fences are reached here too;
     // one that is not does not count as drained, whatever the frame says.
-    if (known->phase != Phase::kParked) {
-      ArriveAtTrough(id, job, gate, gate.drained != 0 && job->releases.empty());
-    }
+    const bool drained = gate.drained != 0 && job->releases.empty();
+    if (known->phase != Phase::kParked && !ArriveAtTrough(id, job, gate, drained)) return {};
     // By what policies there were meanwhile.
     Tell(job, HoldsWhole(*job));
     Enqueue(id, GateZero(id, *job));
@@ -332,14 +331,15 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
   const bool owes = has_outside || (contexts > 0 && !parted);
   if (!owes && !stays) outside_.Remove(id);
   if (stays) {
-    Log(RecordFor(EventKind::kDeath, id));
-    Must(ledger_.Die(id));
+    if (Must(id, ledger_.Die(id))) Log(RecordFor(EventKind::kDeath, id));
     dead_since_ns_[id] = now_ns;
     if (options_.faults.skip_quarantine) HolderGone(id, now_ns);
   } else if (admitted && known != nullptr) {
     Leave(id);
   }
-  if (rests && Rests(id) && contexts > 0) Must(outside_.Uncharge(id, context, contexts));
+  if (rests && Rests(id) && contexts > 0) {
+    (void)Must(id, outside_.Uncharge(id, context, contexts));
+  }
   Decide();
   return ledger_.Find(id) != nullptr || outside_.charged(id) > 0;
 }
@@ -347,8 +347,7 @@ bool Flow::Die(JobId id, uint64_t now_ns, bool parted) {
 void Flow::Leave(JobId id) {
   Record record = RecordFor(EventKind::kLeave, id);
   record.extents = ledger_.map().Held(id, scheduler::UnitState::kSpare);
-  Log(std::move(record));
-  Must(ledger_.Leave(id));
+  if (Must(id, ledger_.Leave(id))) Log(std::move(record));
 }
 
 void Flow::HolderGone(JobId id, uint64_t now_ns) {
@@ -358,8 +357,8 @@ void Flow::HolderGone(JobId id, uint64_t now_ns) {
   if (known == nullptr || known->phase != Phase::kDying) return;
   const Extents held = ledger_.map().Held(id);
   if (!held.empty()) sink_->HolderChanged(held, scheduler::kNoJob);
+  if (!Must(id, ledger_.LastHolderGone(id))) return;
   Log(RecordFor(EventKind::kFree, id));
-  Must(ledger_.LastHolderGone(id));
   dead_since_ns_.erase(id);
   outside_.Remove(id);
   Decide();

@@ -151,9 +151,10 @@ class Flow {
   void DropRequest(JobId job);
   scheduler::Record RecordFor(scheduler::EventKind event, JobId job) const;
   void Log(scheduler::Record record);
-  /// Ends the daemon: the log says that it was done, and a ledger that disagrees would lend bytes
-  /// twice.
-  static void Must(const Status& status);
+  /// False: the ledger refuses what docs/design/impossible-states.md proves to be possible, so
+  /// something about this job is not what it seems. Nothing was changed. Its session ends, and what
+  /// it holds stays its own until its last holder is gone; the other jobs go on.
+  bool Must(JobId job, const Status& done);
   void Leave(JobId id);
 
   // flow_memory.cc: releases and fences.
@@ -221,7 +222,7 @@ class Flow {
   static Deviation HowItLeft(uint32_t mismatch);
   void Withdraw(JobId id, FlowJob* job, const Deviation& deviation);
   void LoseProfile(JobId id, const Deviation& deviation);
-  void ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained);
+  bool ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained);
   Request GateZero(JobId id, const FlowJob& job) const;
   static bool Careful(const FlowJob& job);
   static Units WithMargin(Units units, const FlowJob& job);

@@ -15,7 +15,7 @@ void Flow::NoteCollectives(JobId id, FlowJob* job) {
   job->collectives = true;
   // Else when it is admitted; until then the ledger may know its last session, which has died.
   if (job->admitted) {
-    Must(ledger_.SetCollective(id));
+    (void)Must(id, ledger_.SetCollective(id));
     // A newcomer may begin beside it now, and the log has to say why.
     if (const scheduler::Job& known = *ledger_.Find(id); known.quiet) LogQuiet(known);
   }

@@ -118,8 +118,7 @@ void Flow::Waive(JobId id, const FlowJob& job) {
   record.claim = known.terms.claim;
   record.waives = waived;
   record.iteration = job.iteration;
-  Log(std::move(record));
-  Must(ledger_.Waive(id, waived));
+  if (Must(id, ledger_.Waive(id, waived))) Log(std::move(record));
 }
 
 /// Whoever leaves its curve may have to make room for the others, and so may all of them but one,

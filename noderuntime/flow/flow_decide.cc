@@ -74,8 +74,9 @@ void Flow::TryAdmit(JobId id) {
   if (limit == 0 || !next.Admit(id, job->spec.name, request, limit).ok()) return;
   ReplaceLedger(std::move(next));
   job->admitted = true;
-  Must(ledger_.SetStitches(id, job->spec.stitches));
-  if (job->collectives) Must(ledger_.SetCollective(id));  // said before (NoteCollectives)
+  (void)Must(id, ledger_.SetStitches(id, job->spec.stitches));
+  // Said before (NoteCollectives).
+  if (job->collectives) (void)Must(id, ledger_.SetCollective(id));
   Record record = RecordFor(EventKind::kAdmit, id);
   record.name = job->spec.name;
   record.request = request;
@@ -83,7 +84,7 @@ void Flow::TryAdmit(JobId id) {
   Log(std::move(record));
   if (outside_.charged(id) > 0) {
     // Room was asked for when it was charged.
-    Must(ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
+    (void)Must(id, ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
     LogOutside(id, static_cast<uint32_t>(protocol::Family::kContext));
   }
 
@@ -167,13 +168,9 @@ bool Flow::ApplyDecision(const Decision& decision) {
   const Units peak = asker == nullptr ? 0 : asker->peak;
   std::vector<Record> records = scheduler::RecordsOf(decision, requests_, ledger_);
   if (Status s = scheduler::Apply(decision, requests_, &ledger_); !s.ok()) {
-    // Cannot happen: the decision was made on this very ledger. Answered, so that nobody hangs on
-    // it.
-    if (decision.kind == Decision::Kind::kReclaim) return false;
-    const std::string text = "internal error: " + s.message();
-    LogRefusal(id, scheduler::RefusalReason::kInternal, 0, text);
-    AnswerDeny(id, protocol::DenyCode::kExhausted, text);
-    return true;
+    // The decision was made on this very ledger.
+    (void)Must(id, s);
+    return false;
   }
   FlowJob* job = Get(id);
   for (Record& record : records) {
@@ -285,8 +282,10 @@ void Flow::UpdateTerms() {
     if (request->kind == RequestKind::kBringBack) {
       request->returns = pressure && options_.credit && job.published.has_value();
     }
-    if (request->kind == RequestKind::kGate0 && known->phase == Phase::kParked)
-      Must(ledger_.SetStays(id, request->insurance == scheduler::Insurance::kNone));
+    if (request->kind == RequestKind::kGate0 && known->phase == Phase::kParked) {
+      const bool stays = request->insurance == scheduler::Insurance::kNone;
+      (void)Must(id, ledger_.SetStays(id, stays));
+    }
     if (request->kind == RequestKind::kGate0) {
       // What a gate opens with is what holds when it opens, not when the job came to it.
       request->returns = pressure && options_.credit && job.published.has_value();

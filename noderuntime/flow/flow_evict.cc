@@ -201,9 +201,9 @@ void Flow::BeAway(JobId id, FlowJob* job) {
                 (by_turns ? " until its turn" : ", so that others go on: " + WhyWaiting(id));
   record.reason = ReasonName(by_turns ? scheduler::WaitReason::kTurn : WaitsBecause(id));
   const Line line = {record.text, About::kRecord};
+  if (!Must(id, ledger_.Evict(id))) return;
   Log(std::move(record));
   if (!by_turns) sink_->Notice(id, job->answer->seq, line);
-  Must(ledger_.Evict(id));
   job->moving = Moving::kAway;
   job->moving_since_ns = now_ns_;
   Request* request = RequestOf(id);

@@ -31,8 +31,8 @@ void Flow::FinishRelease(JobId id, const PendingRelease& release) {
   sink_->HolderChanged(release.extents, scheduler::kNoJob);
   Record record = RecordFor(EventKind::kFenced, id);
   record.release = release.id;
-  Log(std::move(record));
-  Must(ledger_.Fenced(id, release.id));
+  const scheduler::ReleaseId number = release.id + (options_.faults.misnumber_fences ? 1 : 0);
+  if (Must(id, ledger_.Fenced(id, number))) Log(std::move(record));
 }
 
 bool Flow::CollectFences(JobId id, FlowJob* job) {

@@ -148,7 +148,8 @@ void Flow::LoseProfile(JobId id, const Deviation& deviation) {
   }
 }
 
-void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained) {
+/// False: it did not (Must).
+bool Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bool drained) {
   EndCourse(id);
   const scheduler::Job* known = ledger_.Find(id);
   if (job->gated_iteration) {
@@ -165,9 +166,9 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
   Record record = RecordFor(EventKind::kTrough, id);
   record.drained = drained;
   record.iteration = gate.iteration;
+  if (!Must(id, ledger_.ReachTrough(id, drained))) return false;
   Log(std::move(record));
-  Must(ledger_.ReachTrough(id, drained));
-  if (!drained) return;
+  if (!drained) return true;
 
   known = ledger_.Find(id);
   Record base = RecordFor(EventKind::kBase, id);
@@ -181,6 +182,7 @@ void Flow::ArriveAtTrough(JobId id, FlowJob* job, const protocol::Gate& gate, bo
     SetRequest(&next, id, request, [this](JobId other) { return MayYield(other); });
     ReplaceLedger(std::move(next));
   }
+  return true;
 }
 
 /// So many iterations behind gates have to be seen before the claim is cut close. Every unit

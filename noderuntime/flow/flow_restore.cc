@@ -167,8 +167,7 @@ Result<std::unique_ptr<Flow>> Flow::Restore(const FlowOptions& options, FlowSink
   }
   // Nobody can speak for them any more.
   for (const JobId id : orphans) {
-    flow->Log(flow->RecordFor(EventKind::kDeath, id));
-    Must(flow->ledger_.Die(id));
+    if (flow->Must(id, flow->ledger_.Die(id))) flow->Log(flow->RecordFor(EventKind::kDeath, id));
   }
   for (const scheduler::Job& job : flow->ledger_.jobs()) {
     if (job.phase == Phase::kDying) flow->dead_since_ns_[job.id] = now_ns;
@@ -391,7 +390,7 @@ Status Flow::ResumeOutside(JobId id, FlowJob* job, const session::Declaration& d
     }
     if (now == kept) continue;
     if (Status s = outside_.Uncharge(id, family, kept - now); !s.ok()) return s;
-    if (ledger_.Find(id) != nullptr) Must(ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
+    if (ledger_.Find(id) != nullptr) (void)Must(id, ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
     LogOutside(id, family);
   }
   return {};

@@ -95,7 +95,7 @@ void Flow::GiveUpHolders() {
     scheduler::Linger linger = scheduler::Linger::kNot;
     if (waited >= options_.notice_after_ns) linger = scheduler::Linger::kAWhile;
     if (waited >= options_.lease_wait_ns) linger = scheduler::Linger::kForGood;
-    Must(ledger_.SetLinger(id, linger));
+    (void)Must(id, ledger_.SetLinger(id, linger));
   }
 }
 
@@ -180,8 +180,7 @@ void Flow::NoticeStandstill() {
 void Flow::SetQuiet(JobId id, bool quiet) {
   const scheduler::Job* known = ledger_.Find(id);
   if (known == nullptr || !known->past_gate() || known->quiet == quiet) return;
-  Must(ledger_.SetQuiet(id, quiet));
-  LogQuiet(*known);
+  if (Must(id, ledger_.SetQuiet(id, quiet))) LogQuiet(*known);
 }
 
 void Flow::LogQuiet(const scheduler::Job& job) {

@@ -27,6 +27,7 @@ struct FaultPlan {
   bool skip_quarantine = false;  // a dead job's memory is free at once
   bool skip_quiet = false;       // who is evicted is not asked to stand still
   bool skip_copy_back = false;   // who was evicted goes on without what it had
+  bool misnumber_fences = false;  // the ledger is asked for a release that it does not know
 };
 
 /// A way of sharing, as far as it can be changed while jobs run.

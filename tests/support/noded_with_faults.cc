@@ -26,10 +26,12 @@ int main(int argc, char** argv) {
       faults.skip_quiet = true;
     } else if (name == "skip_copy_back") {
       faults.skip_copy_back = true;
+    } else if (name == "misnumber_fences") {
+      faults.misnumber_fences = true;
     } else {
       std::fprintf(stderr,
                    "--fault '%s': allowed: ignore_fences, skip_quarantine, skip_quiet, "
-                   "skip_copy_back\n",
+                   "skip_copy_back, misnumber_fences\n",
                    name.c_str());
       return 2;
     }
