@@ -155,6 +155,7 @@ class Daemon : private flow::FlowSink {
   bool CanMove(flow::JobId job, flow::Units units) override;
   Status MoveOut(flow::JobId job, const flow::Extents& extents) override;
   Status MoveBack(flow::JobId job) override;
+  flow::Extents Copied(flow::JobId job) override { return host_tier_.Copied(job); }
   void DropMoved(flow::JobId job) override;
   void EndSession(flow::JobId job, const std::string& reason) override;
   void PollMoves(uint64_t now_ns);

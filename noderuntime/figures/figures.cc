@@ -109,6 +109,8 @@ void Figures::Apply(const Record& record) {
     case EventKind::kLimit:
     case EventKind::kReclaim:
     case EventKind::kBase:
+    case EventKind::kCopyOut:
+    case EventKind::kCopyBack:
     case EventKind::kSettle:
     case EventKind::kQuiet:
     case EventKind::kBusy:

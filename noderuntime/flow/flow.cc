@@ -254,6 +254,10 @@ Status Flow::OnRelease(JobId id, session::ReleaseFrame frame, uint64_t now_ns) {
   now_ns_ = now_ns;
   FlowJob* job = Get(id);
   if (job == nullptr || !job->admitted) return Breach("Release from a job that holds nothing");
+  // Where it was only asked to stand still, frames may be on their way.
+  const bool moved = job->moving != Moving::kNot && job->moving != Moving::kAsked;
+  if (moved && !options_.faults.release_moved)
+    return Breach("Release from a job whose memory is moved");
   NotePlace(id, job);
   PendingRelease release;
   release.id = job->next_release++;

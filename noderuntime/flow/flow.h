@@ -190,7 +190,10 @@ class Flow {
   void BeginMove(JobId id, FlowJob* job);
   void Stay(JobId id, FlowJob* job, const std::string& why);
   void BeAway(JobId id, FlowJob* job);
-  void BringBack(JobId id);
+  void BringBack(JobId id, const Extents& back);
+  Status SameAsCopied(JobId id, const Extents& extents);
+  void LogCopy(scheduler::EventKind event, JobId id, const Extents& extents, const Status& how);
+  void GiveUpCopy(JobId id, const Status& why);
   bool SomebodyIsAway() const;
   Extents WouldMove(JobId id) const;
   void EndSlice(Request* request, uint64_t away_ns) const;

@@ -166,6 +166,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
   const JobId id = decision.job;
   const scheduler::Job* asker = ledger_.Find(id);
   const Units peak = asker == nullptr ? 0 : asker->peak;
+  const Extents away = asker == nullptr ? Extents() : asker->away;
   std::vector<Record> records = scheduler::RecordsOf(decision, requests_, ledger_);
   if (Status s = scheduler::Apply(decision, requests_, &ledger_); !s.ok()) {
     // The decision was made on this very ledger.
@@ -195,7 +196,7 @@ bool Flow::ApplyDecision(const Decision& decision) {
   const Request request = requests_[decision.request];
   scheduler::CountOvertaken(decision, &requests_);
   if (scheduler::ComesBack(request)) {
-    BringBack(id);
+    BringBack(id, away);
     return true;
   }
   const scheduler::Job& known = *ledger_.Find(id);

@@ -101,7 +101,13 @@ Status Flow::OnQuiet(JobId id, const protocol::Quiet& quiet, uint64_t now_ns) {
     Decide();
     return {};
   }
-  ConsumeRing(id, job, ~size_t{0});
+  // All that it wrote before it stood still, and that is one ring at most.
+  ConsumeRing(id, job, protocol::kRingRecords);
+  if (job->ring.more()) {
+    return Status(StatusCode::kInvalidArgument, "Quiet, but more than " +
+                                                    std::to_string(protocol::kRingRecords) +
+                                                    " records, a whole ring");
+  }
   CollectFences(id, job);
   // It says that its GPU is done, and its marks say otherwise.
   if (!job->releases.empty()) {
@@ -118,7 +124,32 @@ void Flow::BeginMove(JobId id, FlowJob* job) {
   const Status begun = leaves.empty()
                            ? Status(StatusCode::kFailedPrecondition, "it has nothing to move")
                            : sink_->MoveOut(id, leaves);
-  if (!begun.ok()) Stay(id, job, begun.message());
+  if (!begun.ok()) return Stay(id, job, begun.message());
+  LogCopy(EventKind::kCopyOut, id, sink_->Copied(id), begun);
+}
+
+/// Whoever has the bytes says which: the log is to show what was done with them.
+void Flow::LogCopy(EventKind event, JobId id, const Extents& extents, const Status& how) {
+  Record record = RecordFor(event, id);
+  record.extents = extents;
+  record.text = how.message();
+  Log(std::move(record));
+}
+
+/// Bytes that are copied to other units than they are from, or lent on before they are copied, are
+/// lost or somebody else's: one of the two jobs could not go on, and it is not the neighbour.
+Status Flow::SameAsCopied(JobId id, const Extents& extents) {
+  const Extents copied = scheduler::Merge(sink_->Copied(id));
+  if (copied == scheduler::Merge(extents) || options_.faults.skip_comparison) return {};
+  return Status(StatusCode::kInternal, ledger_.Bytes(TotalUnits(copied)) + " of it were copied, " +
+                                           ledger_.Bytes(TotalUnits(extents)) +
+                                           " are its own to be moved");
+}
+
+/// Its session ends, and keeps it from all else until then.
+void Flow::GiveUpCopy(JobId id, const Status& why) {
+  sink_->DropMoved(id);
+  sink_->EndSession(id, "its memory cannot be moved: " + why.message());
 }
 
 /// What it waits for is decided as if there were no host memory.
@@ -175,8 +206,14 @@ void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
   FlowJob* job = Get(id);
   if (job == nullptr) return;
   if (job->moving == Moving::kLeaving) {
-    how.ok() ? BeAway(id, job) : Stay(id, job, how.message());
+    if (how.ok()) {
+      BeAway(id, job);
+    } else {
+      LogCopy(EventKind::kCopyOut, id, {}, how);
+      Stay(id, job, how.message());
+    }
   } else if (job->moving == Moving::kReturning) {
+    LogCopy(EventKind::kCopyBack, id, sink_->Copied(id), how);
     if (!how.ok())
       return sink_->EndSession(id, "its memory cannot be moved back: " + how.message());
     job->moving = Moving::kNot;
@@ -193,6 +230,10 @@ void Flow::OnMoved(JobId id, const Status& how, uint64_t now_ns) {
 void Flow::BeAway(JobId id, FlowJob* job) {
   const Extents leaves = WouldMove(id);
   const bool by_turns = ledger_.Find(id)->phase == Phase::kParked;
+  Ledger next = ledger_;
+  Status evicted = SameAsCopied(id, leaves);
+  if (evicted.ok()) evicted = next.Evict(id);
+  if (!evicted.ok()) return GiveUpCopy(id, evicted);
   // As with what is fenced: published while the ledger still counts them as held.
   sink_->HolderChanged(leaves, scheduler::kNoJob);
   Record record = RecordFor(EventKind::kEvict, id);
@@ -201,9 +242,9 @@ void Flow::BeAway(JobId id, FlowJob* job) {
                 (by_turns ? " until its turn" : ", so that others go on: " + WhyWaiting(id));
   record.reason = ReasonName(by_turns ? scheduler::WaitReason::kTurn : WaitsBecause(id));
   const Line line = {record.text, About::kRecord};
-  if (!Must(id, ledger_.Evict(id))) return;
   Log(std::move(record));
   if (!by_turns) sink_->Notice(id, job->answer->seq, line);
+  ledger_ = std::move(next);
   job->moving = Moving::kAway;
   job->moving_since_ns = now_ns_;
   Request* request = RequestOf(id);
@@ -212,8 +253,8 @@ void Flow::BeAway(JobId id, FlowJob* job) {
   request->due = false;
 }
 
-/// The ledger has given it back what it had.
-void Flow::BringBack(JobId id) {
+/// The ledger has given it back what it had, which is `back`.
+void Flow::BringBack(JobId id, const Extents& back) {
   FlowJob* job = Get(id);
   const scheduler::Job& known = *ledger_.Find(id);
   Request* request = RequestOf(id);
@@ -227,6 +268,8 @@ void Flow::BringBack(JobId id) {
     LoseProfile(id, {DeviationReason::kCycle, "its cycle was lost while it was in host memory"});
   sink_->HolderChanged(ledger_.map().Held(id, UnitState::kLeased), id);
   job->moving = Moving::kReturning;
+  // Before a byte is written: the units of others are no place for it.
+  if (const Status same = SameAsCopied(id, back); !same.ok()) return GiveUpCopy(id, same);
   if (options_.faults.skip_copy_back) {
     sink_->DropMoved(id);
     job->moving = Moving::kNot;

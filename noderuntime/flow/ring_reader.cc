@@ -46,6 +46,11 @@ std::optional<scheduler::Op> ToOp(const protocol::OpRecord& record, uint64_t max
 
 }  // namespace
 
+bool RingReader::more() const {
+  const uint64_t ahead = pages_.client->head.load(std::memory_order_acquire) - tail_;
+  return ahead > 0 && ahead <= protocol::kRingRecords;
+}
+
 RingReader::Outcome RingReader::Consume(scheduler::Profiler* profiler, size_t max,
                                         uint64_t max_bytes,
                                         scheduler::IterationRecorder* recorder) {

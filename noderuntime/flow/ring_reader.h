@@ -37,6 +37,9 @@ class RingReader {
     place_ = {};
   }
 
+  /// Another record is there.
+  bool more() const;
+
   struct Outcome {
     uint64_t records = 0;  // of any kind
     uint64_t launches = 0;

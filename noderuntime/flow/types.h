@@ -28,6 +28,8 @@ struct FaultPlan {
   bool skip_quiet = false;       // who is evicted is not asked to stand still
   bool skip_copy_back = false;   // who was evicted goes on without what it had
   bool misnumber_fences = false;  // the ledger is asked for a release that it does not know
+  bool release_moved = false;    // a job may give back what is copied
+  bool skip_comparison = false;  // what is copied may be other units than the ledger's
 };
 
 /// A way of sharing, as far as it can be changed while jobs run.
@@ -131,6 +133,9 @@ class FlowSink {
   virtual Status MoveOut(JobId, const Extents&) { return NoHostMemory(); }
   /// Begins to copy back all that was moved out, to the same units, which are the job's again.
   virtual Status MoveBack(JobId) { return NoHostMemory(); }
+  /// What was copied of the job, or is, by the sink's own list: from MoveOut on, until DropMoved or
+  /// until Flow::OnMoved was told that it is back.
+  virtual Extents Copied(JobId) { return {}; }
   /// The job has ended. Returns when no copy of it is under way: its units are somebody else's
   /// next.
   virtual void DropMoved(JobId) {}

@@ -100,6 +100,7 @@ Status HostTier::Restore(JobId job) {
 }
 
 void HostTier::Forget(JobId job) {
+  back_.erase(job);
   const auto copy = copies_.find(job);
   if (copy == copies_.end()) return;
   if (copy->second.place != Place::kAway) {
@@ -120,8 +121,15 @@ HostTier::Place HostTier::Where(JobId job) const {
   return copy == copies_.end() ? Place::kNone : copy->second.place;
 }
 
+Extents HostTier::Copied(JobId job) const {
+  if (const auto copy = copies_.find(job); copy != copies_.end()) return copy->second.extents;
+  const auto came = back_.find(job);
+  return came == back_.end() ? Extents() : came->second;
+}
+
 std::vector<HostTier::Finished> HostTier::Poll() {
   std::vector<Finished> finished;
+  back_.clear();
   for (auto it = copies_.begin(); it != copies_.end();) {
     Copy& copy = it->second;
     if (copy.place == Place::kAway) {
@@ -141,6 +149,7 @@ std::vector<HostTier::Finished> HostTier::Poll() {
       copy.place = Place::kAway;
       ++it;
     } else {
+      if (ended.ok()) back_[it->first] = std::move(copy.extents);
       it = Drop(it);
     }
   }

@@ -75,6 +75,10 @@ class HostTier {
   enum class Place : uint8_t { kNone, kLeaving, kAway, kReturning };
   Place Where(JobId job) const;
 
+  /// What is copied of the job, or was: also of one that has come back, until the next Poll. Empty:
+  /// nothing of it is here.
+  Extents Copied(JobId job) const;
+
   /// A copy that has ended. `was` kLeaving: the job is away now; after a failure it is not, and its
   /// bytes on the GPU are good. `was` kReturning: it is back and forgotten here; after a failure it
   /// is away still, its units hold anything, and Restore may be tried again.
@@ -105,6 +109,7 @@ class HostTier {
   uint64_t unit_bytes_;
   PinnedPieces pieces_;
   Copies copies_;
+  std::map<JobId, Extents> back_;  // of those who came back at the last Poll
   size_t under_way_ = 0;
 };
 

@@ -62,10 +62,12 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       job->collective = record.collective;
       break;
     case EventKind::kGate:
+      StandsStill(record, *job);
       if (record.gate == 0) Open(record, job);
       Grant(id, job, record.extents);
       break;
     case EventKind::kGrant:
+      StandsStill(record, *job);
       Expect(job->past_gate(), record, "past its gate");
       job->claim = std::max(job->claim, record.claim);
       if (record.waives > job->claim)
@@ -82,6 +84,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       job->waives = 0;
       break;
     case EventKind::kRelease:
+      StandsStill(record, *job);
       Expect(job->past_gate() || job->where == Where::kTrough, record, "alive and admitted");
       ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
         if (unit.cell != Cell::kLeased || unit.holder != id) {
@@ -114,6 +117,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       Reclaim(id, job, record.extents);
       break;
     case EventKind::kTrough:
+      StandsStill(record, *job);
       Trough(id, job, record.drained);
       break;
     case EventKind::kOutside:
@@ -133,6 +137,7 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
         if (unit.holder == id) unit.cell = Cell::kQuarantined;
       }
       StopLending(id);
+      ForgetCopy(id, job);
       job->where = Where::kDead;
       break;
     case EventKind::kFree:
@@ -147,10 +152,17 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       if (job->held > 0) Complain("I1", "job " + std::to_string(id) + " leaves and holds memory");
       // What it gave back last was no loan: it never wanted it again.
       StopLending(id);
+      ForgetCopy(id, job);
       jobs_.erase(id);
       break;
     case EventKind::kEvict:
       Evict(record, job);
+      break;
+    case EventKind::kCopyOut:
+      CopyOut(record, job);
+      break;
+    case EventKind::kCopyBack:
+      CopyBack(record, job);
       break;
     case EventKind::kBringBack:
       BringBack(record, job);
@@ -261,6 +273,13 @@ void Replay::Evict(const Record& record, ReplayJob* job) {
     unit = ReplayUnit{};
     --job->held;
   }
+  if (copies_told_ && job->copy != Copy::kLeaving)
+    Complain("I1", "job " + std::to_string(id) + " is evicted and was not copied");
+  if (job->copy == Copy::kLeaving) {
+    Compare(record.extents, *job, "evicted");
+    for (ReplayUnit& unit : units_) unit.leaves = unit.leaves == id ? kNoJob : unit.leaves;
+    job->copy = Copy::kAway;
+  }
   if (job->away_from_trough && job->held > 0)
     Complain("schema", "job " + std::to_string(id) + " is evicted at its trough but for " +
                            std::to_string(job->held) + " units");
@@ -277,6 +296,10 @@ void Replay::BringBack(const Record& record, ReplayJob* job) {
   if (std::count(missing.begin(), missing.end(), true) > 0)
     Complain("I5", "job " + std::to_string(record.job) + " does not get back what it had");
   job->away.clear();
+  if (job->copy == Copy::kAway) {
+    Compare(record.extents, *job, "given back");
+    job->copy = Copy::kReturning;
+  }
   if (job->away_from_trough != (record.claim == 0))
     Complain("schema", "job " + std::to_string(record.job) + " comes back to where it was not");
   if (job->away_from_trough) {
@@ -288,6 +311,70 @@ void Replay::BringBack(const Record& record, ReplayJob* job) {
   job->waives = 0;
   job->piece = record.piece == 0 ? 1 : record.piece;
   job->returns = record.profiled && record.returns;
+}
+
+/// From here on these bytes are read: their unit is this job's until it is evicted.
+void Replay::CopyOut(const Record& record, ReplayJob* job) {
+  const JobId id = record.job;
+  copies_told_ = true;
+  if (record.extents.empty()) {
+    Expect(job->copy == Copy::kLeaving, record, "being copied");
+    ForgetCopy(id, job);
+    return;
+  }
+  Expect(job->copy == Copy::kNone && (job->past_gate() || job->where == Where::kTrough), record,
+         "where it could leave from");
+  job->copy = Copy::kLeaving;
+  job->copied.assign(units_.size(), false);
+  ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
+    if (unit.cell != Cell::kLeased || unit.holder != id)
+      Complain("I1", "unit " + std::to_string(at) + " is copied, which job " + std::to_string(id) +
+                         " has not leased");
+    job->copied[at] = true;
+    unit.leaves = id;
+  });
+}
+
+/// These bytes were overwritten.
+void Replay::CopyBack(const Record& record, ReplayJob* job) {
+  const JobId id = record.job;
+  Expect(job->copy == Copy::kReturning, record, "on its way back");
+  ForEach(record.extents, [&](ReplayUnit& unit, Units at) {
+    if (unit.cell != Cell::kLeased || unit.holder != id)
+      Complain(
+          "I1",
+          "unit " + std::to_string(at) + " is overwritten with bytes of job " + std::to_string(id) +
+              (unit.holder == kNoJob ? ", which does not hold it"
+                                     : " while job " + std::to_string(unit.holder) + " holds it"));
+  });
+  if (job->copy == Copy::kReturning) Compare(record.extents, *job, "copied back");
+  ForgetCopy(id, job);
+}
+
+void Replay::ForgetCopy(JobId id, ReplayJob* job) {
+  job->copy = Copy::kNone;
+  job->copied.clear();
+  for (ReplayUnit& unit : units_) unit.leaves = unit.leaves == id ? kNoJob : unit.leaves;
+}
+
+/// The very units that were copied out.
+void Replay::Compare(const Extents& extents, const ReplayJob& job, const std::string& what) {
+  std::vector<bool> now(units_.size(), false);
+  ForEach(extents, [&](ReplayUnit&, Units at) { now[at] = true; });
+  for (size_t at = 0; at < units_.size(); ++at) {
+    if (now[at] == job.copied[at]) continue;
+    Complain("I1", "unit " + std::to_string(at) +
+                       (now[at] ? " is " + what + " and was not copied out"
+                                : " was copied out and is not " + what));
+    return;
+  }
+}
+
+/// Nothing is granted to a job whose memory is moved, and it gives nothing back.
+void Replay::StandsStill(const Record& record, const ReplayJob& job) {
+  if (job.copy == Copy::kNone) return;
+  Complain("I5", std::string(EventName(record.event)) + " of job " + std::to_string(record.job) +
+                     " while its memory is moved");
 }
 
 bool Replay::RoomForAll(JobId asks) const {
@@ -333,10 +420,13 @@ void Replay::Grant(JobId id, ReplayJob* job, const Extents& extents) {
       two_holders_ = true;
       if (const auto other = jobs_.find(unit.holder); other != jobs_.end()) --other->second.held;
     }
+    if (unit.leaves != kNoJob && unit.leaves != id)
+      Complain("I1", "unit " + std::to_string(at) + " is granted to job " + std::to_string(id) +
+                         " while it is copied for job " + std::to_string(unit.leaves));
     // What is kept beyond a budget borrows nothing.
     if (unit.lender != kNoJob && unit.lender != id && id != kBeyondBudget) ++lent_[unit.lender];
     if (!own_spare) ++job->held;
-    unit = ReplayUnit{Cell::kLeased, id, 0, kNoJob};
+    unit = ReplayUnit{Cell::kLeased, id, 0, kNoJob, unit.leaves};
   });
 }
 

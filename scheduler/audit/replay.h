@@ -11,6 +11,9 @@
 
 namespace sluice::scheduler::audit {
 
+/// Of what a job has in host memory, where the log tells of copies.
+enum class Copy : uint8_t { kNone, kLeaving, kAway, kReturning };
+
 enum class Where : uint8_t { kWaiting, kTrough, kIteration, kUnknownIteration, kAway, kDead };
 
 struct ReplayJob {
@@ -30,7 +33,9 @@ struct ReplayJob {
   Units wants = 0;
   Units wants_run = 0;
   Units held_when_asked = 0;
-  std::vector<bool> away;         // evicted: units that are in host memory
+  std::vector<bool> away;    // evicted: units that are in host memory
+  std::vector<bool> copied;  // the same, by what copied them
+  Copy copy = Copy::kNone;
   bool away_from_trough = false;  // evicted: by turns, at its trough
   Units outside = 0;              // what counts against its limit
   uint64_t outside_bytes = 0;     // all of it
@@ -46,6 +51,7 @@ struct ReplayUnit {
   JobId holder = kNoJob;
   ReleaseId release = 0;
   JobId lender = kNoJob;  // released it inside its iteration, which goes on
+  JobId leaves = kNoJob;  // it is being copied to host memory for this job
 };
 
 /// One unit at a time, so that it has no arithmetic in common with the ledger's spans.
@@ -79,6 +85,11 @@ class Replay {
   void Open(const Record& record, ReplayJob* job);
   void Evict(const Record& record, ReplayJob* job);
   void BringBack(const Record& record, ReplayJob* job);
+  void CopyOut(const Record& record, ReplayJob* job);
+  void CopyBack(const Record& record, ReplayJob* job);
+  void ForgetCopy(JobId id, ReplayJob* job);
+  void Compare(const Extents& extents, const ReplayJob& job, const std::string& what);
+  void StandsStill(const Record& record, const ReplayJob& job);
   void Unknown(const Record& record, const ReplayJob& job);
   bool RoomForAll(JobId asks) const;
   void Trough(JobId id, ReplayJob* job, bool drained);
@@ -90,7 +101,8 @@ class Replay {
   std::map<JobId, ReplayJob> jobs_;
   std::map<JobId, Units> lent_;
   bool two_holders_ = false;
-  bool restoring_ = true;  // nothing has been decided yet
+  bool restoring_ = true;     // nothing has been decided yet
+  bool copies_told_ = false;  // the log tells of copies; one of an older daemon does not
   std::vector<AuditViolation> complaints_;
 };
 

@@ -62,6 +62,8 @@ void Loans::Apply(const Record& record) {
     case EventKind::kAdmit:
     case EventKind::kLimit:
     case EventKind::kReclaim:
+    case EventKind::kCopyOut:
+    case EventKind::kCopyBack:
     case EventKind::kClaim:
     case EventKind::kBase:
     case EventKind::kSettle:

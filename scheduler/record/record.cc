@@ -36,6 +36,8 @@ constexpr Name kNames[] = {
     {EventKind::kBusy, "busy"},
     {EventKind::kPolicy, "policy"},
     {EventKind::kEvict, "evict"},
+    {EventKind::kCopyOut, "copy-out"},
+    {EventKind::kCopyBack, "copy-back"},
     {EventKind::kBringBack, "bring-back"},
 };
 

@@ -41,6 +41,9 @@ enum class EventKind : uint8_t {
   kBusy,       // a quiet job computes again
   kEvict,      // extents: leased units of a job that stands still, in host memory now and free;
                // reason: of its wait, `turn` at its trough; text: why
+  kCopyOut,    // extents: leased units of a job that stands still, as host memory's own list has
+               // them: they are being copied there from here on; none: that failed, text: how
+  kCopyBack,   // the end of a copy back: extents, likewise; text: how it failed
   kBringBack,  // its iteration goes on: claim, waives, piece, returns, profiled, sums_only, extents
                // (all that was evicted). No claim: it is back at its trough
   kWait,       // units, contiguous, reason, text: a request has begun to wait, or waits for

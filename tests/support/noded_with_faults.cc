@@ -24,14 +24,21 @@ int main(int argc, char** argv) {
       faults.skip_quarantine = true;
     } else if (name == "skip_quiet") {
       faults.skip_quiet = true;
+      // It gives back what it frees meanwhile, as nobody has told it.
+      faults.release_moved = faults.skip_comparison = true;
     } else if (name == "skip_copy_back") {
       faults.skip_copy_back = true;
     } else if (name == "misnumber_fences") {
       faults.misnumber_fences = true;
+    } else if (name == "release_moved") {
+      faults.release_moved = true;
+    } else if (name == "skip_comparison") {
+      faults.skip_comparison = true;
     } else {
       std::fprintf(stderr,
                    "--fault '%s': allowed: ignore_fences, skip_quarantine, skip_quiet, "
-                   "skip_copy_back, misnumber_fences\n",
+                   "skip_copy_back, misnumber_fences, release_moved, skip_comparison
+",
                    name.c_str());
       return 2;
     }

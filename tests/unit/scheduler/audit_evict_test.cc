@@ -32,6 +32,14 @@ void BringBack(LogWriter& log, const Extents& extents, Units claim) {
   record.profiled = record.returns = true;
 }
 
+void CopyOut(LogWriter& log, const Extents& extents) {
+  log.Add(EventKind::kCopyOut, 1).extents = extents;
+}
+
+void CopyBack(LogWriter& log, const Extents& extents) {
+  log.Add(EventKind::kCopyBack, 1).extents = extents;
+}
+
 void Gives(LogWriter& log, JobId job, const Extents& extents, ReleaseId release) {
   log.Release(job, extents, release);
   log.Fenced(job, release);
@@ -255,6 +263,183 @@ TEST(AuditSwaps, NobodyBeginsWhereItIsNot) {
   Evict(log, {{0, 2}, {6, 2}});
   log.Gate(1, 8, {{14, 2}});
   ExpectCaught(log, "schema", "not at its trough");
+}
+
+/// Its base is on its way to host memory.
+LogWriter BeforeTheCopyEnds() {
+  LogWriter log = BeforeTheSwap();
+  CopyOut(log, {{0, 2}, {6, 2}});
+  return log;
+}
+
+LogWriter BeforeItComesBack() {
+  LogWriter log = BeforeTheCopyEnds();
+  Evict(log, {{0, 2}, {6, 2}});
+  return log;
+}
+
+LogWriter BeforeTheCopyBackEnds() {
+  LogWriter log = BeforeItComesBack();
+  BringBack(log, {{0, 2}, {6, 2}}, 0);
+  return log;
+}
+
+TEST(AuditCopies, ThereAndBackIsSound) {
+  LogWriter log = BeforeItComesBack();
+  log.Grant(2, {{6, 1}});
+  Gives(log, 2, {{6, 1}, {8, 4}}, 1);
+  BringBack(log, {{0, 2}, {6, 2}}, 0);
+  log.Gate(2, 10, {{8, 4}});
+  CopyBack(log, {{0, 2}, {6, 2}});
+  log.Release(1, {{6, 2}}, 1);
+  log.Fenced(1, 1);
+  Gives(log, 2, {{8, 4}}, 2);
+  log.Gate(1, 8, {{8, 4}});
+  Gives(log, 1, {{8, 4}}, 2);
+  CopyOut(log, {{0, 2}});
+  Evict(log, {{0, 2}});
+  const AuditReport report = Audit(log.records);
+  for (const auto& violation : report.violations) ADD_FAILURE() << violation.text;
+}
+
+/// From the middle of its iteration what is beside its base.
+TEST(AuditCopies, OneThatLeftItsClaimIsSound) {
+  LogWriter log = BeforeTheEviction();
+  CopyOut(log, {{4, 6}});
+  Evict(log, {{4, 6}});
+  Gives(log, 2, {{12, 6}}, 1);
+  BringBack(log, {{4, 6}}, 12);
+  CopyBack(log, {{4, 6}});
+  log.Grant(1, {{10, 2}});
+  EXPECT_TRUE(Audit(log.records).ok());
+}
+
+TEST(AuditCopies, OneThatFailedChangesNothing) {
+  LogWriter log = BeforeTheCopyEnds();
+  CopyOut(log, {});
+  log.Release(1, {{6, 2}}, 1);
+  log.Fenced(1, 1);
+  CopyOut(log, {{0, 2}});
+  Evict(log, {{0, 2}});
+  EXPECT_TRUE(Audit(log.records).ok());
+}
+
+TEST(AuditCopies, WhoDiesMeanwhileLeavesNothingBehind) {
+  for (LogWriter log : {BeforeTheCopyEnds(), BeforeTheCopyBackEnds()}) {
+    log.Add(EventKind::kDeath, 1);
+    log.Add(EventKind::kFree, 1);
+    log.Grant(2, {{0, 2}});
+    EXPECT_TRUE(Audit(log.records).ok());
+  }
+  LogWriter log = BeforeItComesBack();
+  log.Leave(1);
+  log.Grant(2, {{0, 2}});
+  EXPECT_TRUE(Audit(log.records).ok());
+}
+
+TEST(AuditCopies, OnlyOfWhatItHas) {
+  LogWriter log = BeforeTheSwap();
+  CopyOut(log, {{0, 3}, {6, 2}});
+  ExpectCaught(log, "I1", "unit 2 is copied, which job 1 has not leased");
+}
+
+TEST(AuditCopies, NotTwiceAtOnce) {
+  LogWriter log = BeforeTheCopyEnds();
+  CopyOut(log, {{0, 2}, {6, 2}});
+  ExpectCaught(log, "schema", "not where it could leave from");
+}
+
+TEST(AuditCopies, NothingEndsThatHasNotBegun) {
+  LogWriter log = BeforeTheSwap();
+  CopyOut(log, {});
+  ExpectCaught(log, "schema", "not being copied");
+  log = BeforeTheSwap();
+  CopyBack(log, {{0, 2}, {6, 2}});
+  ExpectCaught(log, "schema", "not on its way back");
+}
+
+TEST(AuditCopies, NobodyGivesBackWhatIsMoved) {
+  for (LogWriter log : {BeforeTheCopyEnds(), BeforeItComesBack(), BeforeTheCopyBackEnds()}) {
+    log.Release(1, {{6, 2}}, 1);
+    ExpectCaught(log, "I5", "release of job 1 while its memory is moved");
+  }
+}
+
+TEST(AuditCopies, NobodyGoesOnBeforeItsMemoryIsBack) {
+  for (LogWriter log : {BeforeTheCopyEnds(), BeforeTheCopyBackEnds()}) {
+    Gives(log, 2, {{8, 4}}, 1);
+    EXPECT_TRUE(Audit(log.records).ok());
+    log.Gate(1, 8, {{8, 4}});
+    ExpectCaught(log, "I5", "gate of job 1 while its memory is moved");
+  }
+  LogWriter log = BeforeTheEviction();
+  CopyOut(log, {{4, 6}});
+  log.Grant(1, {{10, 1}});
+  ExpectCaught(log, "I5", "grant of job 1 while its memory is moved");
+  log.records.pop_back();
+  log.Trough(1);
+  ExpectCaught(log, "I5", "trough of job 1 while its memory is moved");
+}
+
+TEST(AuditCopies, NotUnderACopy) {
+  LogWriter log = BeforeTheCopyEnds();
+  log.Release(1, {{6, 2}}, 1);
+  log.Fenced(1, 1);
+  log.Grant(2, {{6, 1}});
+  const AuditReport report = Audit(log.records);
+  ASSERT_EQ(report.violations.size(), 2u);
+  EXPECT_EQ(report.violations[1].record, log.records.size() - 1);
+  EXPECT_EQ(report.violations[1].text, "unit 6 is granted to job 2 while it is copied for job 1");
+}
+
+TEST(AuditCopies, WhatIsEvictedWasCopied) {
+  LogWriter log = BeforeTheSwap();
+  CopyOut(log, {{0, 2}, {6, 1}});
+  Evict(log, {{0, 2}, {6, 2}});
+  ExpectCaught(log, "I1", "unit 7 is evicted and was not copied out");
+  log = BeforeTheEviction();
+  CopyOut(log, {{4, 6}});
+  Evict(log, {{4, 5}});
+  ExpectCaught(log, "I1", "unit 9 was copied out and is not evicted");
+}
+
+/// A log of an older daemon tells of no copies at all.
+TEST(AuditCopies, WhereSomeAreToldAllAre) {
+  LogWriter log = BeforeTheCopyBackEnds();
+  CopyBack(log, {{0, 2}, {6, 2}});
+  Evict(log, {{0, 2}, {6, 2}});
+  ExpectCaught(log, "I1", "job 1 is evicted and was not copied");
+}
+
+TEST(AuditCopies, WhatComesBackIsWhatWasCopied) {
+  LogWriter log = BeforeItComesBack();
+  BringBack(log, {{0, 3}, {6, 2}}, 0);
+  ExpectCaught(log, "I1", "unit 2 is given back and was not copied out");
+  log = BeforeItComesBack();
+  BringBack(log, {{0, 2}, {6, 2}, {16, 1}}, 0);
+  ExpectCaught(log, "I1", "unit 16 is given back and was not copied out");
+  log = BeforeTheCopyBackEnds();
+  CopyBack(log, {{0, 2}, {6, 1}});
+  ExpectCaught(log, "I1", "unit 7 was copied out and is not copied back");
+  log = BeforeTheCopyBackEnds();
+  CopyBack(log, {{0, 2}, {6, 2}, {16, 1}});
+  ExpectCaught(log, "I1", "unit 16 is overwritten with bytes of job 1, which does not hold it");
+}
+
+/// What a job gave back while it was copied is another one's when its bytes come back.
+TEST(AuditCopies, NotOverSomebodyElse) {
+  LogWriter log = BeforeTheCopyEnds();
+  log.Release(1, {{6, 2}}, 1);
+  log.Fenced(1, 1);
+  Evict(log, {{0, 2}});
+  log.Grant(2, {{6, 2}});
+  BringBack(log, {{0, 2}}, 0);
+  const size_t before = Audit(log.records).violations.size();
+  CopyBack(log, {{0, 2}, {6, 2}});
+  const AuditReport report = Audit(log.records);
+  ASSERT_GT(report.violations.size(), before);
+  EXPECT_EQ(report.violations[before].text,
+            "unit 6 is overwritten with bytes of job 1 while job 2 holds it");
 }
 
 }  // namespace

@@ -91,6 +91,25 @@ TEST_F(CheckLogTest, AUnitWithTwoHoldersIsFoundOnItsLine) {
   EXPECT_NE(out_.find("FAILED"), std::string::npos) << out_;
 }
 
+TEST_F(CheckLogTest, ACopyOfWhatIsNotTheJobsIsFoundOnItsLine) {
+  std::vector<Record> records = GoodLog();
+  records.resize(4);
+  records.push_back(Make(4, EventKind::kTrough, 1));
+  records.push_back(Make(5, EventKind::kCopyOut, 1));
+  records.back().extents = {{0, 4}};
+  records.push_back(Make(6, EventKind::kEvict, 1));
+  records.back().extents = {{0, 4}};
+  records.push_back(Make(7, EventKind::kBringBack, 1));
+  records.back().extents = {{0, 4}};
+  records.push_back(Make(8, EventKind::kCopyBack, 1));
+  records.back().extents = {{0, 4}};
+  EXPECT_EQ(Check(records), 0) << out_ << err_;
+  records.back().extents = {{0, 5}};
+  EXPECT_EQ(Check(records), 1);
+  EXPECT_NE(out_.find("line 9: I1: unit 4 is overwritten"), std::string::npos) << out_;
+  EXPECT_NE(out_.find("FAILED"), std::string::npos) << out_;
+}
+
 TEST_F(CheckLogTest, ATroughAboveTheRequestIsCountedAndNoFailure) {
   std::vector<Record> records = GoodLog();
   records.resize(4);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // A job that left its claim, on its way to host memory and back.
+#include <atomic>
+#include <thread>
+
 #include "tests/unit/noderuntime/flow/flow_moves.h"
 
 namespace sluice::flow {
@@ -94,6 +97,8 @@ TEST_F(FlowEvictTest, GoesAndComesBack) {
   EXPECT_EQ(flow_->Find(1)->evictions, 1u);
   EXPECT_EQ(sink_.Count(EventKind::kEvict, 1), 1u);
   EXPECT_EQ(sink_.Count(EventKind::kBringBack, 1), 1u);
+  EXPECT_EQ(sink_.Count(EventKind::kCopyOut, 1), 1u);
+  EXPECT_EQ(sink_.Count(EventKind::kCopyBack, 1), 1u);
   ToGateZero(1);
   ExpectSoundLog();
 }
@@ -206,6 +211,8 @@ TEST_F(FlowEvictTest, ACopyOutThatFailsCostsNothingButTheAnswer) {
   EXPECT_EQ(sink_.denials[1].size(), 1u);
   EXPECT_EQ(Leased(1), before);
   EXPECT_EQ(Known(1).phase, Phase::kRunning);
+  ToGateZero(1);
+  ExpectSoundLog();
 }
 
 TEST_F(FlowEvictTest, ACopyBackThatFailsEndsTheSession) {
@@ -225,6 +232,194 @@ TEST_F(FlowEvictTest, WhoSaysQuietUnaskedBreaksTheRules) {
   Deviate();
   ASSERT_TRUE(Quiet().ok());
   EXPECT_FALSE(Quiet().ok()) << "once is enough";
+}
+
+/// From its word on until its memory is back: what it gave back would be lent to others under the
+/// copy.
+TEST_F(FlowEvictTest, WhoGivesBackWhatIsMovedBreaksTheRules) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  const Extents had = Leased(1);
+  ASSERT_GT(had.size(), 1u) << "of its base and of what it has beside it";
+  Deviate();
+  ASSERT_TRUE(Quiet().ok());
+  ExpectNothingIsTakenBack(1, had);
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_EQ(Known(1).phase, Phase::kEvicted);
+  EXPECT_TRUE(Answered(2));
+  ExpectNothingIsTakenBack(1, had);
+  ToGateZero(2);
+  ASSERT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
+  ExpectNothingIsTakenBack(1, had);
+  EXPECT_EQ(Leased(1), had);
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_TRUE(Answered(1));
+  ToGateZero(1);
+  EXPECT_EQ(Known(1).phase, Phase::kRunning) << "and gives back as before";
+  ExpectSoundLog();
+}
+
+/// While it is only asked, frames of it may be on their way.
+TEST_F(FlowEvictTest, WhoIsOnlyAskedMayGiveBack) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  const Units last = Leased(1).back().end() - 1;
+  ASSERT_TRUE(Release(1, {{last, 1}}, {{3, 0, 9}}).ok());
+  clients_[1].mark->mark[3].store(9);
+  ASSERT_TRUE(Quiet().ok());
+  EXPECT_EQ(sink_.moved_out[1], scheduler::Subtract(Leased(1), base_[1]));
+  EXPECT_EQ(Known(1).unfenced, 0u);
+  flow_->OnMoved(1, Status(), now_);
+  EXPECT_EQ(Known(1).phase, Phase::kEvicted);
+  ExpectSoundLog();
+}
+
+TEST_F(FlowEvictTest, WhoseGpuHasNotPassedItsMarksDoesNotStandStill) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  const Units last = Leased(1).back().end() - 1;
+  ASSERT_TRUE(Release(1, {{last, 1}}, {{3, 0, 9}}).ok());
+  clients_[1].mark->mark[3].store(8);
+  EXPECT_NE(Quiet().message().find("marks of its releases are not reached"), std::string::npos);
+  EXPECT_TRUE(sink_.moved_out.empty());
+}
+
+/// Another thread of it may have memory outside the pool meanwhile.
+TEST_F(FlowEvictTest, ChargesGoOnMeanwhile) {
+  options_.outside_bytes = 40 * kUnit;
+  sink_ = RecordingSink();
+  sink_.host = true;
+  flow_ = std::make_unique<Flow>(options_, &sink_);
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  const auto account = [this] {
+    EXPECT_TRUE(Charge(1, protocol::Family::kArray, kUnit).ok());
+    EXPECT_TRUE(Uncharge(1, protocol::Family::kArray, kUnit).ok());
+    EXPECT_TRUE(sink_.denials[1].empty());
+  };
+  answers_[1] = sink_.grants[1].size();
+  ASSERT_TRUE(Lease(1, 28 - Known(1).leased).ok());
+  asked_ = seq_;
+  account();
+  ASSERT_TRUE(Quiet().ok());
+  account();
+  flow_->OnMoved(1, Status(), now_);
+  account();
+  ToGateZero(2);
+  ASSERT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
+  account();
+  flow_->OnMoved(1, Status(), now_);
+  EXPECT_TRUE(Answered(1));
+  ExpectSoundLog();
+}
+
+/// All that it had written before it stood still.
+TEST_F(FlowEvictTest, AWholeRingOfRecordsIsRead) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  for (uint32_t i = 0; i < protocol::kRingRecords; ++i) {
+    clients_[1].Push(protocol::OpKind::kCopy, 1);
+  }
+  const uint64_t copies = flow_->Find(1)->copies;
+  ASSERT_TRUE(Quiet().ok());
+  EXPECT_EQ(flow_->Find(1)->copies - copies, protocol::kRingRecords);
+  EXPECT_EQ(clients_[1].client->lost.load(), 0u);
+}
+
+/// Nobody else has a turn while they are read.
+TEST_F(FlowEvictTest, WhoNeverStopsWritingRecordsDoesNotStandStill) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  FakeClient& own = clients_[1];
+  for (auto& place : own.client->ring) {
+    protocol::StoreRecord(place, {static_cast<uint8_t>(protocol::OpKind::kCopy), 0, 0, 0, 1});
+  }
+  std::atomic<bool> over = false;
+  const auto fill = [&own] {
+    own.client->head.store(own.daemon->tail.load() + protocol::kRingRecords);
+  };
+  std::thread writer([&] {
+    while (!over.load()) fill();
+  });
+  Status quiet;
+  // A writer that has no turn while a ring is read looks like one that has stopped.
+  while (!HasFailure()) {
+    Deviate();
+    fill();
+    const uint64_t copies = flow_->Find(1)->copies;
+    quiet = Quiet();
+    EXPECT_LE(flow_->Find(1)->copies - copies, protocol::kRingRecords);
+    if (!quiet.ok()) break;
+    sink_.in_host.clear();
+    flow_->OnMoved(1, Status(StatusCode::kInternal, "no"), now_);
+  }
+  over = true;
+  writer.join();
+  EXPECT_NE(quiet.message().find("records"), std::string::npos) << quiet.message();
+  EXPECT_EQ(Known(1).phase, Phase::kRunning);
+}
+
+/// A release that got through, and what else nobody has thought of.
+class FlowMixedUpTest : public FlowEvictTest {
+ protected:
+  void Leave(bool compares = true) {
+    options_.faults.release_moved = true;
+    options_.faults.skip_comparison = !compares;
+    sink_ = RecordingSink();
+    sink_.host = true;
+    flow_ = std::make_unique<Flow>(options_, &sink_);
+    ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+    Deviate();
+    ASSERT_TRUE(Quiet().ok());
+    ASSERT_EQ(Known(1).phase, Phase::kRunning);
+  }
+  std::vector<protocol::Extent> Beside() {
+    std::vector<protocol::Extent> beside;
+    for (const auto& extent : sink_.moved_out[1]) beside.push_back({extent.offset, extent.length});
+    return beside;
+  }
+  /// Nothing was evicted, and nobody waits for it but its session's end.
+  void ExpectEnds(const std::string& why) {
+    EXPECT_EQ(sink_.dropped, (std::vector<JobId>{1}));
+    EXPECT_NE(sink_.ended[1].find(why), std::string::npos) << sink_.ended[1];
+    EXPECT_EQ(sink_.Count(EventKind::kEvict, 1), sink_.moved_back.size());
+    EXPECT_FALSE(Answered(1));
+    flow_->Die(1, now_);
+    flow_->HolderGone(1, now_);
+    ToGateZero(2);
+    EXPECT_EQ(Known(2).phase, Phase::kRunning);
+    const Status invariants = flow_->ledger().CheckInvariants();
+    EXPECT_TRUE(invariants.ok()) << invariants.message();
+  }
+};
+
+TEST_F(FlowMixedUpTest, WhatIsEvictedIsWhatWasCopied) {
+  ASSERT_NO_FATAL_FAILURE(Leave());
+  ASSERT_TRUE(Release(1, {{Beside().back().offset, 1}}).ok());
+  flow_->OnMoved(1, Status(), now_);
+  ExpectEnds("of it were copied");
+}
+
+TEST_F(FlowMixedUpTest, WhatIsEvictedIsNoUnitThatTheGpuStillWorksOn) {
+  ASSERT_NO_FATAL_FAILURE(Leave());
+  ASSERT_TRUE(Release(1, {{base_[1].front().offset, 1}}, {{3, 0, 9}}).ok());
+  flow_->OnMoved(1, Status(), now_);
+  ExpectEnds("still computes");
+}
+
+TEST_F(FlowMixedUpTest, WhoHasNothingLeftIsNotEvicted) {
+  ASSERT_NO_FATAL_FAILURE(Leave(false));
+  ASSERT_TRUE(Release(1, Beside()).ok());
+  flow_->OnMoved(1, Status(), now_);
+  ExpectEnds("has nothing beside its base");
+}
+
+TEST_F(FlowMixedUpTest, WhatIsCopiedBackIsWhatIsItsAgain) {
+  ASSERT_NO_FATAL_FAILURE(Leave());
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_EQ(Known(1).phase, Phase::kEvicted);
+  ++sink_.moved_out[1].back().length;
+  ToGateZero(2);
+  EXPECT_TRUE(sink_.moved_back.empty()) << "not a byte is written";
+  sink_.moved_back.push_back(1);  // the one eviction that there was
+  ExpectEnds("of it were copied");
 }
 
 TEST_F(FlowEvictTest, WhoDiesMeanwhileIsForgotten) {

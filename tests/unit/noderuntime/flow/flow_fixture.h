@@ -57,6 +57,7 @@ class RecordingSink : public FlowSink {
     in_host.erase(job);
     return how;
   }
+  Extents Copied(JobId job) override { return moved_out[job]; }
   void DropMoved(JobId job) override {
     dropped.push_back(job);
     in_host.erase(job);

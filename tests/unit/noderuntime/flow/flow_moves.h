@@ -42,6 +42,18 @@ class FlowMovesTest : public FlowTest {
     }
     ASSERT_TRUE(Gate(job, 0, profile_[job], iteration_++).ok());
   }
+  /// A unit of each extent, with a fence that is reached and with one that never is.
+  void ExpectNothingIsTakenBack(JobId job, const Extents& extents) {
+    const std::vector<std::vector<protocol::FenceTerm>> fences = {{}, {{3, 0, 9}}};
+    for (const scheduler::Extent& extent : extents) {
+      for (const auto& fence : fences) {
+        const Status released = Release(job, {{extent.offset, 1}}, fence);
+        EXPECT_NE(released.message().find("Release from a job whose memory is moved"),
+                  std::string::npos)
+            << "unit " << extent.offset << ": '" << released.message() << "'";
+      }
+    }
+  }
   void ExpectSoundLog() {
     for (const auto& violation : scheduler::Audit(sink_.records).violations) {
       ADD_FAILURE() << violation.rule << ": " << violation.text;

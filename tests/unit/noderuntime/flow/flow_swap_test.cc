@@ -150,6 +150,25 @@ TEST_F(FlowSwapTest, WhoDiesMeanwhileIsForgotten) {
   ExpectSoundLog();
 }
 
+/// Its base would be lent to others under the copy.
+TEST_F(FlowSwapTest, WhoGivesBackWhatIsMovedBreaksTheRules) {
+  ASSERT_NO_FATAL_FAILURE(BothInTheirIterations());
+  ToGateZero(1);
+  ASSERT_TRUE(Quiet(1).ok());
+  ExpectNothingIsTakenBack(1, base_[1]);
+  flow_->OnMoved(1, Status(), now_);
+  ASSERT_EQ(Known(1).phase, Phase::kEvicted);
+  ExpectNothingIsTakenBack(1, base_[1]);
+  Pass(kSlice);
+  ToGateZero(2);
+  ASSERT_EQ(sink_.moved_back, (std::vector<JobId>{1}));
+  ExpectNothingIsTakenBack(1, base_[1]);
+  EXPECT_EQ(Leased(1), base_[1]);
+  flow_->OnMoved(1, Status(), now_);
+  EXPECT_TRUE(Opened(1));
+  ExpectSoundLog();
+}
+
 TEST_F(FlowSwapTest, WhoIsAwayIsInsured) {
   ASSERT_NO_FATAL_FAILURE(FirstIsAway());
   EXPECT_TRUE(flow_->EverybodyInsured());

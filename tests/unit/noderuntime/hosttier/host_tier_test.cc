@@ -55,6 +55,32 @@ class HostTierTest : public ::testing::Test {
   std::optional<HostTier> tier_{std::in_place, &device_, kUnit, 20 * kUnit};
 };
 
+TEST_F(HostTierTest, SaysWhatItCopiesByItsOwnList) {
+  const Extents extents = {{0, 3}, {10, 1}};
+  EXPECT_TRUE(tier_->Copied(7).empty());
+  ASSERT_TRUE(tier_->Evict(7, extents).ok());
+  EXPECT_EQ(tier_->Copied(7), extents);
+  End();
+  EXPECT_EQ(tier_->Copied(7), extents);
+  ASSERT_TRUE(tier_->Restore(7).ok());
+  EXPECT_EQ(tier_->Copied(7), extents);
+  End(kBroken);
+  EXPECT_EQ(tier_->Copied(7), extents) << "it may be tried again";
+  ASSERT_TRUE(tier_->Restore(7).ok());
+  End();
+  EXPECT_EQ(tier_->Where(7), Place::kNone);
+  EXPECT_EQ(tier_->Copied(7), extents) << "whoever is told of its end may ask for what";
+  EXPECT_TRUE(tier_->Poll().empty());
+  EXPECT_TRUE(tier_->Copied(7).empty());
+
+  Away(7, {{4, 2}});
+  tier_->Forget(7);
+  EXPECT_TRUE(tier_->Copied(7).empty());
+  ASSERT_TRUE(tier_->Evict(8, extents).ok());
+  End(kBroken);
+  EXPECT_TRUE(tier_->Copied(8).empty()) << "nothing of it is here";
+}
+
 TEST_F(HostTierTest, BringsEveryByteBackToWhereItWas) {
   const std::vector<std::byte> before = device_.pool;
   const Extents extents = {{0, 3}, {10, 1}, {40, 14}};
