@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/peer/connect.h"
 #include "intercept/protocol/pages.h"
 
 namespace sluice::bench {
@@ -44,12 +44,11 @@ bool LeaseClient::Connect(const std::string& name, uint64_t limit_bytes) {
 
 bool LeaseClient::Handshake() {
   socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (job_.socket.size() >= sizeof(address.sun_path)) return Fail("the socket's path is too long");
-  ::memcpy(address.sun_path, job_.socket.c_str(), job_.socket.size() + 1);
-  if (::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    return Fail(std::string("connect: ") + ::strerror(errno));
+  const peer::Outcome outcome =
+      peer::Connect(socket_.get(), job_.socket.c_str(), peer::Reach::kAnybody);
+  if (!outcome.ok()) {
+    return Fail(std::string("connect: ") +
+                (outcome.error != 0 ? ::strerror(outcome.error) : peer::Why(outcome.verdict)));
   }
   protocol::Hello hello{};
   hello.major = protocol::kMajor;

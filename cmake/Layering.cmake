@@ -10,10 +10,11 @@ cmake_policy(VERSION 3.25)
 # "folder : folders it may include". A file follows the first line that matches its path, so finer
 # folders stand before the folders that hold them. `*` allows every project folder except tests/.
 set(SLUICE_LAYERS
+  "common/peer : common/peer"
   "common : common"
   "scheduler : scheduler common"
   "intercept/protocol : intercept/protocol"
-  "intercept : intercept common/cuda"
+  "intercept : intercept common/cuda common/peer"
   "noderuntime/gpu : noderuntime scheduler common intercept/protocol"
   "noderuntime/grants : noderuntime/grants common"
   "noderuntime/hosttier : noderuntime/hosttier noderuntime/gpu scheduler common"

@@ -9,9 +9,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "common/peer/connect.h"
+#include "intercept/base/line.h"
 #include "intercept/base/system.h"
 
 namespace sluice {
@@ -54,11 +55,7 @@ const char FrameSocket::kFull[] = "the daemon does not answer";
 const char FrameSocket::kNobody[] = "nobody listens there";
 
 const char* FrameSocket::Open(const char* path, bool wait, int* opened) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
   if (path[0] == 0) return "SLUICE_SOCKET names no socket; `sluice run` sets it";
-  if (strlen(path) >= sizeof(address.sun_path)) return "the path is too long for a socket";
-  memcpy(address.sun_path, path, strlen(path) + 1);
   int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0);
   if (fd >= 0 && fd <= STDERR_FILENO) {
     // The program closed a standard file; what it prints there must not go to the daemon.
@@ -69,13 +66,16 @@ const char* FrameSocket::Open(const char* path, bool wait, int* opened) {
   if (fd < 0) return "no descriptor left";
   const timeval timeout{kSendTimeoutS, 0};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-  int64_t failed = 0;
-  do {
-    failed = syscall(SYS_connect, fd, &address, sizeof address);
-  } while (failed != 0 && errno == EINTR);
-  if (failed != 0) {
-    const int error = errno;
+  const peer::Outcome outcome = peer::Connect(fd, path, peer::Reach::kAnybody);
+  if (!outcome.ok()) {
     CloseFd(fd);
+    const int error = outcome.error;
+    if (outcome.verdict != peer::Verdict::kTrusted) {
+      // Not all that connect have a person to tell why.
+      if (!wait) Line().Text(path).Text(": ").Text(peer::Why(outcome.verdict)).PrintOnce();
+      return peer::Why(outcome.verdict);
+    }
+    if (error == ENAMETOOLONG) return "the path is too long for a socket";
     if (error == ENOENT) return "there is no such socket";
     if (error == ECONNREFUSED) return kNobody;
     if (error == EACCES || error == EPERM) return "permission denied";

@@ -8,14 +8,16 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "common/peer/connect.h"
 #include "intercept/protocol/wire.h"
+#include "noderuntime/cli/layout.h"
 
 namespace sluice::cli {
 namespace {
@@ -60,14 +62,6 @@ Result<std::string> ReadPassed(const UniqueFd& file, uint64_t bytes, const std::
 
 Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path,
                                            std::chrono::milliseconds patience) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (socket_path.size() >= sizeof address.sun_path) {
-    return Status(StatusCode::kInvalidArgument, "runtime directory: the path of the socket, " +
-                                                    socket_path +
-                                                    ", is too long; allowed: up to 107 bytes");
-  }
-  std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Status::FromErrno(errno, "socket");
   // One that hangs accepts nobody: when its backlog is full connect() would wait for ever.
@@ -76,11 +70,22 @@ Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path,
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
     return Status::FromErrno(errno, "socket");
   }
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return errno == EAGAIN ? Status(StatusCode::kInternal, TooLate(patience).message())
-                           : Status::FromErrno(errno, socket_path);
+  const peer::Outcome outcome = peer::Connect(fd.get(), socket_path.c_str(), ReachOf(socket_path));
+  if (outcome.verdict != peer::Verdict::kTrusted) {
+    return Status(StatusCode::kPermissionDenied, socket_path + ": " + peer::Why(outcome.verdict));
   }
-  return DaemonClient(std::move(fd), patience);
+  switch (outcome.error) {
+    case 0:
+      return DaemonClient(std::move(fd), patience);
+    case ENAMETOOLONG:
+      return Status(StatusCode::kInvalidArgument, "runtime directory: the path of the socket, " +
+                                                      socket_path +
+                                                      ", is too long; allowed: up to 107 bytes");
+    case EAGAIN:
+      return Status(StatusCode::kInternal, TooLate(patience).message());
+    default:
+      return Status::FromErrno(outcome.error, socket_path);
+  }
 }
 
 Status DaemonClient::Send(const void* frame, size_t bytes) {

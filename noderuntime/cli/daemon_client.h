@@ -34,8 +34,9 @@ inline constexpr std::chrono::milliseconds kLookPatience{2'000};
 /// The command line's end of the daemon's own socket.
 class DaemonClient {
  public:
-  /// kNotFound or kUnavailable when no daemon listens there. `patience`: how long it may take to
-  /// accept (kInternal: it hangs), and to answer each question (kUnavailable).
+  /// kNotFound or kUnavailable when no daemon listens there, kPermissionDenied when it is not one
+  /// that this user speaks with (docs/adr/0038). `patience`: how long it may take to accept
+  /// (kInternal: it hangs), and to answer each question (kUnavailable).
   static Result<DaemonClient> Connect(const std::string& socket_path,
                                       std::chrono::milliseconds patience = kPatience);
 

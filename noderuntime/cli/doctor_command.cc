@@ -48,6 +48,10 @@ void ProbeDaemon(const std::string& runtime_dir, doctor::Facts* facts) {
     return;
   }
   Result<DaemonClient> client = DaemonClient::Connect(DaemonSocket(runtime_dir));
+  if (client.status().code() == StatusCode::kPermissionDenied) {
+    facts->runtime_dir_problem = client.status().message();
+    return;
+  }
   if (!client.ok()) {
     // Only looked for: a keeper serves one daemon, and that is not us.
     const bool keeper = std::filesystem::exists(runtime_dir + "/keeper.sock");

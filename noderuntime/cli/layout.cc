@@ -11,6 +11,11 @@
 #include "common/program_files.h"
 
 namespace sluice::cli {
+namespace {
+
+std::string DefaultRuntimeDir(unsigned uid) { return "/tmp/sluice-" + std::to_string(uid); }
+
+}  // namespace
 
 Result<Layout> Layout::Find() {
   const Result<std::string> bin = ProgramFolder();
@@ -33,16 +38,18 @@ std::string RuntimeDir(const Environment& environment, unsigned uid) {
   if (const auto user = environment.Get("XDG_RUNTIME_DIR"); user && !user->empty()) {
     return *user + "/sluice";
   }
-  return "/tmp/sluice-" + std::to_string(uid);
+  return DefaultRuntimeDir(uid);
 }
 
 Status MakeRuntimeDir(const std::string& dir) {
   if (::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
     return Status::FromErrno(errno, "runtime directory " + dir);
   }
-  struct stat info = {};
-  if (::lstat(dir.c_str(), &info) != 0) return Status::FromErrno(errno, "runtime directory " + dir);
-  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+  peer::Folder folder;
+  if (const int error = peer::Look(dir.c_str(), &folder); error != 0) {
+    return Status::FromErrno(error, "runtime directory " + dir);
+  }
+  if (!peer::IsPrivate(folder, ::geteuid())) {
     return Status(
         StatusCode::kPermissionDenied,
         "runtime directory " + dir +
@@ -50,6 +57,19 @@ Status MakeRuntimeDir(const std::string& dir) {
             "--runtime-dir or SLUICE_RUNTIME_DIR");
   }
   return {};
+}
+
+peer::Reach ReachOf(const std::string& path) {
+  const std::string own = DefaultRuntimeDir(::geteuid());
+  return path == own || path.starts_with(own + "/") ? peer::Reach::kOwn : peer::Reach::kAnybody;
+}
+
+Status CheckRuntimeDir(const std::string& dir, peer::Use use) {
+  const peer::Outcome outcome = peer::LookAt(dir.c_str(), ReachOf(dir), use);
+  const std::string what = "runtime directory " + dir;
+  if (outcome.error != 0) return Status::FromErrno(outcome.error, what);
+  if (outcome.ok()) return {};
+  return Status(StatusCode::kPermissionDenied, what + ": " + peer::Why(outcome.verdict));
 }
 
 std::string DaemonSocket(const std::string& runtime_dir) { return runtime_dir + "/noded.sock"; }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "common/peer/connect.h"
 #include "common/status.h"
 #include "noderuntime/cli/environment.h"
 
@@ -35,6 +36,14 @@ std::string RuntimeDir(const Environment& environment, unsigned uid);
 /// Makes `dir` (0700) unless it is there; refuses one that others own or may enter, because whoever
 /// holds this folder can pose as the daemon.
 Status MakeRuntimeDir(const std::string& dir);
+
+/// How far root may go to a socket, or a file, at this path. To another user's where it was sent
+/// there; never in its own /tmp/sluice-0, which another user may have made.
+peer::Reach ReachOf(const std::string& path);
+
+/// Whether a daemon in `dir`, or a file, may be believed: the folder is one's own, root's, or for
+/// root another user's; for files nobody else may write to it, either. kNotFound: there is none.
+Status CheckRuntimeDir(const std::string& dir, peer::Use use);
 
 std::string DaemonSocket(const std::string& runtime_dir);
 

@@ -102,6 +102,11 @@ Result<std::string> PageUrlOf(const PageOptions& options, const Layout& layout,
                                                     ": allowed: none; the daemon of " +
                                                     options.runtime_dir + " has one GPU");
   }
+  // What a file there says goes to a browser: not before it is known whose folder it is.
+  if (Status checked = CheckRuntimeDir(options.runtime_dir, peer::Use::kFiles);
+      !checked.ok() && checked.code() != StatusCode::kNotFound) {
+    return checked;
+  }
   Result<page::PageAddress> found = page::FindPage(options.runtime_dir);
   if (!found.ok() && of_node) {
     return Status(StatusCode::kNotFound,

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "common/peer/connect.h"
+
 namespace sluice::noded {
 
 Result<RuntimeDir> RuntimeDir::Open(const std::string& path) {
@@ -18,9 +20,11 @@ Result<RuntimeDir> RuntimeDir::Open(const std::string& path) {
     return Status::FromErrno(errno, "runtime-dir " + path);
   }
   // Not through a link: whoever could redirect this folder could pose as the daemon.
-  struct stat info = {};
-  if (::lstat(path.c_str(), &info) != 0) return Status::FromErrno(errno, "runtime-dir " + path);
-  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 0077) != 0) {
+  peer::Folder folder;
+  if (const int error = peer::Look(path.c_str(), &folder); error != 0) {
+    return Status::FromErrno(error, "runtime-dir " + path);
+  }
+  if (!peer::IsPrivate(folder, ::geteuid())) {
     return Status(StatusCode::kPermissionDenied,
                   "runtime-dir " + path + ": allowed: a folder of this user with mode 0700");
   }

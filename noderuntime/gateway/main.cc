@@ -9,6 +9,7 @@
 
 #include "common/log/log.h"
 #include "common/metrics/exposer.h"
+#include "noderuntime/cli/layout.h"
 #include "noderuntime/gateway/admin_service.h"
 #include "noderuntime/gateway/metrics.h"
 #include "noderuntime/gateway/options.h"
@@ -41,6 +42,11 @@ void AwaitEnd(const sigset_t& signals, PageService* page) {
 }
 
 Status Serve(const Options& options) {
+  // It hands on what it is told there, and puts the page's token there.
+  if (Status checked = cli::CheckRuntimeDir(options.runtime_dir, peer::Use::kSockets);
+      !checked.ok() && checked.code() != StatusCode::kNotFound) {
+    return checked;
+  }
   // Before any thread is made: they inherit what is blocked.
   sigset_t signals;
   sigemptyset(&signals);

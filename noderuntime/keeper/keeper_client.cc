@@ -6,13 +6,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+
+#include "common/peer/connect.h"
 
 namespace sluice::keeper {
 namespace {
@@ -41,22 +42,23 @@ Request MakeRequest(Op op, Kind kind, uint32_t id, uint32_t index, uint32_t coun
 
 Result<KeeperClient> KeeperClient::Connect(const std::string& runtime_dir) {
   const std::string path = runtime_dir + "/keeper.sock";
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return Status(StatusCode::kInvalidArgument, path + ": too long for a socket");
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return Status::FromErrno(errno, "socket");
   const timeval timeout = {kTimeoutS, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  const peer::Outcome outcome = peer::Connect(socket.get(), path.c_str(), peer::Reach::kOwn);
+  if (outcome.verdict != peer::Verdict::kTrusted) {
+    return Status(StatusCode::kUnavailable, path + ": " + peer::Why(outcome.verdict));
+  }
+  if (outcome.error == ENAMETOOLONG) {
+    return Status(StatusCode::kInvalidArgument, path + ": too long for a socket");
+  }
+  if (outcome.error != 0) {
     // No socket, or one that a dead keeper has left: there is none. Anything else says nothing.
-    const bool none = errno == ENOENT || errno == ECONNREFUSED;
+    const bool none = outcome.error == ENOENT || outcome.error == ECONNREFUSED;
     return Status(none ? StatusCode::kNotFound : StatusCode::kUnavailable,
-                  path + ": " + std::strerror(errno));
+                  path + ": " + std::strerror(outcome.error));
   }
   return KeeperClient(std::move(socket));
 }

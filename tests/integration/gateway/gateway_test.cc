@@ -26,6 +26,12 @@ namespace {
 
 namespace api = ::sluice::admin::v1;
 
+/// Where sluice-node would have started the bed's daemon.
+void MakeFolderOfGpu(const TestBed& bed, const std::string& folder) {
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink(cli::DaemonSocket(bed.runtime_dir()), folder + "/noded.sock");
+}
+
 class Gateway : public ::testing::Test {
  protected:
   Gateway() {
@@ -38,8 +44,8 @@ class Gateway : public ::testing::Test {
   /// Both beds as GPUs 0 and 1 of one node, in an admin service of its own.
   std::unique_ptr<gateway::AdminServer> ServeWith(const TestBed& other) {
     std::filesystem::create_directory(temp_ / "node");
-    std::filesystem::create_symlink(bed_.runtime_dir(), temp_ / "node/0");
-    std::filesystem::create_symlink(other.runtime_dir(), temp_ / "node/1");
+    MakeFolderOfGpu(bed_, temp_ / "node/0");
+    MakeFolderOfGpu(other, temp_ / "node/1");
     auto admin = gateway::AdminServer::Start(temp_ / "both.sock", &both_);
     EXPECT_TRUE(admin.ok()) << admin.status().message();
     stub_ = api::Admin::NewStub(
@@ -181,8 +187,8 @@ TEST_F(Gateway, MetricsAreAskedForAnewAndSayWhenADaemonIsGone) {
 
 TEST_F(Gateway, ADaemonThatHangsHidesNoOther) {
   const TestBed other(SmallBed());
-  std::filesystem::create_symlink(bed_.runtime_dir(), temp_ / "0");
-  std::filesystem::create_symlink(other.runtime_dir(), temp_ / "1");
+  MakeFolderOfGpu(bed_, temp_ / "0");
+  MakeFolderOfGpu(other, temp_ / "1");
   ASSERT_EQ(::kill(bed_.daemon_pid(), SIGSTOP), 0);
   const auto began = std::chrono::steady_clock::now();
   const std::vector<gateway::GpuView> gpus = gateway::Node(temp_.path()).Look();

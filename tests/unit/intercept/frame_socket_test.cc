@@ -12,6 +12,9 @@
 #include <filesystem>
 #include <string>
 
+#include "common/peer/rule.h"
+#include "tests/support/other_user.h"
+
 namespace sluice {
 namespace {
 
@@ -88,6 +91,23 @@ TEST_F(FrameSocketTest, TheLastWordOfOneWhoLeftFramesUnreadIsHeard) {
   EXPECT_FALSE(client_.hung_up());
   EXPECT_STREQ(Receive(), "it is gone");
   EXPECT_TRUE(client_.hung_up());
+}
+
+// While no daemon is there, too: it is looked at who listens each time.
+TEST_F(FrameSocketTest, AnotherUsersIsRefusedBehindTheRightOne) {
+  SLUICE_NEEDS_OTHER_USERS();
+  const std::string path = dir_ + "/socket";
+  std::filesystem::remove(path);
+  const UniqueFd impostor = testing::ListenAs(testing::kImpostor, path);
+  const char* why = peer::Why(peer::Verdict::kOthersListener);
+  EXPECT_STREQ(client_.Reconnect(path.c_str()), why);
+  FrameSocket other;
+  EXPECT_STREQ(other.Connect(path.c_str()), why);
+  EXPECT_STREQ(other.ConnectNow(path.c_str()), why);
+  EXPECT_FALSE(other.open());
+  EXPECT_EQ(testing::WhatCame(impostor).bytes, 0u);
+  SayClose("still the right one");
+  EXPECT_EQ(Receive(), nullptr);
 }
 
 }  // namespace

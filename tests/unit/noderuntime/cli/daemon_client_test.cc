@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "intercept/protocol/wire.h"
+#include "tests/support/temp_folder.h"
 
 namespace sluice::cli {
 namespace {
@@ -31,8 +32,7 @@ Frame MakeFrame(wire::FrameType type) {
 class DaemonClientTest : public testing::Test {
  protected:
   void SetUp() override {
-    path_ = testing::TempDir() + "client_" + std::to_string(::getpid()) + ".sock";
-    ::unlink(path_.c_str());
+    path_ = folder_ / "client.sock";
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path, path_.c_str());
@@ -45,7 +45,6 @@ class DaemonClientTest : public testing::Test {
     daemon_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(daemon_.valid());
   }
-  void TearDown() override { ::unlink(path_.c_str()); }
 
   template <typename Frame>
   void Answer(const Frame& frame) {

@@ -130,6 +130,20 @@ TEST_F(KeeperClientTest, AnotherVersionIsRefused) {
   EXPECT_TRUE(keeper_->List().ok());
 }
 
+// It would be given all that the daemon has.
+TEST_F(KeeperClientTest, OneOfAnotherUserIsNoKeeper) {
+  SLUICE_NEEDS_OTHER_USERS();
+  const UniqueFd impostor =
+      sluice::testing::ListenAs(sluice::testing::kImpostor, dir_ + "/keeper.sock");
+  const Result<KeeperClient> client = KeeperClient::Connect(dir_);
+  EXPECT_EQ(client.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(client.status().message(),
+            dir_ +
+                "/keeper.sock: another user than the owner of the socket's folder listens "
+                "there; allowed: a daemon of that owner");
+  EXPECT_EQ(sluice::testing::WhatCame(impostor).bytes, 0u);
+}
+
 // Without a daemon it stays while a session's process (this one) lives, and not for ever then.
 TEST_F(KeeperClientTest, EndsByItselfWhenTheLastHolderIsGone) {
   Start(0);
