@@ -129,6 +129,7 @@ TEST_F(LedgerTest, ReleasedUnitsStayHeldUntilFencedAndReclaimed) {
   Ledger before = ledger;
   Refused(ledger.Release(1, {{2, 1}}, 9), before, "number is taken");
   Refused(ledger.Release(1, {{4, 1}}, 10), before, "not all of [4, +1) is leased");
+  Refused(ledger.Release(1, {{2, 2}, {3, 1}}, 10), before, "overlap");
   Refused(ledger.Release(2, {{4, 1}}, 10), before, "there is no job 2");
   Refused(ledger.Reclaim(1, {{4, 2}}), before, "is spare");
   Refused(ledger.Fenced(1, 8), before, "no release 8");
@@ -250,6 +251,7 @@ TEST_F(LedgerTest, AMismatchedJobKeepsItsClaimAndGivesNothingBack) {
   Ok(ledger.LoseProfile(1));
   EXPECT_EQ(ledger.Find(1)->phase, Phase::kUnprofiled);
   EXPECT_EQ(ledger.Find(1)->terms.claim, 4u);
+  EXPECT_FALSE(ledger.Find(1)->terms.returns);
   EXPECT_EQ(ledger.Find(1)->loose, (Extents{{2, 2}}));
   Ok(ledger.ReachTrough(1, true));
 }
@@ -279,6 +281,8 @@ TEST_F(LedgerTest, LeavesOnlyWithEmptyHands) {
   Refused(ledger.Leave(1), before, "still holds 2.0 MiB");
   Refused(ledger.LastHolderGone(1), before, "is parked");
   Ok(ledger.Release(1, {{0, 2}}, 1));
+  const Ledger released = ledger;
+  Refused(ledger.Leave(1), released, "still holds 2.0 MiB");
   Ok(ledger.Fenced(1, 1));
   Ok(ledger.Leave(1));
 }

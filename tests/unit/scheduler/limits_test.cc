@@ -52,6 +52,18 @@ TEST(Limits, WhoMayYieldMakesRoom) {
   EXPECT_TRUE(ledger.CheckInvariants().ok());
 }
 
+TEST(Limits, TheDeadRequestNothing) {
+  Ledger ledger(100, 1);
+  ASSERT_TRUE(ledger.Admit(1, "a", 0, 60).ok());
+  ASSERT_TRUE(ledger.Admit(2, "b", 0, 60).ok());
+  ASSERT_TRUE(ledger.Admit(3, "c", 40, 40).ok());
+  SetRequest(&ledger, 1, 20, Nobody);
+  EXPECT_EQ(ledger.Find(1)->request, 0u) << "60 and 40 are spoken for";
+  ASSERT_TRUE(ledger.Die(3).ok());
+  SetRequest(&ledger, 1, 20, Nobody);
+  EXPECT_EQ(ledger.Find(1)->request, 20u);
+}
+
 TEST(Limits, ARequestNeverExceedsItsLimit) {
   Ledger ledger(100, 1);
   ASSERT_TRUE(ledger.Admit(1, "a", 0, 30).ok());

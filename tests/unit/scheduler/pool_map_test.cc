@@ -41,6 +41,17 @@ TEST(PoolMap, SplitsAndMergesSpans) {
   EXPECT_EQ(map, PoolMap(8));
 }
 
+TEST(PoolMap, UnitsOfTwoReleasesStayApart) {
+  PoolMap map(8);
+  map.Set({0, 2}, UnitState::kUnfenced, 1, 7);
+  map.Set({2, 2}, UnitState::kUnfenced, 1, 8);
+  ASSERT_EQ(map.spans().size(), 3u);
+  EXPECT_EQ(map.spans()[0].release, 7u);
+  EXPECT_EQ(map.spans()[1].release, 8u);
+  map.Set({0, 2}, UnitState::kUnfenced, 1, 8);
+  EXPECT_EQ(map.spans().size(), 2u) << "now they are of one";
+}
+
 TEST(PoolMap, AllRefusesWhatLeavesThePool) {
   const PoolMap map(8);
   EXPECT_TRUE(map.All({0, 8}, UnitState::kFree, kNoJob));

@@ -159,6 +159,19 @@ TEST(IsSafe, ClaimsOfKeepersAddUp) {
   EXPECT_TRUE(IsSafe(ledger));
 }
 
+/// It may be served out of each of the runs that it needs, badly, so none of them is the next
+/// one's.
+TEST(IsSafe, AKeeperHasAllTheRunsThatItNeeds) {
+  Ledger ledger(8, 1);
+  Parked(&ledger, 1, 1, 6, {{0, 1}});
+  Parked(&ledger, 2, 1, 6, {{4, 1}});  // in the middle: 3 and 3 are free
+  Ok(ledger.OpenGate(1, {.claim = 5, .piece = 2, .returns = false}));
+  EXPECT_TRUE(IsSafe(ledger)) << "4 in pieces of 2, out of both";
+  Ok(ledger.OpenGate(2, {.claim = 3, .piece = 2, .returns = false}));
+  EXPECT_EQ(FindOrder(ledger).stuck, (std::vector<JobId>{2})) << "1 and 1 may be left, no piece";
+  EXPECT_TRUE(IsSafe(ledger, Measure::kSums));
+}
+
 TEST(IsSafe, DyingJobsComeBackForGrantsOnly) {
   Ledger ledger(8, 1);
   Parked(&ledger, 1, 1, 6, {{0, 1}});

@@ -40,6 +40,9 @@ Ledger Busy() {
   EXPECT_TRUE(ledger.Release(1, {{8, 2}}, 7).ok());
   EXPECT_TRUE(ledger.Release(1, {{10, 1}}, 8).ok());
   EXPECT_TRUE(ledger.Fenced(1, 8).ok());
+  EXPECT_TRUE(ledger.Release(1, {{1, 1}}, 9).ok());  // of its base
+  EXPECT_TRUE(ledger.Fenced(1, 9).ok());
+  EXPECT_TRUE(ledger.Reclaim(1, {{1, 1}}).ok());
   EXPECT_TRUE(ledger.SetOutside(2, 4).ok());
   EXPECT_TRUE(ledger.Die(3).ok());
   EXPECT_TRUE(ledger.Admit(5, "evicted", 1, 10).ok());
@@ -54,6 +57,7 @@ TEST(Snapshot, ALedgerComesBackAsItWas) {
   const Ledger ledger = Busy();
   ASSERT_GT(ledger.Find(1)->spare, 0u);
   ASSERT_GT(ledger.Find(1)->unfenced, 0u);
+  ASSERT_EQ(ledger.Find(1)->missing, (Extents{{1, 1}}));
   const Result<Ledger> again = Read(Bytes(ledger));
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(*again, ledger);
@@ -110,6 +114,22 @@ TEST(Snapshot, AMapThatDoesNotCoverThePoolOnceIsAnError) {
   };
   for (const auto& spans : bad) EXPECT_FALSE(Ledger::Restore(4, 1, {}, spans, {}).ok());
   EXPECT_TRUE(Ledger::Restore(4, 1, {}, {{0, 4}}, {}).ok());
+}
+
+TEST(Snapshot, JobsThatDoNotStandInOrderAreAnError) {
+  const auto reads = [](const std::vector<JobId>& ids) {
+    std::vector<Job> jobs;
+    for (const JobId id : ids) {
+      jobs.emplace_back();
+      jobs.back().id = id;
+      jobs.back().limit = 1;
+    }
+    return Ledger::Restore(4, 1, {}, {{0, 4}}, std::move(jobs)).ok();
+  };
+  EXPECT_TRUE(reads({1, 2}));
+  EXPECT_FALSE(reads({2, 1}));
+  EXPECT_FALSE(reads({1, 1}));
+  EXPECT_FALSE(reads({kNoJob, 1}));
 }
 
 }  // namespace

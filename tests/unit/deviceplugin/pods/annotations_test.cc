@@ -48,6 +48,15 @@ TEST(Annotations, OfThePodHoldForItsContainers) {
   EXPECT_FALSE(terms.inject);
 }
 
+TEST(Annotations, TheLeastAndTheMostAreAllowed) {
+  EXPECT_EQ(Good({{"sluice.dev/priority", "-1000"}}).priority, -1000);
+  EXPECT_EQ(Good({{"sluice.dev/priority", "1000"}}).priority, 1000);
+  EXPECT_EQ(Good({{"sluice.dev/memory-limit", "16Gi"}}).limit_bytes, 16 * kGiB);
+  const std::string longest(63, 'a');
+  EXPECT_EQ(Good({{"sluice.dev/share-group", longest}}).share_group, longest);
+  EXPECT_NE(Errors({{"sluice.dev/share-group", longest + "a"}}), "");
+}
+
 TEST(Annotations, OfTheContainerGoBefore) {
   const Terms terms = Good({{"sluice.dev/priority", "1"},
                             {"sluice.dev/container.main.priority", "2"},
@@ -95,8 +104,12 @@ TEST(Annotations, EachErrorNamesFieldValueAndWhatIsAllowed) {
             "example 16Gi, 1500M or 2e9");
   EXPECT_EQ(Errors({{"sluice.dev/priority", "high"}}),
             "sluice.dev/priority 'high': allowed: -1000 to 1000");
+  EXPECT_EQ(Errors({{"sluice.dev/priority", "7x"}}),
+            "sluice.dev/priority '7x': allowed: -1000 to 1000");
   EXPECT_EQ(Errors({{"sluice.dev/priority", "1001"}}),
             "sluice.dev/priority '1001': allowed: -1000 to 1000");
+  EXPECT_EQ(Errors({{"sluice.dev/priority", "-1001"}}),
+            "sluice.dev/priority '-1001': allowed: -1000 to 1000");
   EXPECT_EQ(Errors({{"sluice.dev/class", "best"}}),
             "sluice.dev/class 'best': allowed: guaranteed, burst");
   EXPECT_EQ(Errors({{"sluice.dev/inject", "yes"}}),

@@ -20,6 +20,11 @@ TEST(RoomFor, AContainerBehindTheBeginningGetsItsIdsAndTheRestBesideThem) {
   EXPECT_EQ(RoomFor(2, {With({{"one", 2, true}, {"two", 4, true}, {"main", 3}})}), 4u);
 }
 
+TEST(RoomFor, WhatTheFirstOfTwoBeforeItHadIsKept) {
+  EXPECT_EQ(RoomFor(4, {With({{"one", 4, true}, {"two", 2, true}, {"main", 3}})}), 4u);
+  EXPECT_EQ(RoomFor(4, {With({{"one", 4, true}, {"two", 2, true}, {"main", 3}, {"side", 5}})}), 8u);
+}
+
 TEST(RoomFor, WhoHasNoneOfThemMayBeOnAnotherGpu) {
   EXPECT_EQ(RoomFor(2, {With({{"prepare", 2, true}, {"main", 8}, {"side", 30}})}), 8u);
   EXPECT_EQ(RoomFor(2, {With({{"prepare", 2, true}, {"sidecar", 2}, {"main", 8}})}), 2u);

@@ -226,6 +226,22 @@ TEST_F(FlowEvictTest, ACopyBackThatFailsEndsTheSession) {
   EXPECT_FALSE(Answered(1));
 }
 
+/// Its word that its GPU is done is believed as far as its marks say so.
+TEST_F(FlowEvictTest, WhoSaysQuietBeforeItsMarksAreReachedBreaksTheRules) {
+  ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
+  Deviate();
+  const Extents leaves = scheduler::Subtract(Leased(1), base_[1]);
+  const scheduler::Extent last = {leaves.back().end() - 1, 1};
+  ASSERT_TRUE(Release(1, {{last.offset, 1}}, {{0, 0, 1}}).ok()) << "it was only asked";
+  const Status early = Quiet();
+  EXPECT_FALSE(early.ok());
+  EXPECT_NE(early.message().find("marks of its releases"), std::string::npos) << early.message();
+  EXPECT_TRUE(sink_.moved_out.empty()) << "the GPU may still write there";
+  clients_[1].mark->mark[0] = 1;  // nobody has looked yet
+  ASSERT_TRUE(Quiet().ok());
+  EXPECT_EQ(sink_.moved_out[1], scheduler::Subtract(leaves, {last}));
+}
+
 TEST_F(FlowEvictTest, WhoSaysQuietUnaskedBreaksTheRules) {
   ASSERT_NO_FATAL_FAILURE(BothPastTheirGates());
   EXPECT_FALSE(Quiet().ok());

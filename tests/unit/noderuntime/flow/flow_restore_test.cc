@@ -166,6 +166,27 @@ TEST_F(FlowRestoreTest, DeclarationsThatCannotBeAreRefusedAndNothingIsFreed) {
   EXPECT_EQ(Known(1).quarantined, 5u);
 }
 
+/// So many contexts that what they cost is a small number again.
+TEST_F(FlowRestoreTest, MoreContextsThanNumbersHoldAreRefused) {
+  options_.context_bytes = kUnit;
+  Restart();
+  Start(1, 20, 4);
+  ASSERT_TRUE(Charge(1, protocol::Family::kContext, kUnit).ok());
+  Die();
+  session::Declaration declared;
+  uint64_t& contexts = declared.outside_bytes[static_cast<size_t>(protocol::Family::kContext)];
+  for (const uint64_t wrapped : {uint64_t{0}, uint64_t{1}, uint64_t{2}}) {
+    contexts = (~uint64_t{0} / kUnit) + wrapped;
+    const Status refused = flow_->Resume(1, declared, now_);
+    EXPECT_FALSE(refused.ok()) << contexts;
+    EXPECT_NE(refused.message().find("more contexts"), std::string::npos) << refused.message();
+  }
+  EXPECT_EQ(flow_->outside().charged(1), 2 * kUnit);
+  contexts = 1;
+  EXPECT_TRUE(flow_->Resume(1, declared, now_).ok()) << "the one beside its session's";
+  EXPECT_EQ(flow_->outside().charged(1), 2 * kUnit);
+}
+
 TEST_F(FlowRestoreTest, AJobGoesOnBehindItsProfile) {
   Start(1, 20, 4);
   ASSERT_TRUE(Lease(1, 8).ok());

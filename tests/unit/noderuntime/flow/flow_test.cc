@@ -256,6 +256,19 @@ TEST_F(FlowTest, ADeadJobsMemoryIsQuarantinedUntilItsLastHolderIsGone) {
   EXPECT_EQ(sink_.order[sink_.order.size() - 3], "holder 0");
 }
 
+// Only of the dead is somebody waited for.
+TEST_F(FlowTest, TheHolderOfALivingJobIsNotItsLast) {
+  Start(1);
+  ASSERT_TRUE(Lease(1, 30).ok());
+  const size_t records = sink_.records.size();
+  flow_->HolderGone(1, now_);
+  EXPECT_EQ(Known(1).leased, 30u);
+  EXPECT_EQ(sink_.holders[0], 1u);
+  EXPECT_EQ(sink_.records.size(), records);
+  EXPECT_TRUE(flow_->Die(1, now_));
+  EXPECT_EQ(Known(1).quarantined, 30u);
+}
+
 TEST_F(FlowTest, WithTheFaultADeadJobsMemoryIsFreeAtOnce) {
   options_.faults.skip_quarantine = true;
   Restart();

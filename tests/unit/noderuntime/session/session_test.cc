@@ -275,6 +275,41 @@ TEST_F(SessionTest, AProcessWithoutASessionMayAsk) {
   ExpectClosed("the library speaks protocol 2");
 }
 
+/// What it says is kept until its last frame, so that an endless one would take memory without end.
+TEST_F(SessionTest, ADeclarationHasAnEnd) {
+  protocol::Resume resume = {};
+  resume.major = protocol::kMajor;
+  const auto send = [&](protocol::ResumePart part, size_t count, size_t entry) {
+    resume.part = part;
+    resume.count = static_cast<uint32_t>(count);
+    for (size_t i = 0; part != protocol::ResumePart::kFence && i < count; ++i) {
+      resume.extent[i] = {static_cast<uint32_t>(i), 1};
+    }
+    client_->Send(resume, FrameType::kResume, 0,
+                  offsetof(protocol::Resume, extent) + count * entry);
+    session_->StartWakeup();
+  };
+  constexpr size_t kUnits = 1u << 17;  // of the largest pool, each by itself
+  constexpr size_t kMost = protocol::kMaxExtentsPerFrame;
+  for (size_t sent = 0; sent + kMost <= kUnits; sent += kMost) {
+    const bool held = sent % (2 * kMost) == 0;
+    send(held ? protocol::ResumePart::kHeld : protocol::ResumePart::kReleased, kMost,
+         sizeof(protocol::Extent));
+    ASSERT_FALSE(session_->Next(kNow).has_value());
+    ASSERT_FALSE(session_->closed());
+  }
+  send(protocol::ResumePart::kReleased, kMost, sizeof(protocol::Extent));
+  ExpectClosed("Resume lists more than a pool can hold");
+  SetUp();
+  std::memset(&resume, 0, sizeof resume);  // slot 0 in each term
+  resume.major = protocol::kMajor;
+  send(protocol::ResumePart::kFence, protocol::kMaxResumeTerms, sizeof(protocol::FenceTerm));
+  ASSERT_FALSE(session_->Next(kNow).has_value());
+  ASSERT_FALSE(session_->closed());
+  send(protocol::ResumePart::kFence, 1, sizeof(protocol::FenceTerm));
+  ExpectClosed("Resume lists more than a pool can hold");
+}
+
 TEST_F(SessionTest, OneRequestAtATime) {
   Handshake();
   client_->Lease(1, 1);
