@@ -200,6 +200,19 @@ TEST(NoWorse, LetsTheOthersGoOnWhenOneIsStuckAlready) {
   EXPECT_FALSE(NoWorse(ledger, grant)) << "job 1 could complete before";
 }
 
+TEST(NoWorse, AnotherOneThatIsStuckInsteadIsWorse) {
+  Ledger ledger(8, 1);
+  Ok(ledger.Admit(1, "a", 0, 5));
+  Ok(ledger.Admit(2, "b", 0, 4));
+  Ok(ledger.StartUnprofiled(1));
+  Ok(ledger.StartUnprofiled(2));
+  ASSERT_EQ(FindOrder(ledger).stuck, (std::vector<JobId>{2}));
+  Ledger grant = ledger;
+  Ok(grant.Grant(2, {{0, 4}}));
+  ASSERT_EQ(FindOrder(grant).stuck, (std::vector<JobId>{1}));
+  EXPECT_FALSE(NoWorse(ledger, grant)) << "job 1 could complete before";
+}
+
 /// A unit that it kept at its trough, in the middle of its iteration.
 void GiveUpOne(JobId id, Ledger* ledger) {
   const Extents kept =
@@ -309,6 +322,18 @@ TEST(Sums, TellsWhatATrialWould) {
   }
   EXPECT_GT(told[0], 50);
   EXPECT_GT(told[1], 100);
+}
+
+TEST(Sums, ClaimsOfKeepersAddUp) {
+  Ledger ledger(8, 1);
+  Ok(ledger.Admit(1, "a", 0, 5));
+  Ok(ledger.Admit(2, "b", 0, 4));
+  Ok(ledger.StartUnprofiled(1));
+  EXPECT_TRUE(Sums(ledger).safe());
+  EXPECT_FALSE(Sums(ledger).SafeWith(2, 0, 4, false));
+  EXPECT_TRUE(Sums(ledger).SafeWith(2, 0, 3, false));
+  Ok(ledger.StartUnprofiled(2));
+  EXPECT_FALSE(Sums(ledger).safe());
 }
 
 /// What a safe state promises: whoever is first in the order gets what it asks for somewhere, and
