@@ -427,6 +427,30 @@ TEST(Policy, ASettledJobDoesNotBlockTemporal) {
   EXPECT_FALSE(desk.Waits(1));
 }
 
+TEST(Policy, WhoWasOvertakenOftenEnoughComesBeforeThoseOfMorePriority) {
+  Config config;
+  config.policy = "temporal";
+  Desk desk(100, config);
+  desk.Parked(1, "a", 10, 40, {0, 10});
+  desk.Parked(2, "b", 10, 40, {10, 10});
+  std::vector<Request> requests(2);
+  for (size_t i = 0; i < 2; ++i) {
+    requests[i].job = static_cast<JobId>(i + 1);
+    requests[i].kind = RequestKind::kGate0;
+    requests[i].claim = 30;
+    requests[i].ticket = i;
+  }
+  requests[1].priority = 7;
+  requests[0].overtaken = config.max_overtakes - 1;
+  auto next = Next(desk.ledger, requests, config);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->job, 2u);
+  requests[0].overtaken = config.max_overtakes;
+  next = Next(desk.ledger, requests, config);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->job, 1u);
+}
+
 TEST(Policy, AJobThatCameToItsTroughWithEverythingGoesOnFirst) {
   Desk desk(100);
   desk.Parked(1, "a", 10, 90, {0, 10});

@@ -77,6 +77,7 @@ TEST(MatchGrants, WhatKubeletStillListsOfPodsThatAreOverIsPassedOver) {
                          Listed("young/main", {"x-0", "x-1"}), Listed("old/main", {"x-0", "x-1"})};
   EXPECT_EQ(MatchListed({Grant("1", 101, {"x-0", "x-1"})}, owners, {over, young}),
             (Matches{{"1", {"uid-young", "main"}}}));
+  EXPECT_TRUE(MatchListed({Grant("1", 101, {"x-0", "x-1"})}, owners, {over}).empty());
 }
 
 TEST(MatchGrants, APodWithTheNameOfTheLastOneIsAnother) {
@@ -102,6 +103,15 @@ TEST(MatchGrants, AnInitContainerThatAsksForLessIsFoundByItsPlaceBeforeTheOther)
       Grant("main", 102, {"x-3", "x-1", "x-2", "x-0"}), Grant("late", 103, {"x-6", "x-7"})};
   EXPECT_EQ(MatchListed(grants, {Listed("a/main", {"x-0", "x-1", "x-2", "x-3"})}, pods),
             (Matches{{"init", {"uid-a", "prepare"}}, {"main", {"uid-a", "main"}}}));
+}
+
+TEST(MatchGrants, AnInitContainersIdsComeFirstForTheNextOne) {
+  const std::vector<Pod> pods = {PodOf("a", {{"prepare", 2, true}, {"main", 2}})};
+  const std::vector<GrantRecord> grants = {Grant("else", 101, {"x-0", "x-1"}),
+                                           Grant("main", 102, {"x-2", "x-3"})};
+  EXPECT_EQ(MatchListed(grants, {Listed("a/main", {"x-2", "x-3"})}, pods),
+            (Matches{{"main", {"uid-a", "main"}}}))
+      << "kubelet would have given it x-0 and x-1 again";
 }
 
 TEST(MatchGrants, AnInitContainerThatAsksForMoreIsFound) {
