@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/bytes.h"
+#include "scheduler/ledger/limits.h"
 
 namespace sluice::scheduler {
 
@@ -165,19 +166,14 @@ Status Ledger::SetLimit(JobId job, Units limit) {
   auto known = Expect(job, kAlive, "limit");
   if (!known.ok()) return known.status();
   Job* const j = *known;
-  // A profiled job relies on its claim until its trough. The claim of one without a profile is its
-  // limit by another name and falls with it.
-  const bool running = j->phase == Phase::kRunning;
-  const auto has = static_cast<Units>(j->needs()) + j->outside;
-  const Units least = running ? std::max(j->terms.claim, has) : has;
-  if (limit < least) {
-    return Precondition("limit: " + j->Title() + (running ? " was promised " : " holds ") +
-                        Bytes(least) + ", a limit of " + Bytes(limit) + " is below that");
-  }
-  const Status status = CheckAdmission(job, j->Title(), j->request, limit);
+  Status status = CheckLimit(*this, j->Title(), limit, LeastLimitOf(*j, 0, j->outside));
+  if (status.ok()) status = CheckAdmission(job, j->Title(), j->request, limit);
   if (!status.ok()) return status;
   j->limit = limit;
-  if (j->phase == Phase::kUnprofiled) j->terms.claim = std::min(j->terms.claim, limit);
+  // A profiled job relies on its claim until its trough. The claim of one without a profile is its
+  // limit by another name and falls with it.
+  const Phase at = j->phase == Phase::kEvicted ? j->away_from : j->phase;
+  if (at == Phase::kUnprofiled) j->terms.claim = std::min(j->terms.claim, limit);
   return Status();
 }
 

@@ -111,8 +111,8 @@ class Ledger {
   /// What Admit would take: the largest limit I0 allows a (new) job with this request. 0: not even
   /// the request fits.
   Units LargestLimit(JobId job, Units request) const;
-  /// I0 again. A limit falls only to what the job holds and claims; an unprofiled job's claim falls
-  /// with it.
+  /// I0 again. A limit falls only to what the job has and claims (LeastLimitOf); the claim of one
+  /// without a profile falls with it.
   Status SetLimit(JobId job, Units limit);
   Status SetRequest(JobId job, Units request);
   /// What the job has outside the pool now. More than before only where its limit has room for it

@@ -23,6 +23,40 @@ uint64_t OtherRequests(const Ledger& ledger, JobId a, JobId b) {
 
 }  // namespace
 
+Units LeastLimit::units() const { return Clamp(uint64_t{pool} + outside); }
+
+LeastLimit LeastLimitOf(const Job& job, Units needs, Units outside) {
+  LeastLimit least{Clamp(job.needs()), outside, LeastLimit::Of::kHeld};
+  const Units room = job.limit - std::min(job.limit, job.outside);
+  const auto counts = [&least, room](Units units, LeastLimit::Of of) {
+    if (std::min(units, room) <= least.pool) return;
+    least.pool = std::min(units, room);
+    least.of = of;
+  };
+  // Who was moved to host memory in its iteration goes on with the same claim.
+  const bool inside = job.phase == Phase::kRunning ||
+                      (job.phase == Phase::kEvicted && job.away_from == Phase::kRunning);
+  if (inside) counts(job.terms.claim, LeastLimit::Of::kPromised);
+  counts(needs, LeastLimit::Of::kNeeded);
+  return least;
+}
+
+Status CheckLimit(const Ledger& ledger, const std::string& who, Units limit,
+                  const LeastLimit& least) {
+  if (limit >= least.units()) return Status();
+  const char* const verb = least.of == LeastLimit::Of::kHeld       ? " holds "
+                           : least.of == LeastLimit::Of::kPromised ? " was promised "
+                                                                   : " needs ";
+  std::string has = least.pool > 0 ? verb + ledger.Bytes(least.pool) : "";
+  if (least.outside > 0) {
+    has +=
+        (has.empty() ? " has " : " and has ") + ledger.Bytes(least.outside) + " outside the pool";
+  }
+  return Status(StatusCode::kFailedPrecondition, "limit " + ledger.Bytes(limit) + ": " + who + has +
+                                                     "; allowed: from " +
+                                                     ledger.Bytes(least.units()));
+}
+
 Units WithTenth(Units units) {
   return Clamp(std::max<uint64_t>(1, (uint64_t{units} * 11 + 9) / 10));
 }

@@ -2,7 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "scheduler/ledger/ledger.h"
 
@@ -26,6 +28,25 @@ void SetRequest(Ledger* ledger, JobId job, Units request, const MayYield& may_yi
 
 /// Lowers the limits of those that may yield so that `request` for `job` fits beside them.
 void MakeRoom(Ledger* ledger, JobId job, Units request, const MayYield& may_yield);
+
+/// The least limit that takes nothing from a job, and what it is made of.
+struct LeastLimit {
+  enum class Of : uint8_t { kHeld, kPromised, kNeeded };
+  Units pool = 0;     // what the job has of the pool, or counts on there
+  Units outside = 0;  // what it has beside that, outside the pool
+  Of of = Of::kHeld;  // what `pool` is
+  Units units() const;
+};
+
+/// `needs`: most that the job is known to come to in the pool; 0: nobody knows. `outside`: what it
+/// has outside the pool, as it counts under the limit that is asked about. What was promised and
+/// what is needed counts as far as the limit of now leaves room for it, so that the same limit and
+/// a higher one are never below the least. A claim of a job without a profile falls with its limit.
+LeastLimit LeastLimitOf(const Job& job, Units needs, Units outside);
+
+/// kFailedPrecondition: `limit` is below the least for `who`. Names it, and what it is made of.
+Status CheckLimit(const Ledger& ledger, const std::string& who, Units limit,
+                  const LeastLimit& least);
 
 /// The largest claim with which the gate of `job` can open at all while the others keep what they
 /// hold at their troughs. What a dead job holds counts as free until nobody waits for it any more.

@@ -73,9 +73,9 @@ TEST_F(LedgerEvicts, BackWithAClaimForAllOfIt) {
 
 TEST_F(LedgerEvicts, WhatItNeedsStaysWithinItsLimit) {
   Ok(ledger.Evict(1));
-  Refused(ledger.SetLimit(1, 6), "below that");
-  Ok(ledger.SetLimit(1, 7));
-  Refused(ledger.SetOutside(1, 1), "outside the pool");
+  Refused(ledger.SetLimit(1, 7), "was promised 8.0 MiB; allowed: from 8.0 MiB");
+  Ok(ledger.SetLimit(1, 8));
+  Refused(ledger.SetOutside(1, 2), "outside the pool");
 }
 
 TEST_F(LedgerEvicts, NobodyWhoHasNothingBesideItsBase) {
@@ -206,7 +206,7 @@ TEST_F(LedgerSwaps, NobodyWhoHasNothing) {
 /// What is in host memory still counts: it comes back.
 TEST_F(LedgerSwaps, WhatItNeedsStaysWithinItsLimit) {
   Ok(ledger.Evict(1));
-  Refused(ledger.SetLimit(1, 4), "below that");
+  Refused(ledger.SetLimit(1, 4), "holds 5.0 MiB; allowed: from 5.0 MiB");
   Ok(ledger.SetLimit(1, 5));
   Refused(ledger.SetOutside(1, 1), "outside the pool");
 }

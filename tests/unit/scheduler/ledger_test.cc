@@ -307,7 +307,7 @@ TEST_F(LedgerTest, WhatIsOutsideThePoolTakesRoomInTheLimit) {
   Ok(ledger.Grant(1, {{2, 3}}));
   const Ledger full = ledger;
   Refused(ledger.SetOutside(1, 4), full, "holds 5.0 MiB of it, and its limit is 8.0 MiB");
-  Refused(ledger.SetLimit(1, 7), full, "was promised 8.0 MiB");
+  Refused(ledger.SetLimit(1, 7), full, "holds 5.0 MiB and has 3.0 MiB outside the pool");
   Ok(ledger.SetOutside(1, 0));
   Ok(ledger.Grant(1, {{5, 3}}));
 }
@@ -316,7 +316,9 @@ TEST_F(LedgerTest, ALimitDoesNotFallBelowWhatIsOutsideToo) {
   Parked(1, "a", 2, 8, {{0, 2}});
   Ok(ledger.SetOutside(1, 3));
   const Ledger before = ledger;
-  Refused(ledger.SetLimit(1, 4), before, "a limit of 4.0 MiB is below that");
+  Refused(ledger.SetLimit(1, 4), before,
+          "limit 4.0 MiB: job 1 'a' holds 2.0 MiB and has 3.0 MiB outside the pool; allowed: from "
+          "5.0 MiB");
   Ok(ledger.SetLimit(1, 5));
 }
 

@@ -27,6 +27,66 @@ TEST(Limits, AClaimIsAFiftiethMoreAndABlockAtLeast) {
   EXPECT_EQ(WithClaimMargin(UINT32_MAX, 7), UINT32_MAX);
 }
 
+/// A job at its trough that holds 5 units and has 3 outside the pool, with a limit of 20.
+Job SomeJob() {
+  Job job;
+  job.id = 1;
+  job.name = "a";
+  job.phase = Phase::kParked;
+  job.leased = 5;
+  job.outside = 3;
+  job.limit = 20;
+  job.terms.claim = 9;
+  return job;
+}
+
+TEST(Limits, TheLeastIsWhatAJobHasAndCountsOn) {
+  using Of = LeastLimit::Of;
+  Job job = SomeJob();
+  const auto expect = [&job](Units needs, Units outside, Units units, Of of) {
+    const LeastLimit least = LeastLimitOf(job, needs, outside);
+    EXPECT_EQ(least.units(), units);
+    EXPECT_EQ(least.of, of);
+  };
+  expect(0, 3, 8, Of::kHeld);
+  expect(4, 3, 8, Of::kHeld);
+  expect(6, 3, 9, Of::kNeeded);
+  expect(18, 3, 20, Of::kNeeded);  // no more than its limit leaves it now
+  expect(18, 12, 29, Of::kNeeded);
+  job.phase = Phase::kUnprofiled;
+  expect(0, 3, 8, Of::kHeld);  // its claim falls with its limit
+  job.phase = Phase::kRunning;
+  expect(0, 3, 12, Of::kPromised);
+  expect(10, 3, 13, Of::kNeeded);
+  job.leased = 2;
+  job.away = {{8, 3}};
+  job.phase = Phase::kEvicted;
+  expect(0, 3, 12, Of::kPromised);
+  job.away_from = Phase::kUnprofiled;
+  expect(0, 3, 8, Of::kHeld);
+  job.away_from = Phase::kParked;
+  expect(0, 3, 8, Of::kHeld);
+  EXPECT_EQ(LeastLimitOf(Job(), 0, UINT32_MAX).units(), UINT32_MAX);
+}
+
+TEST(Limits, ALimitBelowTheLeastNamesIt) {
+  const Ledger ledger(100, 1 << 20);
+  const auto said = [&ledger](const LeastLimit& least) {
+    return CheckLimit(ledger, "job 1 'a'", 2, least).message();
+  };
+  using Of = LeastLimit::Of;
+  EXPECT_EQ(said({2, 0, Of::kHeld}), "");
+  EXPECT_EQ(said({2, 1, Of::kHeld}),
+            "limit 2.0 MiB: job 1 'a' holds 2.0 MiB and has 1.0 MiB outside the pool; allowed: "
+            "from 3.0 MiB");
+  EXPECT_EQ(said({0, 3, Of::kHeld}),
+            "limit 2.0 MiB: job 1 'a' has 3.0 MiB outside the pool; allowed: from 3.0 MiB");
+  EXPECT_EQ(said({3, 0, Of::kPromised}),
+            "limit 2.0 MiB: job 1 'a' was promised 3.0 MiB; allowed: from 3.0 MiB");
+  EXPECT_EQ(said({3, 0, Of::kNeeded}),
+            "limit 2.0 MiB: job 1 'a' needs 3.0 MiB; allowed: from 3.0 MiB");
+}
+
 TEST(Limits, ARequestTakesWhatTheOthersLimitsLeave) {
   Ledger ledger(100, 1);
   ASSERT_TRUE(ledger.Admit(1, "a", 0, 90).ok());
