@@ -50,7 +50,8 @@ Flow::Flow(const FlowOptions& options, FlowSink* sink)
   sink_->Log(record);
 }
 
-Status Flow::CheckRegistration(const JobSpec& spec) const {
+/// Whether anybody may have this limit at all.
+Status Flow::CheckGivenLimit(const JobSpec& spec) const {
   if (options_.spatial && spec.limit == 0) {
     return Status(StatusCode::kInvalidArgument,
                   "limit: policy spatial reserves it; allowed: " + ledger_.Bytes(1) + " to " +
@@ -61,6 +62,11 @@ Status Flow::CheckRegistration(const JobSpec& spec) const {
                   "limit " + ledger_.Bytes(spec.limit) + ": the budget is " +
                       ledger_.Bytes(Lendable()) + "; allowed: up to that");
   }
+  return {};
+}
+
+Status Flow::CheckRegistration(const JobSpec& spec) const {
+  if (Status s = CheckGivenLimit(spec); !s.ok()) return s;
   uint64_t requests = Reserved(spec);
   for (const auto& [id, job] : jobs_) requests += Reserved(job.spec);
   if (requests > Lendable()) {

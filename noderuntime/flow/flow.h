@@ -59,9 +59,12 @@ class Flow {
   /// Whether a job with these terms could ever run beside those that were promised something.
   Status CheckRegistration(const JobSpec& spec) const;
 
-  /// Other terms for a job that may have begun: at once, or not at all. kFailedPrecondition: the
-  /// limit is below what the job holds, was promised or is known to need (I0); kResourceExhausted:
-  /// the others leave no room for it. The message names both sides.
+  /// Other terms for a job, in whatever state: at once, or not at all. Without a session only what
+  /// it left outside the pool counts, as its next one is told its limit by Start. `limit` 0: nobody
+  /// gives one any more. kFailedPrecondition: the limit is below what the job has in the pool and
+  /// outside, was promised or is known to need; names the least that is allowed.
+  /// kResourceExhausted: the others or the budget leave no room for it (I0); names them.
+  /// kInvalidArgument: none is given, where one is reserved.
   Status SetTerms(JobId job, Units limit, int32_t priority);
 
   /// The client's arena is mapped: the job wants to begin.
@@ -165,6 +168,7 @@ class Flow {
   // flow_outside.cc: memory outside the pool.
   Status ChargeOutside(JobId id, const FlowJob& job, uint32_t family, uint64_t bytes);
   void LogOutside(JobId id, uint32_t family);
+  Units OutsideUnits(JobId id, Units limit, uint64_t more_bytes) const;
   Units OutsideUnits(JobId id, const FlowJob& job, uint64_t more_bytes) const;
 
   // flow_decide.cc: from requests to answers.
@@ -177,6 +181,7 @@ class Flow {
   void TryAdmit(JobId id);
   bool EverythingMeasured() const;
   Status WhyNotAdmitted(const JobSpec& spec) const;
+  Status CheckGivenLimit(const JobSpec& spec) const;
   void AdmitWaiting();
   void Refuse(JobId id, const std::string& reason);
   void UpdateTerms();
@@ -296,6 +301,9 @@ class Flow {
 
   // flow_terms.cc: limits and requests.
   bool MayYield(JobId id) const;
+  Status TakesNothing(JobId id, Units limit) const;
+  Status FitsBesideOthers(const FlowJob& job, const JobSpec& wanted) const;
+  Result<Ledger> UnderTerms(const JobSpec& wanted) const;
   void GrowLimit(JobId id, Units more);
   void ReplaceLedger(Ledger next);
   void LogTerms(const scheduler::Job& old, const scheduler::Job& job);

@@ -69,9 +69,11 @@ void Flow::TryAdmit(JobId id) {
   Ledger next = ledger_;
   const auto yields = [this](JobId other) { return MayYield(other); };
   const Units request = Reserved(job->spec);
+  if (options_.spatial && job->spec.limit == 0) return;  // it was registered under another policy
   MakeRoom(&next, id, request, yields);
   const Units limit = job->spec.limit > 0 ? job->spec.limit : next.LargestLimit(id, request);
   if (limit == 0 || !next.Admit(id, job->spec.name, request, limit).ok()) return;
+  if (!next.SetOutside(id, OutsideUnits(id, *job, 0)).ok()) return;
   ReplaceLedger(std::move(next));
   job->admitted = true;
   (void)Must(id, ledger_.SetStitches(id, job->spec.stitches));
@@ -83,8 +85,6 @@ void Flow::TryAdmit(JobId id) {
   record.limit = limit;
   Log(std::move(record));
   if (outside_.charged(id) > 0) {
-    // Room was asked for when it was charged.
-    (void)Must(id, ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
     LogOutside(id, static_cast<uint32_t>(protocol::Family::kContext));
   }
 
@@ -107,12 +107,14 @@ bool Flow::EverythingMeasured() const {
 
 /// What the ledger says to the least that the job could do with; ok: it can be admitted.
 Status Flow::WhyNotAdmitted(const JobSpec& spec) const {
+  if (options_.spatial && spec.limit == 0) return CheckGivenLimit(spec);
   Ledger trial = ledger_;
   const JobId id = spec.id == scheduler::kNoJob ? std::numeric_limits<JobId>::max() : spec.id;
   const Units request = Reserved(spec);
   MakeRoom(&trial, id, request, [this](JobId other) { return MayYield(other); });
   const Units least = spec.limit > 0 ? spec.limit : std::max<Units>(1, request);
-  return trial.Admit(id, spec.name, request, least);
+  if (Status s = trial.Admit(id, spec.name, request, least); !s.ok()) return s;
+  return trial.SetOutside(id, OutsideUnits(id, spec.limit, 0));
 }
 
 void Flow::AdmitWaiting() {
@@ -296,6 +298,11 @@ void Flow::UpdateTerms() {
         request->units = now.units;
         request->contiguous = now.contiguous;
         request->prefers = now.prefers;
+      } else {
+        // Its profile went, and its limit may have changed since (Withdraw).
+        const Units has = std::min(known->limit, known->held() + known->outside);
+        request->claim = known->limit;
+        request->units = std::min(request->units, known->limit - has);
       }
     }
   }

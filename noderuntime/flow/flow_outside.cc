@@ -60,13 +60,17 @@ bool Flow::Rests(JobId id) const {
   return Find(id) == nullptr && ledger_.Find(id) == nullptr && outside_.charged(id) > 0;
 }
 
-/// How many units of the job's limit its charges take, `more_bytes` included. A limit that nobody
-/// gave speaks of the pool alone, and a context is no choice of the job.
-Units Flow::OutsideUnits(JobId id, const FlowJob& job, uint64_t more_bytes) const {
-  if (job.spec.limit == 0) return 0;
+/// How many units of a limit the job's charges take, `more_bytes` included. A limit that nobody
+/// gave (0) speaks of the pool alone, and a context is no choice of the job.
+Units Flow::OutsideUnits(JobId id, Units limit, uint64_t more_bytes) const {
+  if (limit == 0) return 0;
   const uint64_t bytes = outside_.charged(id) - outside_.charged(id, kContextFamily) + more_bytes;
   const uint64_t units = (bytes + options_.unit_bytes - 1) / options_.unit_bytes;
   return static_cast<Units>(std::min<uint64_t>(units, UINT32_MAX));
+}
+
+Units Flow::OutsideUnits(JobId id, const FlowJob& job, uint64_t more_bytes) const {
+  return OutsideUnits(id, job.spec.limit, more_bytes);
 }
 
 void Flow::LogOutside(JobId id, uint32_t family) {

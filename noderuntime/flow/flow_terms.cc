@@ -12,6 +12,7 @@ namespace sluice::flow {
 using scheduler::EventKind;
 using scheduler::Phase;
 using scheduler::Record;
+using scheduler::RequestKind;
 
 bool Flow::MayYield(JobId id) const {
   const FlowJob* job = Find(id);
@@ -22,25 +23,90 @@ bool Flow::MayYield(JobId id) const {
 
 Status Flow::SetTerms(JobId id, Units limit, int32_t priority) {
   FlowJob* job = Get(id);
-  if (job == nullptr) return {};
-  const scheduler::Job* known = ledger_.Find(id);
-  const bool told = known != nullptr && known->phase != Phase::kWaiting;
-  if (limit != job->spec.limit && told) {
-    // An iteration that was measured needs this again.
-    const Units needs = job->published.has_value() ? job->published->plan.peak_units : 0;
-    if (limit != 0 && limit < needs) {
-      return Status(StatusCode::kFailedPrecondition,
-                    "limit " + ledger_.Bytes(limit) + ": " + known->Title() + " needs " +
-                        ledger_.Bytes(needs) + " in each iteration; allowed: from that");
-    }
-    Ledger next = ledger_;
-    if (Status s = next.SetLimit(id, limit); !s.ok()) return s;
-    ReplaceLedger(std::move(next));
+  const bool other = job == nullptr || limit != job->spec.limit;
+  if (other) {
+    if (Status s = TakesNothing(id, limit); !s.ok()) return s;
   }
-  job->spec.limit = limit;
-  job->spec.priority = priority;
+  if (job == nullptr) return {};
+  JobSpec wanted = job->spec;
+  wanted.limit = limit;
+  wanted.request = limit > 0 ? std::min(wanted.request, limit) : wanted.request;
+  wanted.priority = priority;
+  if (other && job->refusal.empty()) {
+    if (Status s = FitsBesideOthers(*job, wanted); !s.ok()) return s;
+  }
+  if (other && job->admitted) {
+    Result<Ledger> next = UnderTerms(wanted);
+    if (!next.ok()) return next.status();
+    const Units outside = ledger_.Find(id)->outside;
+    ReplaceLedger(std::move(*next));
+    if (ledger_.Find(id)->outside != outside) {
+      LogOutside(id, outside_.families(id).begin()->first);
+    }
+  }
+  ++changes_;
+  job->spec = std::move(wanted);
   if (scheduler::Request* waits = RequestOf(id)) waits->priority = priority;
+  if (!other || frozen_) return {};
+  TryAdmit(id);
+  Decide();
   return {};
+}
+
+/// Whether the job keeps all that it has, was promised and is known to need. One without a session
+/// is asked what it left outside the pool; what a dead one has is gone when it begins again.
+Status Flow::TakesNothing(JobId id, Units limit) const {
+  const scheduler::Job* known = ledger_.Find(id);
+  if (limit == 0 || (known != nullptr && known->phase == Phase::kDying)) return {};
+  Units needs = 0;
+  const FlowJob* job = Find(id);
+  if (job != nullptr && job->published.has_value()) needs = job->published->plan.peak_units;
+  const Request* waits = RequestOf(id);
+  // A newcomer that asks for more than its limit never begins.
+  if (waits != nullptr && waits->kind == RequestKind::kNewcomer) needs = waits->units;
+  const auto left = outside_.jobs().find(id);
+  const std::string who = known != nullptr                ? known->Title()
+                          : left != outside_.jobs().end() ? left->second.title
+                                                          : "job " + std::to_string(id);
+  const scheduler::LeastLimit least =
+      LeastLimitOf(known != nullptr ? *known : scheduler::Job(), needs, OutsideUnits(id, limit, 0));
+  return CheckLimit(ledger_, who, limit, least);
+}
+
+/// What no ledger says of other terms: the budget that was asked for, and for a job that waits to
+/// be admitted what it will be asked then.
+Status Flow::FitsBesideOthers(const FlowJob& job, const JobSpec& wanted) const {
+  if (Status s = CheckGivenLimit(wanted); !s.ok()) return s;
+  const bool raises = job.spec.limit == 0 || wanted.limit > job.spec.limit;
+  if (job.admitted || !raises || !EverythingMeasured()) return {};
+  return WhyNotAdmitted(wanted);
+}
+
+/// The ledger with other terms for a job that it knows. What it has outside the pool counts under a
+/// given limit alone.
+Result<scheduler::Ledger> Flow::UnderTerms(const JobSpec& wanted) const {
+  const JobId id = wanted.id;
+  const scheduler::Job& known = *ledger_.Find(id);
+  const Units limit = wanted.limit > 0 ? wanted.limit : known.limit;
+  // All of the limit of a job that gives nothing back is reserved.
+  const bool whole = options_.spatial || known.settled;
+  const Units request = whole ? limit : std::min(known.request, limit);
+  Ledger next = ledger_;
+  Status set;
+  // A request is never above its limit, on the way neither.
+  if (request < known.request) set = next.SetRequest(id, request);
+  if (set.ok()) set = next.SetLimit(id, limit);
+  if (set.ok() && request > known.request) {
+    if (options_.spatial) {
+      set = next.SetRequest(id, request);
+    } else {
+      // As far as there is room: it may grow beyond, where that is safe.
+      SetRequest(&next, id, request, [this](JobId other) { return MayYield(other); });
+    }
+  }
+  if (set.ok()) set = next.SetOutside(id, OutsideUnits(id, wanted.limit, 0));
+  if (!set.ok()) return set;
+  return next;
 }
 
 void Flow::PublishLimit(JobId id) {
