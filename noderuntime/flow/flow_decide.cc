@@ -84,9 +84,7 @@ void Flow::TryAdmit(JobId id) {
   record.request = request;
   record.limit = limit;
   Log(std::move(record));
-  if (outside_.charged(id) > 0) {
-    LogOutside(id, static_cast<uint32_t>(protocol::Family::kContext));
-  }
+  if (outside_.charged(id) > 0) LogOutside(id, static_cast<uint32_t>(protocol::Family::kContext));
 
   Request begin;
   begin.job = id;

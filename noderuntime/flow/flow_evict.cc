@@ -29,6 +29,7 @@ constexpr uint64_t kQuietPatienceNs = 15'000'000'000;
 constexpr uint64_t kAwayPatienceNs = 300'000'000'000;
 /// A job whose wish cannot be met where its own blocks lie would come and go for ever.
 constexpr uint32_t kMostReturns = 8;
+constexpr size_t kRecordsBehindQuiet = 4096;
 
 const char* ReasonText(protocol::QuietReason reason) {
   switch (reason) {
@@ -103,7 +104,10 @@ Status Flow::OnQuiet(JobId id, const protocol::Quiet& quiet, uint64_t now_ns) {
   }
   // All that it wrote before it stood still, and that is one ring at most.
   ConsumeRing(id, job, protocol::kRingRecords);
-  if (job->ring.more()) {
+  // Others of its threads may free meanwhile, which computes nothing.
+  const uint64_t work = job->launches + job->copies;
+  if (job->ring.more()) ConsumeRing(id, job, kRecordsBehindQuiet);
+  if (job->ring.more() || job->launches + job->copies != work) {
     return Status(StatusCode::kInvalidArgument, "Quiet, but more than " +
                                                     std::to_string(protocol::kRingRecords) +
                                                     " records, a whole ring");
