@@ -144,7 +144,8 @@ Status Flow::OnUncharge(JobId id, const protocol::Uncharge& uncharge, uint64_t n
       uncharge.family == kContextFamily ? options_.context_bytes : uncharge.bytes;
   if (Status s = outside_.Uncharge(id, uncharge.family, bytes); !s.ok()) return s;
   ++changes_;
-  if (ledger_.Find(id) != nullptr) (void)Must(id, ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
+  if (ledger_.Find(id) != nullptr)
+    (void)Must(id, ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
   LogOutside(id, uncharge.family);
   Decide();
   return {};

@@ -390,7 +390,8 @@ Status Flow::ResumeOutside(JobId id, FlowJob* job, const session::Declaration& d
     }
     if (now == kept) continue;
     if (Status s = outside_.Uncharge(id, family, kept - now); !s.ok()) return s;
-    if (ledger_.Find(id) != nullptr) (void)Must(id, ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
+    if (ledger_.Find(id) != nullptr)
+      (void)Must(id, ledger_.SetOutside(id, OutsideUnits(id, *job, 0)));
     LogOutside(id, family);
   }
   return {};

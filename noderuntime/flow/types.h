@@ -23,13 +23,13 @@ using scheduler::Units;
 /// Defects that a test can switch on, each to prove that a check would notice it. The daemon that
 /// users run has no way to set them.
 struct FaultPlan {
-  bool ignore_fences = false;    // released units count as done at once
-  bool skip_quarantine = false;  // a dead job's memory is free at once
-  bool skip_quiet = false;       // who is evicted is not asked to stand still
-  bool skip_copy_back = false;   // who was evicted goes on without what it had
+  bool ignore_fences = false;     // released units count as done at once
+  bool skip_quarantine = false;   // a dead job's memory is free at once
+  bool skip_quiet = false;        // who is evicted is not asked to stand still
+  bool skip_copy_back = false;    // who was evicted goes on without what it had
   bool misnumber_fences = false;  // the ledger is asked for a release that it does not know
-  bool release_moved = false;    // a job may give back what is copied
-  bool skip_comparison = false;  // what is copied may be other units than the ledger's
+  bool release_moved = false;     // a job may give back what is copied
+  bool skip_comparison = false;   // what is copied may be other units than the ledger's
 };
 
 /// A way of sharing, as far as it can be changed while jobs run.

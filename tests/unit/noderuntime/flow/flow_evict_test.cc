@@ -361,7 +361,8 @@ TEST_F(FlowEvictTest, WhoNeverStopsWritingRecordsDoesNotStandStill) {
     fill();
     const uint64_t copies = flow_->Find(1)->copies;
     quiet = Quiet();
-    EXPECT_LE(flow_->Find(1)->copies - copies, protocol::kRingRecords);
+    // And a few behind it, which could be frees.
+    EXPECT_LE(flow_->Find(1)->copies - copies, protocol::kRingRecords + 4096);
     if (!quiet.ok()) break;
     sink_.in_host.clear();
     flow_->OnMoved(1, Status(StatusCode::kInternal, "no"), now_);
