@@ -137,7 +137,6 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
         if (unit.holder == id) unit.cell = Cell::kQuarantined;
       }
       StopLending(id);
-      ForgetCopy(id, job);
       job->where = Where::kDead;
       break;
     case EventKind::kFree:
@@ -152,7 +151,6 @@ void Replay::OfJob(const Record& record, ReplayJob* job) {
       if (job->held > 0) Complain("I1", "job " + std::to_string(id) + " leaves and holds memory");
       // What it gave back last was no loan: it never wanted it again.
       StopLending(id);
-      ForgetCopy(id, job);
       jobs_.erase(id);
       break;
     case EventKind::kEvict:

@@ -37,8 +37,7 @@ int main(int argc, char** argv) {
     } else {
       std::fprintf(stderr,
                    "--fault '%s': allowed: ignore_fences, skip_quarantine, skip_quiet, "
-                   "skip_copy_back, misnumber_fences, release_moved, skip_comparison
-",
+                   "skip_copy_back, misnumber_fences, release_moved, skip_comparison\n",
                    name.c_str());
       return 2;
     }

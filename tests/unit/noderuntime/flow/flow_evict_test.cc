@@ -356,7 +356,7 @@ TEST_F(FlowEvictTest, WhoNeverStopsWritingRecordsDoesNotStandStill) {
   });
   Status quiet;
   // A writer that has no turn while a ring is read looks like one that has stopped.
-  while (!HasFailure()) {
+  for (int i = 0; i < 1000 && !HasFailure(); ++i) {
     Deviate();
     fill();
     const uint64_t copies = flow_->Find(1)->copies;

@@ -76,6 +76,11 @@ TEST_F(HostTierTest, SaysWhatItCopiesByItsOwnList) {
   Away(7, {{4, 2}});
   tier_->Forget(7);
   EXPECT_TRUE(tier_->Copied(7).empty());
+  Away(7, {{4, 2}});
+  ASSERT_TRUE(tier_->Restore(7).ok());
+  End();
+  tier_->Forget(7);
+  EXPECT_TRUE(tier_->Copied(7).empty()) << "it is gone";
   ASSERT_TRUE(tier_->Evict(8, extents).ok());
   End(kBroken);
   EXPECT_TRUE(tier_->Copied(8).empty()) << "nothing of it is here";
