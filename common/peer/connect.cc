@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxPath = sizeof(sockaddr_un::sun_path);
 constexpr int64_t kAllIds = 4294967295;  // the last number is nobody's
-// Linux 4.11, 5.8 (statx), 4.9 (NS_GET_USERNS); older headers lack some.
+// Of statx, Linux 5.8.
 constexpr uint64_t kMountRoot = 0x2000;
 constexpr long kReadOnly = 1;  // NOLINT: of fstatfs
 
@@ -71,7 +71,7 @@ bool TakeNumber(const char** at, int64_t* number) {
 /// Whether the map of this user namespace leaves users out. True also where nobody says.
 bool LeavesIdsOut() {
   char map[4096];  // the kernel's own bound is 340 lines; as many as that are no whole map
-  Read("/proc/self/uid_map", map);
+  Read("/proc/thread-self/uid_map", map);
   const char* at = map;
   int64_t all = 0;
   int64_t first = 0;
@@ -102,8 +102,8 @@ bool MayMount() {
 }
 
 void LookAtNamespaces(World* world) {
-  const Fd users(Open(AT_FDCWD, "/proc/self/ns/user", O_RDONLY));
-  const Fd mounts(Open(AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY));
+  const Fd users(Open(AT_FDCWD, "/proc/thread-self/ns/user", O_RDONLY));
+  const Fd mounts(Open(AT_FDCWD, "/proc/thread-self/ns/mnt", O_RDONLY));
   if (!users.valid() || !mounts.valid()) return;
   uint32_t maker = 0;
   world->made_outside = syscall(SYS_ioctl, users.get(), NS_GET_OWNER_UID, &maker) == 0 &&
@@ -157,12 +157,12 @@ int ConnectAt(int socket, const sockaddr_un& address) {
   return failed == 0 ? 0 : errno;
 }
 
-/// By the folder's descriptor, in which no other folder can come into its place. Where /proc is not
+/// By the folder's descriptor, through which no other folder can come into its place. Where /proc is not
 /// there, by the path, unless the folder alone is what is trusted.
 int ConnectIn(int socket, int folder, const char* name, const char* path, bool path_will_do) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  constexpr char kFolders[] = "/proc/self/fd/";
+  constexpr char kFolders[] = "/proc/thread-self/fd/";
   char digits[12];
   size_t count = 0;
   for (int rest = folder; rest > 0 || count == 0; rest /= 10) {

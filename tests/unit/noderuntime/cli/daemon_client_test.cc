@@ -29,7 +29,7 @@ Frame MakeFrame(wire::FrameType type) {
 }
 
 /// A daemon in this thread: its answers are sent before the client asks.
-class DaemonClientTest : public testing::Test {
+class DaemonClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
     path_ = folder_ / "client.sock";
@@ -68,6 +68,7 @@ class DaemonClientTest : public testing::Test {
     ASSERT_EQ(::sendmsg(daemon_.get(), &message, 0), ssize_t{sizeof copy});
   }
 
+  sluice::testing::TempFolder folder_;
   std::string path_;
   UniqueFd listener_;
   UniqueFd daemon_;

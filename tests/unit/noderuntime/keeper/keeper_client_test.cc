@@ -14,6 +14,8 @@
 
 #include <filesystem>
 
+#include "tests/support/other_user.h"
+
 namespace sluice::keeper {
 namespace {
 
