@@ -158,7 +158,8 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
       !job.left_alone && pool_group_.has_value() && *pool_group_ != terms.group;
   // Before its program begins. Where there is no pool, there is nobody's to renew.
   if (!runs && other_group && !HasNoPool() && SomebodyOfTheGroup(id) == nullptr) RenewPoolOfGroup();
-  job.refusal = applied.ok() || runs ? terms.refusal : applied.message();
+  // Between two sessions, too, it goes on as before.
+  job.refusal = applied.ok() || runs || flow_->Rests(id) ? terms.refusal : applied.message();
   ReportTerms(&job, terms.refusal.empty() ? applied.message() : terms.refusal);
   AnswerTerms(job);
   SayOfLaunchers(logging::Level::kInfo, "job " + std::to_string(id) + ": grant " + grant + " is " +

@@ -38,6 +38,12 @@ Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
     return Status(StatusCode::kFailedPrecondition, "limit: what its pod asks for is refused (" +
                                                        job->terms->refusal + "); allowed: a size");
   }
+  // They would overrule it as soon as they are there.
+  if (of_pod && options_.terms == "wait" && !job->terms.has_value()) {
+    return Status(StatusCode::kUnavailable,
+                  "limit: what this job's pod asks for is not known on the node yet; allowed: when "
+                  "it is");
+  }
   const uint64_t asked = job->terms.has_value() ? job->terms->limit_bytes : job->request_bytes;
   const uint64_t limit = bytes == 0 ? std::max(asked, job->request_bytes) : bytes;
   if (limit < job->request_bytes) {
@@ -45,16 +51,23 @@ Status Daemon::OrderLimit(flow::JobId id, JobEntry* job, uint64_t bytes) {
                   "limit " + FormatBytes(limit) + ": allowed: " + FormatBytes(job->request_bytes) +
                       " (its request) to " + FormatBytes(pool_.bytes()) + " (the pool)");
   }
-  if (Status s = ApplyLimit(id, job, limit, job->spec.priority); !s.ok()) return s;
+  // First for daemons after this one; the plugin keeps room for what this one answers.
+  const auto before = of_pod ? grants_->OrderOf(job->grant) : std::nullopt;
+  const auto order = bytes == 0 ? std::nullopt : std::optional(LimitOrder{limit, asked});
+  Status set = of_pod ? grants_->OrderLimit(job->grant, order) : Status();
+  if (!set.ok()) return set.Annotate("limit " + FormatBytes(limit) + " cannot be kept");
+  set = ApplyLimit(id, job, limit, job->spec.priority);
+  if (!set.ok()) {
+    if (of_pod && !grants_->OrderLimit(job->grant, before).ok()) {
+      logging::Error("grant {}: its limit order could not be restored", job->grant);
+    }
+    return set;
+  }
   registry_changed_ = true;
   SayOfLaunchers(logging::Level::kInfo,
                  "job " + std::to_string(id) + ": limit " + FormatBytes(limit) + " by an operator");
-  if (!of_pod) return {};
-  // For the plugin, which keeps room for it, and for daemons after this one.
-  const auto order = bytes == 0 ? std::nullopt : std::optional(LimitOrder{limit, asked});
-  const Status kept = grants_->OrderLimit(job->grant, order);
   AnswerTerms(*job);
-  return kept.ok() ? kept : kept.Annotate("limit " + FormatBytes(limit) + " holds until a restart");
+  return {};
 }
 
 Status Daemon::ApplyLimit(flow::JobId id, JobEntry* job, uint64_t limit_bytes, int32_t priority) {
@@ -67,9 +80,10 @@ Status Daemon::ApplyLimit(flow::JobId id, JobEntry* job, uint64_t limit_bytes, i
   Result<flow::JobSpec> spec = CheckAmounts(wanted);
   if (!spec.ok()) return spec.status();
   if (Status s = flow_->SetTerms(id, spec->limit, priority); !s.ok()) return s;
-  spec->id = id;
-  spec->priority = priority;
-  job->spec = std::move(*spec);
+  // Not its stitches, which its session has said.
+  job->spec.limit = spec->limit;
+  job->spec.request = spec->request;
+  job->spec.priority = priority;
   job->limit_bytes = limit_bytes;
   return {};
 }

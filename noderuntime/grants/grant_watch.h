@@ -69,6 +69,8 @@ class GrantWatch {
   uint64_t LimitOf(const std::string& id, uint64_t asked_bytes) const {
     return LimitUnder(store_.LimitOrderOf(id), asked_bytes);
   }
+  /// An operator's, also one that the pod has overruled since; nothing: there is none.
+  std::optional<LimitOrder> OrderOf(const std::string& id) const { return store_.LimitOrderOf(id); }
   /// Nothing: what the pod asks for.
   Status OrderLimit(const std::string& id, const std::optional<LimitOrder>& order) const {
     return store_.SetLimitOrder(id, order);
