@@ -3,9 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string_view>
 
+#include "common/bytes.h"
+#include "noderuntime/cli/daemon_client.h"
 #include "tests/support/peer.h"
+#include "tests/support/raw_client.h"
 
 namespace sluice::testing {
 namespace {
@@ -168,6 +173,179 @@ TEST(Limits, WithoutASocketTheFirstAllocationFailsWithOneLine) {
   const std::vector<std::string> said = SluiceLines(job);
   ASSERT_EQ(said.size(), 1u) << Describe(job);
   EXPECT_NE(said.front().find("SLUICE_SOCKET"), std::string::npos) << said.front();
+}
+
+/// A job without a program, whose sessions a test speaks for line by line.
+class SpokenJob {
+ public:
+  SpokenJob(const TestBed& bed, const cli::JobRequest& wanted)
+      : bed_(bed), launcher_(*cli::DaemonClient::Connect(cli::DaemonSocket(bed.runtime_dir()))) {
+    Result<cli::JobGrant> grant = launcher_.Register(wanted);
+    if (!grant.ok()) throw std::runtime_error(grant.status().message());
+    grant_ = std::move(*grant);
+  }
+  void Begin() {
+    client_.emplace(grant_.socket);
+    client_->Send(HelloBytes(bed_.Status().at("gpu_uuid").get<std::string>()));
+    welcome_ = client_->Receive(kAnswerMs);
+    ASSERT_TRUE(welcome_.has_value() && welcome_->type() == protocol::FrameType::kWelcome);
+    ASSERT_TRUE(client_->Receive(kAnswerMs).has_value());
+    client_->Send(FrameBytes(protocol::FrameType::kReady, {}));
+  }
+  void Lease(uint32_t units) {
+    protocol::Lease lease = {};
+    lease.units = units;
+    lease.contiguous = 1;
+    Send(protocol::FrameType::kLease, lease);
+  }
+  void Release(uint32_t units) {
+    protocol::Release release = {};
+    release.extents = 1;
+    release.extent[0] = {0, units};
+    Send(protocol::FrameType::kRelease, release,
+         offsetof(protocol::Release, extent) + sizeof(protocol::Extent));
+  }
+  void Charge(uint64_t bytes) {
+    protocol::Charge charge = {};
+    charge.family = static_cast<uint32_t>(protocol::Family::kPhysical);
+    charge.bytes = bytes;
+    Send(protocol::FrameType::kCharge, charge);
+    Expect(protocol::FrameType::kCharged);
+  }
+  void Uncharge(uint64_t bytes) {
+    protocol::Uncharge uncharge = {};
+    uncharge.family = static_cast<uint32_t>(protocol::Family::kPhysical);
+    uncharge.bytes = bytes;
+    Send(protocol::FrameType::kUncharge, uncharge);
+  }
+  /// The session's goodbye.
+  void Part() {
+    client_->Send(FrameBytes(protocol::FrameType::kBye, {}));
+    client_.reset();
+  }
+  /// The next answer, behind what is only said.
+  void Expect(protocol::FrameType type) {
+    for (;;) {
+      const auto answer = client_->Receive(kAnswerMs);
+      ASSERT_TRUE(answer.has_value() && !answer->bytes.empty()) << "the session is over";
+      if (answer->type() == protocol::FrameType::kNotice) continue;
+      EXPECT_EQ(answer->type(), type) << answer->text();
+      return;
+    }
+  }
+  nlohmann::json Now() const {
+    const nlohmann::json status = bed_.Status();
+    for (const auto& job : status.at("jobs")) {
+      if (job.at("id") == grant_.job) return job;
+    }
+    return {};
+  }
+  /// As `sluice status` shows it, which is what the ledger has.
+  uint64_t limit() const { return Now().at("limit_bytes"); }
+  void AwaitPhase(const std::string& phase) const {
+    for (int i = 0; i < 10'000 && Now().at("phase") != phase; ++i) {
+    }
+    EXPECT_EQ(Now().at("phase"), phase);
+  }
+  void ExpectRefused(const std::string& size, const std::string& least) const {
+    const uint64_t before = limit();
+    const cli::CommandOutput said = Order(size);
+    EXPECT_NE(said.status.code, 0) << said.out;
+    EXPECT_NE(said.err.find("allowed: from " + least), std::string::npos) << said.err;
+    EXPECT_EQ(limit(), before);
+  }
+  void ExpectTaken(const std::string& size, uint64_t bytes) const {
+    const cli::CommandOutput said = Order(size);
+    EXPECT_EQ(said.status.code, 0) << said.err;
+    EXPECT_EQ(limit(), bytes);
+  }
+
+ private:
+  static constexpr int kAnswerMs = 60'000;
+
+  cli::CommandOutput Order(const std::string& size) const {
+    return bed_.Sluice({"limit", std::to_string(grant_.job), size});
+  }
+  template <typename Frame>
+  void Send(protocol::FrameType type, const Frame& frame, size_t bytes = sizeof(Frame)) {
+    const auto* at = reinterpret_cast<const uint8_t*>(&frame);
+    ASSERT_TRUE(client_->Send(FrameBytes(type, {at + sizeof(protocol::Header), at + bytes})));
+  }
+
+  const TestBed& bed_;
+  cli::DaemonClient launcher_;
+  cli::JobGrant grant_;
+  std::optional<RawClient> client_;
+  std::optional<RawClient::Answer> welcome_;  // its pages live as long as this
+};
+
+/// What a job has outside the pool counts from the moment on in which somebody gives it a limit.
+TEST(Limits, AnOrderCountsWhatAJobWithoutALimitHasOutside) {
+  TestBed bed(SmallPool());
+  SpokenJob job(bed, {0, 0, 0, "both"});
+  ASSERT_NO_FATAL_FAILURE(job.Begin());
+  job.Lease(16);
+  ASSERT_NO_FATAL_FAILURE(job.Expect(protocol::FrameType::kGrant));
+  ASSERT_NO_FATAL_FAILURE(job.Charge(12 * kMiB));
+  job.ExpectRefused("5MiB", "16.0 MiB");
+  job.Uncharge(kMiB);
+  // An answer behind it, so that the daemon has read it.
+  ASSERT_NO_FATAL_FAILURE(job.Charge(kMiB / 4));
+  job.ExpectRefused("15MiB", "15.2 MiB");
+  job.ExpectTaken("16MiB", 16 * kMiB);
+  job.Uncharge(11 * kMiB);
+  ASSERT_NO_FATAL_FAILURE(job.Charge(1));
+  job.ExpectTaken("5MiB", 5 * kMiB);
+}
+
+TEST(Limits, AnOrderForAJobBetweenTwoSessionsLeavesWhatIsLeft) {
+  TestBed bed(SmallPool());
+  SpokenJob job(bed, {8 * kMiB, 0, 0, "rests"});
+  ASSERT_NO_FATAL_FAILURE(job.Begin());
+  ASSERT_NO_FATAL_FAILURE(job.Charge(3 * kMiB));
+  job.Part();
+  job.AwaitPhase("resting");
+  job.ExpectRefused("2MiB", "3.0 MiB");
+  job.ExpectTaken("4MiB", 4 * kMiB);
+  ASSERT_NO_FATAL_FAILURE(job.Begin());
+  job.Lease(4);
+  ASSERT_NO_FATAL_FAILURE(job.Expect(protocol::FrameType::kGrant));
+  EXPECT_EQ(job.limit(), 4 * kMiB);
+  job.Lease(1);
+  ASSERT_NO_FATAL_FAILURE(job.Expect(protocol::FrameType::kDeny));
+}
+
+TEST(Limits, AnOrderForAJobThatWaitsHoldsWhenItIsAnswered) {
+  TestBed bed(SmallPool());
+  SpokenJob measured(bed, {13 * kMiB, 0, 0, "measured"});
+  ASSERT_NO_FATAL_FAILURE(measured.Begin());
+  measured.Lease(4);
+  ASSERT_NO_FATAL_FAILURE(measured.Expect(protocol::FrameType::kGrant));
+  SpokenJob begins(bed, {8 * kMiB, 2 * kMiB, 0, "begins"});
+  ASSERT_NO_FATAL_FAILURE(begins.Begin());
+  ASSERT_NO_FATAL_FAILURE(begins.Charge(3 * kMiB));
+  begins.ExpectRefused("2MiB", "3.0 MiB");
+  begins.ExpectTaken("4MiB", 4 * kMiB);
+  // There is no room for its request beside that limit.
+  SpokenJob waits(bed, {10 * kMiB, 5 * kMiB, 0, "waits"});
+  ASSERT_NO_FATAL_FAILURE(waits.Begin());
+  ASSERT_NO_FATAL_FAILURE(waits.Charge(6 * kMiB));
+  waits.ExpectRefused("5MiB", "6.0 MiB");
+  waits.ExpectTaken("7MiB", 7 * kMiB);
+  measured.Release(4);
+  measured.Part();
+  begins.Lease(5);
+  ASSERT_NO_FATAL_FAILURE(begins.Expect(protocol::FrameType::kDeny));
+  begins.Part();
+  waits.AwaitPhase("unprofiled");
+  EXPECT_EQ(waits.limit(), 7 * kMiB);
+  waits.Lease(5);
+  ASSERT_NO_FATAL_FAILURE(waits.Expect(protocol::FrameType::kDeny));
+  waits.Lease(4);
+  ASSERT_NO_FATAL_FAILURE(waits.Expect(protocol::FrameType::kGrant));
+  bed.StopDaemon();
+  const scheduler::AuditReport report = bed.log().Audit();
+  EXPECT_TRUE(report.ok()) << Violations(report);
 }
 
 }  // namespace
