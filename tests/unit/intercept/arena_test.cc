@@ -115,6 +115,21 @@ TEST_F(ArenaTest, WhatIsNotSmallGoesToTheNearerUnit) {
   EXPECT_EQ(At(Alloc(kUnit / 2, 1)), nearer);
 }
 
+TEST_F(ArenaTest, FreeBlocksThatAreOneWaitForTheLaterMark) {
+  const uint32_t first = Alloc(100, 1);
+  const uint32_t second = Alloc(100, 1);
+  const uint32_t start = At(first);
+  arena_.FreeOnStream(first, 1, 4);
+  arena_.FreeOnStream(second, 1, 5);
+  const Block& whole = arena_.block(arena_.FindContaining(start));
+  EXPECT_EQ(whole.size, 200u);
+  EXPECT_EQ(whole.mark, 5u);
+  marks_.mark[1] = 4;
+  EXPECT_EQ(arena_.CollectReached(marks_, kNoSlot), 0u);
+  marks_.mark[1] = 5;
+  EXPECT_EQ(arena_.CollectReached(marks_, kNoSlot), 1u);
+}
+
 TEST_F(ArenaTest, ABlockFreedOnAnotherStreamIsNotSetAside) {
   const uint32_t first = Alloc(10, 1);
   const uint32_t start = At(first);

@@ -46,7 +46,8 @@ TEST_F(FrameCheck, EverySizeAndCountIsChecked) {
   frame_->handles.count = 129;
   EXPECT_NE(Check(FrameType::kHandles, sizeof(protocol::Handles), 128), nullptr);
   frame_->grant.extents = protocol::kMaxExtentsPerFrame + 1;
-  EXPECT_NE(Check(FrameType::kGrant, sizeof(protocol::Grant)), nullptr);
+  EXPECT_STREQ(Check(FrameType::kGrant, sizeof(protocol::Grant) + sizeof(protocol::Extent)),
+               "a Grant has too many extents");
   frame_->grant.extents = 0xffffffff;
   EXPECT_NE(Check(FrameType::kGrant, offsetof(protocol::Grant, extent)), nullptr);
   frame_->grant.extents = 3;

@@ -78,6 +78,15 @@ TEST_F(OpenReleasesTest, MarksWrapAround) {
   EXPECT_FALSE(IsOpen(1));
 }
 
+// Its place among the fences is another release's by now.
+TEST_F(OpenReleasesTest, AUnitOfLongAgoWaitsForNobodyElse) {
+  Add({{7, 1}}, {{0, 0, 1}});
+  marks_->mark[0] = 1;
+  for (uint32_t i = 0; i < OpenReleases::kMost; ++i) Add({{8, 1}}, {{0, 0, i + 2}});
+  EXPECT_TRUE(IsOpen(8));
+  EXPECT_FALSE(IsOpen(7));
+}
+
 TEST_F(OpenReleasesTest, ThereIsRoomForSoManyOpenFences) {
   for (uint32_t i = 0; i < OpenReleases::kMost; ++i) {
     ASSERT_TRUE(open_->HasRoom(*marks_)) << i;

@@ -94,6 +94,35 @@ TEST(PolicyEvicts, WhoGoesOnUsesItsPlacesFirstAndNoneWhereItCan) {
   ExpectSoundLog(desk);
 }
 
+TEST(PolicyEvicts, WhoseMemoryIsMovedIsGrantedNothing) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 80, {0, 10});
+  desk.Gate0(1, 60);
+  Request lease;
+  lease.job = 1;
+  lease.units = 5;
+  lease.contiguous = 1;
+  EXPECT_TRUE(Next(desk.ledger, {lease}, desk.config).has_value());
+  lease.insurance = Insurance::kLeaving;
+  EXPECT_FALSE(Next(desk.ledger, {lease}, desk.config).has_value());
+}
+
+TEST(PolicyEvicts, WhoIsAwayIsNotToldThatNothingComesBack) {
+  Desk desk(100);
+  desk.Parked(1, "a", 10, 80, {0, 10});
+  desk.Gate0(1, 60);
+  desk.Lease(1, 50);
+  ASSERT_TRUE(desk.ledger.Evict(1).ok());
+  const Extent place = desk.ledger.Find(1)->away.front();
+  desk.Parked(2, "b", 10, 80, {place.offset, 10});  // and does nothing
+  Request back;
+  back.job = 1;
+  back.kind = RequestKind::kBringBack;
+  back.units = 10;
+  back.contiguous = 1;
+  EXPECT_FALSE(Next(desk.ledger, {back}, desk.config).has_value()) << "it waits for its place";
+}
+
 TEST(PolicyEvicts, NobodyWithoutInsurance) {
   Desk desk = BothPastTheirGates();
   desk.Lease(1, 20);

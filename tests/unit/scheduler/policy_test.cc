@@ -427,6 +427,22 @@ TEST(Policy, ASettledJobDoesNotBlockTemporal) {
   EXPECT_FALSE(desk.Waits(1));
 }
 
+TEST(Policy, AGrantLeavesOthersTheRunsThatTheyWerePromised) {
+  Desk desk(11);
+  desk.Parked(1, "a", 1, 8, {0, 1});
+  desk.Parked(2, "b", 1, 8, {5, 1});
+  desk.Parked(3, "c", 1, 8, {8, 1});  // 4, 2 and 2 lie free
+  desk.Gate0(1, 5);
+  desk.Gate0(2, 4, 0, false);
+  ASSERT_TRUE(desk.PastGate(2));
+  desk.Lease(2, 3, 3);
+  EXPECT_TRUE(desk.Waits(2)) << "5 would be left, and no 4 of them in a row";
+  desk.Lease(1, 4, 4);
+  EXPECT_FALSE(desk.Waits(1));
+  desk.Trough(1);
+  EXPECT_FALSE(desk.Waits(2));
+}
+
 TEST(Policy, WhoWasOvertakenOftenEnoughComesBeforeThoseOfMorePriority) {
   Config config;
   config.policy = "temporal";

@@ -68,6 +68,8 @@ TEST_F(TableTest, AFullTableTakesNothing) {
   EXPECT_FALSE(table_->Store({Kind::kListener, 2, 0}, &one_more, 1));
   EXPECT_FALSE(Open(one_more));
   EXPECT_EQ(table_->size(), kMaxItems);
+  EXPECT_TRUE(table_->Store({Kind::kPoolHandle, 0, 0}, bare.data(), 1)) << "in the place of one";
+  EXPECT_EQ(table_->size(), kMaxItems);
 }
 
 TEST_F(TableTest, ALivenessPipeLivesUntilItHangsUp) {

@@ -60,6 +60,28 @@ TEST(Frames, ReadsOnlyTheExtentsThatWereSent) {
   }
 }
 
+TEST(Frames, AResumeListsWhatItHasRoomFor) {
+  protocol::Resume resume = {};
+  constexpr size_t kFixed = offsetof(protocol::Resume, extent);
+  for (protocol::Extent& extent : resume.extent) extent = {0, 1};
+  const auto sent = [&resume](uint32_t part, uint32_t count, size_t bytes) {
+    resume.part = static_cast<protocol::ResumePart>(part);
+    resume.count = count;
+    resume.header = MakeHeader(FrameType::kResume, kFixed + bytes, 0, protocol::kLastFrame);
+    return Bytes(resume, kFixed + bytes);
+  };
+  const auto frame = ParseFrame(sent(0, 2, 16));
+  ASSERT_TRUE(frame.ok()) << frame.status().message();
+  EXPECT_TRUE(std::get<ResumeFrame>(*frame).last);
+  EXPECT_EQ(std::get<ResumeFrame>(*frame).extents.size(), 2u);
+  EXPECT_EQ(Error(sent(0, 3, 16)), "Resume with 3 entries has " + std::to_string(kFixed + 16) +
+                                       " bytes; allowed: " + std::to_string(kFixed + 24));
+  EXPECT_NE(Error(sent(0, 1, 16)), "") << "more than it lists";
+  EXPECT_NE(Error(sent(2, 2, 16)), "") << "a term is larger";
+  EXPECT_EQ(Error(sent(0, 481, 8)), "Resume lists 481 entries; allowed: up to 480");
+  EXPECT_EQ(Error(sent(3, 0, 0)), "Resume has the part 3; allowed: 0 to 2");
+}
+
 TEST(Frames, RefusesWhatIsNotAFrame) {
   EXPECT_EQ(Error({}), "a frame of 0 bytes; allowed: 16 to 8192");
   EXPECT_EQ(Error(std::vector<std::byte>(15)), "a frame of 15 bytes; allowed: 16 to 8192");
