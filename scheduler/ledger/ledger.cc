@@ -414,7 +414,8 @@ Status Ledger::CheckExtents(const Extents& extents, UnitState state, const Job& 
 }
 
 void Ledger::Move(Job* job, const Extents& extents, UnitState to, ReleaseId release) {
-  for (const Extent& extent : extents) {
+  const Extents moved = Merge(extents);
+  for (const Extent& extent : moved) {
     for (auto span = map_.At(extent.offset);
          span != map_.spans().end() && span->offset < extent.end(); ++span) {
       // Free units in the extent belong to nobody.
@@ -422,16 +423,17 @@ void Ledger::Move(Job* job, const Extents& extents, UnitState to, ReleaseId rele
       *Counter(job, span->state) -=
           std::min(span->end(), extent.end()) - std::max(span->offset, extent.offset);
     }
-    map_.Set(extent, to, to == UnitState::kFree ? kNoJob : job->id, release);
-    if (Units* counter = Counter(job, to)) *counter += extent.length;
-    if (to == UnitState::kFree) {
-      job->loose = Subtract(job->loose, {extent});
-      const Extents of_base = Intersect({extent}, job->base);
-      if (!of_base.empty()) job->missing = Union(job->missing, of_base);
-    } else {
-      job->loose = Union(job->loose, Subtract({extent}, job->base));
-      if (!job->missing.empty()) job->missing = Subtract(job->missing, {extent});
-    }
+  }
+  map_.Set(moved, to, to == UnitState::kFree ? kNoJob : job->id, release);
+  if (Units* counter = Counter(job, to)) *counter += TotalUnits(moved);
+  // All at once: one by one, each costs a walk over all that the job holds.
+  if (to == UnitState::kFree) {
+    job->loose = Subtract(job->loose, moved);
+    const Extents of_base = Intersect(moved, job->base);
+    if (!of_base.empty()) job->missing = Union(job->missing, of_base);
+  } else {
+    job->loose = Union(job->loose, Subtract(moved, job->base));
+    if (!job->missing.empty()) job->missing = Subtract(job->missing, moved);
   }
   job->peak = std::max(job->peak, job->held());
 }

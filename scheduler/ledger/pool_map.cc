@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace sluice::scheduler {
 
@@ -130,6 +131,47 @@ void PoolMap::Set(const Extent& extent, UnitState state, JobId holder, ReleaseId
   if (count > kept) {
     spans_.insert(at, fresh.begin() + static_cast<std::ptrdiff_t>(kept),
                   fresh.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+void PoolMap::Set(const Extents& extents, UnitState state, JobId holder, ReleaseId release) {
+  constexpr size_t kFew = 4;  // each moves what lies behind it
+  if (extents.size() <= kFew) {
+    for (const Extent& extent : extents) Set(extent, state, holder, release);
+    return;
+  }
+  std::vector<Span> fresh;
+  fresh.reserve(spans_.size() + 2 * extents.size());
+  const auto push = [&fresh](const Span& span) {
+    if (span.length == 0) return;
+    if (!fresh.empty() && Alike(fresh.back(), span)) {
+      fresh.back().length += span.length;
+    } else {
+      fresh.push_back(span);
+    }
+  };
+  size_t next = 0;
+  for (Span rest : spans_) {
+    const Units end = rest.end();
+    while (next < extents.size() && extents[next].offset < end) {
+      const Units from = std::max(extents[next].offset, rest.offset);
+      const Units to = std::min(extents[next].end(), end);
+      push({rest.offset, from - rest.offset, rest.state, rest.holder, rest.release});
+      push({from, to - from, state, holder, release});
+      rest.offset = to;
+      rest.length = end - to;
+      if (extents[next].end() > end) break;  // it goes on in the next span
+      ++next;
+    }
+    push(rest);
+  }
+  spans_ = std::move(fresh);
+  free_ = 0;
+  free_runs_.clear();
+  for (const Span& span : spans_) {
+    if (span.state != UnitState::kFree) continue;
+    free_ += span.length;
+    free_runs_.push_back({span.offset, span.length});
   }
 }
 

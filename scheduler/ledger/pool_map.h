@@ -35,6 +35,8 @@ class PoolMap {
   bool All(const Extent& extent, UnitState state, JobId holder) const;
   /// Overwrites `extent`, which must lie in the pool (All tells) and may cover spans of any state.
   void Set(const Extent& extent, UnitState state, JobId holder, ReleaseId release = 0);
+  /// The same for many, sorted and merged: one walk over the pool, however many they are.
+  void Set(const Extents& extents, UnitState state, JobId holder, ReleaseId release = 0);
 
   /// Runs of free units, by offset, merged. Kept, as every decision asks for them.
   const Extents& FreeRuns() const { return free_runs_; }

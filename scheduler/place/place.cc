@@ -17,12 +17,13 @@ const Extent& FromEnd(const Extents& runs, End end, size_t i) {
   return end == End::kLow ? runs[i] : runs[runs.size() - 1 - i];
 }
 
-/// The side of `run` that faces `end` touches one of `near`.
+/// The side of `run` that faces `end` touches one of `near`, which are sorted and do not overlap.
 bool Touches(const Extent& run, End end, const Extents& near) {
-  for (const Extent& held : near) {
-    if (end == End::kLow ? held.end() == run.offset : held.offset == run.end()) return true;
-  }
-  return false;
+  const Units at = end == End::kLow ? run.offset : run.end();
+  const auto held = std::partition_point(near.begin(), near.end(), [&](const Extent& one) {
+    return (end == End::kLow ? one.end() : one.offset) < at;
+  });
+  return held != near.end() && (end == End::kLow ? held->end() : held->offset) == at;
 }
 
 /// Takes from the runs, in their order and from the side that faces `end`, whole pieces of
@@ -151,7 +152,7 @@ std::vector<Extents> PlaceCandidates(const Extents& runs, End end, Units units, 
     if (auto placed = Place(runs, side, units, contiguous, near, pieces)) add(std::move(*placed));
   }
   if (units == 0) return result;
-  for (size_t i = 0; i < runs.size(); ++i) {
+  for (size_t i = 0; i < runs.size() && result.size() < most; ++i) {
     const Extent& run = FromEnd(runs, end, i);
     if (run.length < units) continue;
     add({Cut(run, end, units)});

@@ -17,17 +17,23 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr size_t kMaxPlacements = 16;  // tried per request; each costs a search for an order
+/// And that costs the pieces of the pool: in one of more pieces than pools come to fewer are tried,
+/// as long as anything moves.
+constexpr size_t kMaxPieces = kMaxPlacements * 256;
 
 /// One round of decisions about a fixed ledger.
 class Round {
  public:
   Round(const Ledger& ledger, const std::vector<Request>& requests, const Config& config,
-        const Outlook& outlook, AskAgain* again)
+        const Outlook& outlook, AskAgain* again, SpareCursor* spare)
       : ledger_(ledger),
         requests_(requests),
         config_(config),
         outlook_(outlook),
         again_(again),
+        spare_(spare),
+        placements_(
+            std::clamp<size_t>(kMaxPieces / (ledger.map().spans().size() + 1), 1, kMaxPlacements)),
         policy_(FindPolicy(config.policy)) {
     by_ticket_.resize(requests.size());
     std::iota(by_ticket_.begin(), by_ticket_.end(), size_t{0});
@@ -39,7 +45,7 @@ class Round {
   /// them. Hopeless requests are answered before they can keep others waiting. Jobs past their gate
   /// come before gates 0: they hold memory that comes back only when they go on.
   std::optional<Decision> Decide() const {
-    if (auto decision = Reclaim()) return decision;
+    if (auto decision = Reclaim(spare_)) return decision;
     for (const size_t i : by_ticket_) {
       if (auto decision = DenyAtOnce(i)) return decision;
     }
@@ -55,6 +61,9 @@ class Round {
     if (const auto leaves = WhoLeaves(ledger_, requests_, config_)) return Evict(*leaves);
     if (auto decision = OpenGates()) return decision;
     if (SomethingMoves(Rest::kForNow)) return std::nullopt;
+    // Whatever was put off is tried before somebody is told that there is nothing.
+    if (auto decision = spare_left_ ? Reclaim(nullptr) : std::nullopt) return decision;
+    placements_ = kMaxPlacements;
     // A policy holds nobody back where there is nothing to wait for.
     for (const size_t i : by_ticket_) {
       if (!Grantable(requests_[i]) || MayPassGate(requests_[i])) continue;
@@ -117,15 +126,58 @@ class Round {
   /// A freed unit raises the job's remaining claim by one and has to be of use to it. Where it is
   /// not (a hole that no promised run reaches) it stays with the job, which may be granted it
   /// again.
-  std::optional<Decision> Reclaim() const {
+  /// Of runs that may become free by themselves as many are freed at once as may be.
+  std::optional<Decision> Reclaim(SpareCursor* cursor) const {
+    std::vector<SpareRun> runs;
     for (const Job& job : ledger_.jobs()) {
       if (job.spare == 0) continue;
       const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
       if (auto decision = TryReclaim(job, spare)) return decision;
       if (spare.size() < 2) continue;
+      const SpareRuns known(ledger_, job);
       for (const Extent& extent : spare) {
-        if (auto decision = TryReclaim(job, {extent})) return decision;
+        if (known.MayBeFreed(extent)) runs.push_back({&job, extent});
       }
+    }
+    if (runs.empty()) return std::nullopt;
+    if (cursor != nullptr) {
+      const auto first = std::partition_point(runs.begin(), runs.end(), [&](const SpareRun& run) {
+        return std::pair(run.job->id, run.extent.offset) < std::pair(cursor->job, cursor->offset);
+      });
+      std::rotate(runs.begin(), first, runs.end());
+    }
+    return ReclaimSome(runs, cursor);
+  }
+
+  struct SpareRun {
+    const Job* job;
+    Extent extent;
+  };
+
+  /// The first that may, and those of its job behind it as far as they may together: half as many
+  /// each time that they may not.
+  std::optional<Decision> ReclaimSome(const std::vector<SpareRun>& runs,
+                                      SpareCursor* cursor) const {
+    SpareCursor all;
+    SpareCursor& at = cursor == nullptr ? all : *cursor;
+    uint32_t trials = 0;
+    for (size_t i = 0; i < runs.size();) {
+      at.job = runs[i].job->id;
+      at.offset = runs[i].extent.offset;
+      spare_left_ = cursor != nullptr && trials++ == SpareCursor::kTrials;
+      if (spare_left_) return std::nullopt;
+      Extents extents;
+      for (size_t k = i; k < runs.size() && k - i < at.together; ++k) {
+        if (runs[k].job != runs[i].job) break;
+        extents.push_back(runs[k].extent);
+      }
+      const size_t together = extents.size();
+      if (auto decision = TryReclaim(*runs[i].job, Merge(std::move(extents)))) {
+        at.together = 2 * together;
+        return decision;
+      }
+      if (together == 1) ++i;
+      at.together = std::max<size_t>(together / 2, 1);
     }
     return std::nullopt;
   }
@@ -227,10 +279,12 @@ class Round {
     const Extents near = HeldBeside(ledger_.map(), runs, wanted.units, job.id, wanted.beside);
     for (const Units run : {best, least}) {
       // The first place is nearly always the right one.
-      for (const size_t most : {size_t{1}, kMaxPlacements}) {
-        for (const Extents& extents :
-             PlaceCandidates(runs, wanted.end, wanted.units, run, near, most, wanted.pieces)) {
-          if (auto decision = decide(extents)) return decision;
+      size_t tried = 0;
+      for (const size_t most : {size_t{1}, placements_}) {
+        const std::vector<Extents> places =
+            PlaceCandidates(runs, wanted.end, wanted.units, run, near, most, wanted.pieces);
+        for (; tried < places.size(); ++tried) {
+          if (auto decision = decide(places[tried])) return decision;
         }
       }
       if (run == least) break;
@@ -578,7 +632,10 @@ class Round {
   const Config& config_;
   const Outlook& outlook_;
   mutable Forecast forecast_{ledger_, outlook_};
-  AskAgain* again_;  // nullptr: nobody wants to know
+  AskAgain* again_;                  // nullptr: nobody wants to know
+  SpareCursor* spare_;               // nullptr: everything is tried
+  mutable bool spare_left_ = false;  // runs that were not tried yet
+  mutable size_t placements_;        // tried per request
   const PolicyEntry* policy_;
   std::vector<size_t> by_ticket_;     // see Before
   mutable std::optional<Sums> sums_;  // see InSums
@@ -587,11 +644,12 @@ class Round {
 }  // namespace
 
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
-                             const Config& config, const Outlook& outlook, AskAgain* again) {
+                             const Config& config, const Outlook& outlook, AskAgain* again,
+                             SpareCursor* spare) {
   const auto has_spare = [](const Job& job) { return job.spare > 0; };
   if (requests.empty() && std::none_of(ledger.jobs().begin(), ledger.jobs().end(), has_spare))
     return std::nullopt;
-  return Round(ledger, requests, config, outlook, again).Decide();
+  return Round(ledger, requests, config, outlook, again, spare).Decide();
 }
 
 }  // namespace sluice::scheduler

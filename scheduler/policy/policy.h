@@ -123,16 +123,28 @@ struct AskAgain {
   double in = std::numeric_limits<double>::infinity();  // ns from now; infinity: never
 };
 
+/// Where to go on among the spare runs: of many that may not become free, Next tries so many in a
+/// call, behind those of the call before. All of them, and none is left out, before it denies what
+/// nobody could do anything about. A hint: any value is right.
+struct SpareCursor {
+  static constexpr uint32_t kTrials = 4;  // searches for an order in a call
+  // The first run of this job at or behind `offset`, or of a later job.
+  JobId job = kNoJob;
+  Units offset = 0;
+  size_t together = kWholeClaim;  // so many runs, the next time
+};
+
 /// The next single decision, or nothing. The caller applies it (Apply), removes an answered request
 /// and asks again. `requests` holds at most one request per job, in any order. Deterministic: ties
 /// go to the lower ticket. Decision::request is an index into this very list: removing a request
 /// makes it stale.
 /// `outlook`: what is predicted of the jobs; policies that predict take turns with whom nothing is
 /// known of. `again`, where it is not null: `in` falls to what was learned on the way. It holds
-/// where nothing was decided.
+/// where nothing was decided. `spare`: whoever decides the same again soon; nullptr: each call
+/// tries everything.
 std::optional<Decision> Next(const Ledger& ledger, const std::vector<Request>& requests,
                              const Config& config, const Outlook& outlook = {},
-                             AskAgain* again = nullptr);
+                             AskAgain* again = nullptr, SpareCursor* spare = nullptr);
 
 /// For whoever asks later, about the state that it was: nanoseconds after which Next may decide
 /// something although nothing has happened; infinity: it will not. 0 is never the answer where Next

@@ -36,6 +36,11 @@ size_t RunsNeeded(const std::vector<Units>& lengths, Units need, Units piece) {
   return 0;
 }
 
+/// What a run is good for beyond what a request may find too short in it. The longest k runs serve
+/// `need` where their lengths less `waste` come to `need` less `waste`; a run that is no longer
+/// than that takes nothing away, so of all k the sum over those that are is the best, in any order.
+Units UseOf(Units length, Units waste) { return length - std::min(length, waste); }
+
 /// Sets aside what serves `party` for good. False when nothing does.
 bool Reserve(const Party& party, Extents* available) {
   if (party.need == 0) return true;
@@ -121,14 +126,13 @@ bool Sums::Safe(const Changed* changed, int64_t free) const {
 
 bool Fits(const Extents& runs, Units need, Units piece) {
   if (need == 0) return true;
-  uint64_t sum = 0;
+  const Units waste = std::min(piece, need) - 1;
+  uint64_t use = 0;
   for (const Extent& run : runs) {
     if (run.length >= need) return true;
-    sum += run.length;
+    use += UseOf(run.length, waste);
   }
-  if (sum < need) return false;
-  if (sum >= need + (runs.size() - 1) * uint64_t{std::min(piece, need) - 1}) return true;
-  return RunsNeeded(Longest(runs), need, piece) > 0;
+  return use >= need - waste;
 }
 
 namespace {
@@ -361,7 +365,9 @@ Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
                    [](const Party& a, const Party& b) { return a.need > b.need; });
   Extents rest = keeping.empty() ? Extents() : available.Open();
   for (const Party& party : keeping) {
-    const bool served = Reserve(party, &rest);
+    // Nothing has to be set aside for who comes last.
+    const bool last = &party == &keeping.back();
+    const bool served = last ? Fits(rest, party.need, party.piece) : Reserve(party, &rest);
     (served ? result.order : result.stuck).push_back(party.job->id);
   }
   std::sort(result.stuck.begin(), result.stuck.end());
@@ -370,6 +376,62 @@ Order FindOrder(const Prospect& prospect, Measure measure, Dying dying) {
 
 bool IsSafe(const Prospect& prospect, Measure measure, Dying dying) {
   return FindOrder(prospect, measure, dying).safe();
+}
+
+SpareRuns::SpareRuns(const Ledger& ledger, const Job& job) {
+  const Prospect now(ledger);
+  const Order order = FindOrder(now);
+  const bool stuck = std::binary_search(order.stuck.begin(), order.stuck.end(), job.id);
+  if (stuck || !job.past_gate()) return;
+  // All who give back complete first, as far as they can. What they may keep is not looked at: with
+  // it there is more room than there will be, so who has none here has none.
+  runs_ = AvailableAtFirst(now, Dying::kComesBack);
+  std::vector<Party> others;
+  for (const Job& other : ledger.jobs()) {
+    if (other.id != job.id && other.past_gate() && Returns(now, other))
+      others.push_back(PartyOf(now, other, Measure::kExtents));
+  }
+  for (bool found = true; found;) {
+    found = false;
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (!Fits(runs_, others[i].need, others[i].piece)) continue;
+      AddGivenBack(now, *others[i].job, &runs_);
+      runs_ = Merge(std::move(runs_));
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      found = true;
+      break;
+    }
+  }
+  // The job first.
+  others.insert(others.begin(), PartyOf(now, job, Measure::kExtents));
+  for (const Party& party : others) {
+    Waits waits{party.need, party.piece, 0};
+    for (const Extent& run : runs_) waits.use += UseOf(run.length, party.piece - 1);
+    waits_.push_back(waits);
+  }
+  for (const Extent& run : runs_) longest_ = std::max(longest_, run.length);
+}
+
+bool SpareRuns::MayBeFreed(const Extent& run) const {
+  if (waits_.empty()) return true;
+  // What it is one run with.
+  const auto right = std::partition_point(
+      runs_.begin(), runs_.end(), [&](const Extent& one) { return one.offset < run.offset; });
+  const bool joins_left = right != runs_.begin() && (right - 1)->end() == run.offset;
+  const bool joins_right = right != runs_.end() && right->offset == run.end();
+  const Units left = joins_left ? (right - 1)->length : 0;
+  const Units behind = joins_right ? right->length : 0;
+  const Units joined = left + run.length + behind;
+  for (const Waits& waits : waits_) {
+    const Units waste = waits.piece - 1;
+    // The first is the job itself: it has the run no more.
+    const Units need = waits.need + (&waits == &waits_.front() ? run.length : 0);
+    const uint64_t use =
+        waits.use - UseOf(left, waste) - UseOf(behind, waste) + UseOf(joined, waste);
+    if (need <= std::max(longest_, joined)) return true;
+    if (waits.piece < need && use >= need - waste) return true;
+  }
+  return false;
 }
 
 namespace {

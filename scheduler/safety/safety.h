@@ -115,6 +115,30 @@ bool IsSafe(const Prospect& prospect, Measure measure = Measure::kExtents,
 /// `before` is a ledger as it stands.
 bool NoWorse(const Ledger& before, const Prospect& after, Measure finest = Measure::kExtents);
 
+/// Which of a job's spare runs may become free, by one look at the pool for all of them: a search
+/// for an order each costs the pieces of the pool each time. A run whose units leave the job stuck,
+/// whoever completes before it, is told at once.
+class SpareRuns {
+ public:
+  /// Of a job past its gate. Looks at the ledger as it stands and keeps nothing of it.
+  SpareRuns(const Ledger& ledger, const Job& job);
+  /// False: NoWorse says no where this run alone, one of the job's spare ones, becomes free. True:
+  /// it has to be asked.
+  bool MayBeFreed(const Extent& run) const;
+
+ private:
+  /// The job, and those that cannot complete before it as things stand.
+  struct Waits {
+    Units need;
+    Units piece;
+    uint64_t use;  // of all runs
+  };
+
+  Extents runs_;  // when all have completed that can without the job
+  Units longest_ = 0;
+  std::vector<Waits> waits_;  // empty: nothing can be told
+};
+
 /// IsSafe(after) and NoWorse(before, after), for whoever asks both.
 bool IsSafeAndNoWorse(const Ledger& before, const Prospect& after, Measure measure);
 
