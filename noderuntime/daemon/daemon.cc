@@ -267,7 +267,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   const auto sooner = [&timeout](int64_t other) {
     timeout = timeout < 0 ? other : std::min(timeout, other);
   };
-  if (!clients_.empty() || recovering_) sooner(until(next_tick_ns_));
+  if (!clients_.empty() || recovering_ || SomebodyIsReadLater()) sooner(until(next_tick_ns_));
   for (const auto& [id, job] : jobs_) {
     if (job.holder.has_value()) sooner(until(job.holder->next_poll_ns()));
     if (job.orphan_until_ns != 0) sooner(until(job.orphan_until_ns));
@@ -292,6 +292,14 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   return timeout;
 }
 
+/// Of whom no event tells that it may be read again; clients are looked at anyway.
+bool Daemon::SomebodyIsReadLater() const {
+  return std::any_of(controls_.begin(), controls_.end(),
+                     [](const auto& entry) { return !entry.second.reads; }) ||
+         std::any_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return !entry.second.accepts; });
+}
+
 void Daemon::Tick(uint64_t now_ns) {
   next_tick_ns_ = now_ns + kTickNs;
   flow_->Tick(now_ns);
@@ -300,6 +308,14 @@ void Daemon::Tick(uint64_t now_ns) {
   CloseOverdue(now_ns);
   ForgetOrphans(now_ns);
   SayLeftOut(now_ns);
+  for (auto& [id, job] : jobs_) {
+    if (job.accepts || job.share.Spent(now_ns)) continue;
+    job.accepts = true;
+    loop_.Modify(job.listener_token, EPOLLIN);
+  }
+  for (auto& [id, client] : controls_) {
+    if (!client.reads) UpdateInterest(&client);
+  }
   for (auto& [id, client] : clients_) {
     if (!client.reads) UpdateInterest(&client);
     if (!client.session->connection().has_queued()) continue;

@@ -100,7 +100,10 @@ struct JobEntry {
       Status(StatusCode::kFailedPrecondition, "the job has not used the GPU under Sluice");
   LineBudget lines{40, 1, NowNs()};
   std::map<std::string, uint64_t> pod_told_ns;  // when its pod was last told, by word
-  /// What its connections may send that is logged, one after the other or side by side.
+  /// What its connections may cost, one after the other or side by side.
+  session::Share share{NowNs()};
+  bool accepts = true;  // whether the loop is told of who connects
+  /// What they may send that is logged.
   session::TokenBucket logged{session::Session::kLoggedBurst, session::Session::kLoggedPerSecond,
                               NowNs()};
 };
@@ -110,6 +113,8 @@ struct ControlClient {
   session::Connection connection;
   EventLoop::Token token = 0;
   flow::JobId job = 0;  // registered through it; 0: none yet
+  session::Share share{NowNs()};
+  bool reads = true;  // whether the loop is told of what it sends
 };
 
 /// The daemon: wires sockets, flow, event log, oracle and GPU together in one thread.
@@ -136,6 +141,7 @@ class Daemon : private flow::FlowSink {
 
   // daemon.cc
   int64_t NextTimeout(uint64_t now_ns);
+  bool SomebodyIsReadLater() const;
   void Tick(uint64_t now_ns);
   void Poison(const flow::Extents& extents);
   void Shutdown();
@@ -173,6 +179,9 @@ class Daemon : private flow::FlowSink {
   bool UsesGpuUnseen(const JobEntry& job) const;
   void AcceptControl();
   void OnControl(uint32_t id, uint32_t events);
+  void ServeControl(uint32_t id, uint32_t events);
+  Status HandleControl(uint32_t id, const session::Frame& frame);
+  void UpdateInterest(ControlClient* client);
   void CloseControl(uint32_t id);
   Status Register(uint32_t control, const session::RegisterFrame& wanted);
   Result<flow::JobSpec> CheckAmounts(const session::RegisterFrame& wanted) const;
@@ -203,8 +212,11 @@ class Daemon : private flow::FlowSink {
   // daemon_jobs.cc: jobs and their sessions
   Result<flow::JobId> AddJob(const flow::JobSpec& spec, const session::RegisterFrame& wanted);
   void RemoveJobIfOver(flow::JobId job);
+  void OnListener(flow::JobId job);
   void AcceptClient(flow::JobId job);
   void OnClient(uint32_t id, uint32_t events);
+  void ServeClient(uint32_t id, uint32_t events);
+  void Charge(flow::JobId job, uint64_t cpu_ns);
   bool HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns);
   bool TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t now_ns);
   void Open(uint32_t id, Client* client);

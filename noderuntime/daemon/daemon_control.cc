@@ -47,7 +47,7 @@ void Daemon::AcceptControl() {
 Result<uint32_t> Daemon::AddControl(UniqueFd socket, flow::JobId job) {
   const uint32_t id = next_connection_++;
   ControlClient client = {session::Connection(std::move(socket)), 0, job};
-  const auto token = loop_.Add(client.connection.fd(), EPOLLIN,
+  const auto token = loop_.Add(client.connection.fd(), EPOLLIN | EPOLLRDHUP,
                                [this, id](uint32_t events) { OnControl(id, events); });
   if (!token.ok()) return token.status();
   client.token = *token;
@@ -70,39 +70,37 @@ void Daemon::CloseControl(uint32_t id) {
   RemoveJobIfOver(job);
 }
 
+/// Whoever asks without end is heard less often, as a job's client is.
 void Daemon::OnControl(uint32_t id, uint32_t events) {
+  if (!controls_.contains(id)) return;
+  const uint64_t begin = ThreadCpuNs();
+  ServeControl(id, events);
   const auto found = controls_.find(id);
   if (found == controls_.end()) return;
-  ControlClient& client = found->second;
+  found->second.share.Work(ThreadCpuNs() - begin, NowNs());
+  UpdateInterest(&found->second);
+}
+
+void Daemon::UpdateInterest(ControlClient* client) {
+  client->reads = !client->share.Spent(NowNs());
+  loop_.Modify(client->token, EPOLLRDHUP | (client->reads ? EPOLLIN : 0u) |
+                                  (client->connection.wants_write() ? EPOLLOUT : 0u));
+}
+
+void Daemon::ServeControl(uint32_t id, uint32_t events) {
+  ControlClient& client = controls_.at(id);
   if ((events & EPOLLOUT) != 0 && !client.connection.Flush().ok()) return CloseControl(id);
+  // What it said before it hung up is heard to its end.
+  const bool hung_up = (events & kHangUp) != 0;
   for (int i = 0; i < kFramesPerWakeup; ++i) {
+    if (!hung_up && client.share.Spent(NowNs())) return;
     std::span<const std::byte> datagram;
     const auto read = client.connection.Receive(&datagram);
     if (read == session::Connection::Read::kEnd) return CloseControl(id);
-    if (read == session::Connection::Read::kNothing) break;
-    Result<session::Frame> frame = session::ParseFrame(datagram);
-    Status status = frame.status();
-    if (status.ok()) {
-      if (const auto* wanted = std::get_if<session::RegisterFrame>(&*frame)) {
-        status = Register(id, *wanted);
-      } else if (const auto* policy = std::get_if<session::SetPolicyFrame>(&*frame)) {
-        status = SetPolicy(&client, *policy);
-      } else if (const auto* budget = std::get_if<protocol::SetBudget>(&*frame)) {
-        status = SetBudget(&client, *budget);
-      } else if (const auto* limit = std::get_if<protocol::SetLimit>(&*frame)) {
-        status = SetLimit(&client, *limit);
-      } else if (const auto* drain = std::get_if<protocol::Drain>(&*frame)) {
-        status = Drain(&client, *drain);
-      } else if (const auto* all = std::get_if<protocol::Status>(&*frame)) {
-        status = SendStatus(&client, *all);
-      } else if (const auto* live = std::get_if<protocol::Live>(&*frame)) {
-        status = SendLive(&client, *live);
-      } else if (std::holds_alternative<protocol::Recording>(*frame)) {
-        status = SendRecording(&client);
-      } else {
-        status = Invalid("a job's frame on noded.sock; it belongs on the job's own socket");
-      }
-    }
+    if (read == session::Connection::Read::kNothing) return;
+    client.share.Frame(NowNs());
+    const Result<session::Frame> frame = session::ParseFrame(datagram);
+    const Status status = frame.ok() ? HandleControl(id, *frame) : frame.status();
     if (status.ok()) continue;
     SayOfLaunchers(logging::Level::kWarn, "launcher: " + status.message());
     protocol::Close close = {};
@@ -111,7 +109,25 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
     (void)client.connection.SendFrame(close).ok();
     return CloseControl(id);
   }
-  loop_.Modify(client.token, EPOLLIN | (client.connection.wants_write() ? EPOLLOUT : 0u));
+}
+
+Status Daemon::HandleControl(uint32_t id, const session::Frame& frame) {
+  ControlClient& client = controls_.at(id);
+  if (const auto* wanted = std::get_if<session::RegisterFrame>(&frame)) {
+    return Register(id, *wanted);
+  }
+  if (const auto* policy = std::get_if<session::SetPolicyFrame>(&frame)) {
+    return SetPolicy(&client, *policy);
+  }
+  if (const auto* budget = std::get_if<protocol::SetBudget>(&frame)) {
+    return SetBudget(&client, *budget);
+  }
+  if (const auto* limit = std::get_if<protocol::SetLimit>(&frame)) return SetLimit(&client, *limit);
+  if (const auto* drain = std::get_if<protocol::Drain>(&frame)) return Drain(&client, *drain);
+  if (const auto* all = std::get_if<protocol::Status>(&frame)) return SendStatus(&client, *all);
+  if (const auto* live = std::get_if<protocol::Live>(&frame)) return SendLive(&client, *live);
+  if (std::holds_alternative<protocol::Recording>(frame)) return SendRecording(&client);
+  return Invalid("a job's frame on noded.sock; it belongs on the job's own socket");
 }
 
 /// Whether it could be served by this node at all, whoever else is there.

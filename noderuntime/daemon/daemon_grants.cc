@@ -124,7 +124,7 @@ Status Daemon::ListenForGrant(flow::JobId id, const std::string& grant) {
   JobEntry& job = jobs_.at(id);
   job.listener = std::move(*listener);
   const auto token =
-      loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { AcceptClient(id); });
+      loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { OnListener(id); });
   if (!token.ok()) return token.status();
   job.listener_token = *token;
   Keep(keeper::Kind::kListener, id, job.listener.get());

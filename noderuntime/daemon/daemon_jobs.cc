@@ -20,6 +20,9 @@ constexpr std::ptrdiff_t kMaxClientsPerJob = 64;
 /// How long a job's next process waits until the memory of its last one is free.
 constexpr uint64_t kPredecessorTimeoutNs = 5'000'000'000;
 constexpr uint64_t kTermsTimeoutNs = 10'000'000'000;
+/// Of one client, before it is the others' turn: frames are bounded too, and some cost much.
+constexpr uint64_t kDecisionsPerWakeup = 8;
+constexpr uint64_t kLongestWakeupNs = 1'000'000;
 
 }  // namespace
 
@@ -39,7 +42,7 @@ Result<flow::JobId> Daemon::AddJob(const flow::JobSpec& spec,
   job.request_bytes = wanted.request_bytes;
   job.listener = std::move(*listener);
   const auto token =
-      loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { AcceptClient(id); });
+      loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { OnListener(id); });
   if (!token.ok()) {
     dir_.RemoveJobDir(id);
     return token.status();
@@ -74,6 +77,22 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   for (const uint32_t client : orphans) CloseClient(client, "the job is over");
 }
 
+/// What the job's connections have made this thread do.
+void Daemon::Charge(flow::JobId id, uint64_t cpu_ns) {
+  if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.share.Work(cpu_ns, NowNs());
+}
+
+void Daemon::OnListener(flow::JobId id) {
+  JobEntry& job = jobs_.at(id);
+  job.accepts = !job.share.Spent(NowNs());
+  loop_.Modify(job.listener_token, job.accepts ? EPOLLIN : 0u);
+  if (!job.accepts) return;
+  const uint64_t begin = ThreadCpuNs();
+  job.share.Frame(NowNs());
+  AcceptClient(id);
+  Charge(id, ThreadCpuNs() - begin);
+}
+
 void Daemon::AcceptClient(flow::JobId id) {
   JobEntry& job = jobs_.at(id);
   UniqueFd socket = acceptor_.Accept(job.listener.get());
@@ -92,9 +111,9 @@ void Daemon::AcceptClient(flow::JobId id) {
   Client client;
   client.job = id;
   client.session = std::make_unique<session::Session>(
-      client_id, std::move(socket), std::move(*peer), access_, &job.logged, NowNs());
+      client_id, std::move(socket), std::move(*peer), access_, &job.share, &job.logged, NowNs());
   const auto readable =
-      loop_.Add(client.session->fd(), EPOLLIN,
+      loop_.Add(client.session->fd(), EPOLLIN | EPOLLRDHUP,
                 [this, client_id](uint32_t events) { OnClient(client_id, events); });
   if (!readable.ok()) return;
   client.socket_token = *readable;
@@ -108,14 +127,25 @@ void Daemon::AcceptClient(flow::JobId id) {
 void Daemon::UpdateInterest(Client* client) {
   const bool writes = client->session->connection().wants_write();
   const bool reads = !client->session->paused(NowNs());
-  loop_.Modify(client->socket_token, (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u));
+  // That it hangs up is told in any case.
+  loop_.Modify(client->socket_token,
+               EPOLLRDHUP | (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u));
   client->reads = reads;
 }
 
 void Daemon::OnClient(uint32_t id, uint32_t events) {
-  auto found = clients_.find(id);
+  const auto found = clients_.find(id);
   if (found == clients_.end()) return;
-  session::Session& session = *found->second.session;
+  const flow::JobId job = found->second.job;
+  const uint64_t begin = ThreadCpuNs();
+  ServeClient(id, events);
+  Charge(job, ThreadCpuNs() - begin);
+  if (const auto still = clients_.find(id); still != clients_.end()) UpdateInterest(&still->second);
+}
+
+void Daemon::ServeClient(uint32_t id, uint32_t events) {
+  session::Session& session = *clients_.at(id).session;
+  if ((events & kHangUp) != 0) session.PeerHungUp();
   if ((events & EPOLLOUT) != 0) {
     if (Status s = session.connection().Flush(); !s.ok()) return CloseClient(id, s.message());
   }
@@ -123,17 +153,18 @@ void Daemon::OnClient(uint32_t id, uint32_t events) {
   // The allowance of frames is counted from the wake-up; what happens is counted from when it was
   // read.
   const uint64_t woken = NowNs();
-  for (;;) {
+  const uint64_t enough = flow_->decisions() + kDecisionsPerWakeup;
+  // What is not read now is the next turn's, behind what the others have sent meanwhile.
+  for (uint64_t read = woken; read - woken < kLongestWakeupNs && flow_->decisions() < enough;) {
     std::optional<session::SessionEvent> event = session.Next(woken);
-    if (!event.has_value()) break;
+    if (!event.has_value()) return;
     // False: the client is gone, and `session` with it.
-    const uint64_t read = NowNs();
+    read = NowNs();
     const uint64_t decisions = flow_->decisions();
     const bool goes_on = HandleEvent(id, std::move(*event), read);
     CountDecisions(decisions, read);
     if (!goes_on) return;
   }
-  UpdateInterest(&found->second);
 }
 
 bool Daemon::HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns) {

@@ -76,7 +76,7 @@ Status Daemon::TakeJob(const KeptJob& kept, KeptFds* fds, uint64_t now_ns) {
   job.listener = std::move(fds->listener);
   if (job.listener.valid()) {
     const auto token =
-        loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { AcceptClient(id); });
+        loop_.Add(job.listener.get(), EPOLLIN, [this, id](uint32_t) { OnListener(id); });
     if (!token.ok()) return token.status();
     job.listener_token = *token;
   }

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -44,7 +46,13 @@ class EventLoop {
   std::unordered_map<Token, Watch> watches_;
 };
 
+/// The other end sends nothing more. EPOLLRDHUP has to be asked for.
+inline constexpr uint32_t kHangUp = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
 /// Monotonic nanoseconds: the clock of everything in the daemon.
 uint64_t NowNs();
+/// What the calling thread has computed, in nanoseconds: what its work costs, however busy the
+/// machine is.
+uint64_t ThreadCpuNs();
 
 }  // namespace sluice::noded

@@ -206,7 +206,7 @@ Status Flow::OnGate(JobId id, const protocol::Gate& gate, uint64_t now_ns) {
   FlowJob* job = Get(id);
   if (job == nullptr) return Breach("Gate from a job that has not begun");
   if (job->moving != Moving::kNot) return Breach("Gate from a job whose memory is moved");
-  ConsumeRing(id, job, kRecordsPerFrame);
+  ReadRing(id, job, kRecordsPerFrame);
   job->answer = PendingAnswer{gate.header.seq, gate.gate, gate.profile, gate.iteration};
   const scheduler::Job* known = ledger_.Find(id);
   // It was never given a profile, and answering would lose its request to begin.
@@ -281,7 +281,7 @@ Status Flow::OnRelease(JobId id, session::ReleaseFrame frame, uint64_t now_ns) {
   if (options_.faults.ignore_fences) release.fence.clear();
   job->releases.push_back(std::move(release));
   ++fences_pending_;
-  if (CollectFences(id, job)) Decide();
+  if (PollFences(id, job)) Decide();
   return {};
 }
 
@@ -307,7 +307,7 @@ Status Flow::OnMismatch(JobId id, const protocol::Mismatch& mismatch, uint64_t n
       return Breach("Mismatches of a profile that is gone");
     return {};
   }
-  ConsumeRing(id, job, kRecordsPerTick);
+  ReadRing(id, job, kRecordsPerTick);
   job->profiler.Restart();
   Withdraw(id, job, HowItLeft(mismatch.reason));
   Decide();

@@ -161,8 +161,10 @@ class Flow {
   void Leave(JobId id);
 
   // flow_memory.cc: releases and fences.
-  bool FenceReached(const FlowJob& job, const PendingRelease& release) const;
+  static bool FenceReached(const FlowJob& job, PendingRelease* release);
   bool CollectFences(JobId id, FlowJob* job);
+  bool CollectFences(JobId id, FlowJob* job, size_t most, size_t finished);
+  bool PollFences(JobId id, FlowJob* job);
   void FinishRelease(JobId id, const PendingRelease& release);
 
   // flow_outside.cc: memory outside the pool.
@@ -220,6 +222,7 @@ class Flow {
 
   // flow_profile.cc: from records to profiles and gates.
   void ConsumeRings(size_t max_records);
+  bool ReadRing(JobId id, FlowJob* job, size_t max_records);
   bool ConsumeRing(JobId id, FlowJob* job, size_t max_records);
   static scheduler::GateOptions GatesOf(const FlowJob& job);
   void PublishIfReady(JobId id, FlowJob* job);
@@ -330,6 +333,7 @@ class Flow {
   std::string budget_refusal_;
   uint64_t soft_budgets_outgrown_ = 0;
   bool all_back_ = false;
+  scheduler::SpareCursor spare_;
   size_t fences_pending_ = 0;
   uint64_t decisions_ = 0;
   uint64_t changes_ = 0;

@@ -96,7 +96,7 @@ bool Flow::FollowPlace(JobId id, FlowJob* job) {
 
 /// Before what it holds changes: until now it held so much where it is.
 void Flow::NotePlace(JobId id, FlowJob* job) {
-  if (options_.claims != scheduler::Claims::kContract) ConsumeRing(id, job, kRecordsPerNote);
+  if (options_.claims != scheduler::Claims::kContract) ReadRing(id, job, kRecordsPerNote);
 }
 
 /// What it will not need again of its claim behind this gate (I5): by its profile, and by what it

@@ -148,10 +148,11 @@ void Flow::Decide() {
   FollowSoftBudget();
   HoldBack();
   UpdateTerms();
-  // Each decision answers a request or frees units, so the loop is bounded by both.
+  // Each decision answers a request or frees units, as many as can be at once, so the loop is
+  // bounded by the jobs that there are.
   scheduler::AskAgain again{kLeastPauseNs};
   while (const auto decision =
-             scheduler::Next(ledger_, requests_, options_.policy, OutlookNow(), &again)) {
+             scheduler::Next(ledger_, requests_, options_.policy, OutlookNow(), &again, &spare_)) {
     again = {kLeastPauseNs};
     ++decisions_;
     ++changes_;

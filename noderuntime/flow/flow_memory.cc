@@ -13,16 +13,21 @@ using scheduler::Record;
 namespace {
 
 constexpr size_t kRecordsPerPoll = 4096;
+/// Of one job in a turn. A client has a handful on their way; one that has thousands waits longer.
+constexpr size_t kLooksPerPoll = 1024;
+constexpr size_t kFinishedPerPoll = 64;
 
 }  // namespace
 
-bool Flow::FenceReached(const FlowJob& job, const PendingRelease& release) const {
-  return std::all_of(
-      release.fence.begin(), release.fence.end(), [&](const protocol::FenceTerm& term) {
-        // Acquire: whoever is granted these bytes starts after this load.
-        const uint64_t mark = job.pages.mark->mark[term.slot].load(std::memory_order_acquire);
-        return protocol::MarkReached(mark, term.value);
-      });
+/// What was reached stays so: a mark only grows.
+bool Flow::FenceReached(const FlowJob& job, PendingRelease* release) {
+  for (; release->reached < release->fence.size(); ++release->reached) {
+    const protocol::FenceTerm& term = release->fence[release->reached];
+    // Acquire: whoever is granted these bytes starts after this load.
+    const uint64_t mark = job.pages.mark->mark[term.slot].load(std::memory_order_acquire);
+    if (!protocol::MarkReached(mark, term.value)) return false;
+  }
+  return true;
 }
 
 void Flow::FinishRelease(JobId id, const PendingRelease& release) {
@@ -36,20 +41,37 @@ void Flow::FinishRelease(JobId id, const PendingRelease& release) {
 }
 
 bool Flow::CollectFences(JobId id, FlowJob* job) {
-  size_t kept = 0;
-  for (size_t i = 0; i < job->releases.size(); ++i) {
-    if (FenceReached(*job, job->releases[i])) {
-      FinishRelease(id, job->releases[i]);
+  job->next_fence = 0;
+  return CollectFences(id, job, job->releases.size(), job->releases.size());
+}
+
+/// Looks at no more than `most` of them, behind those of the call before, and finishes no more than
+/// `finished`.
+bool Flow::CollectFences(JobId id, FlowJob* job, size_t most, size_t finished) {
+  std::vector<PendingRelease>& releases = job->releases;
+  if (job->next_fence >= releases.size()) job->next_fence = 0;
+  size_t kept = job->next_fence;
+  size_t next = kept;
+  for (; next < releases.size() && most > 0 && finished > 0; ++next, --most) {
+    if (FenceReached(*job, &releases[next])) {
+      FinishRelease(id, releases[next]);
       --fences_pending_;
+      --finished;
     } else {
-      if (kept != i) job->releases[kept] = std::move(job->releases[i]);
+      if (kept != next) releases[kept] = std::move(releases[next]);
       ++kept;
     }
   }
-  const bool some = kept != job->releases.size();
-  job->releases.resize(kept);
+  const bool some = kept != next;
+  releases.erase(releases.begin() + static_cast<std::ptrdiff_t>(kept),
+                 releases.begin() + static_cast<std::ptrdiff_t>(next));
+  job->next_fence = kept;
   if (some) NoticeFences(id);
   return some;
+}
+
+bool Flow::PollFences(JobId id, FlowJob* job) {
+  return CollectFences(id, job, kLooksPerPoll, kFinishedPerPoll);
 }
 
 void Flow::PollFences(uint64_t now_ns) {
@@ -58,8 +80,8 @@ void Flow::PollFences(uint64_t now_ns) {
   if (fences_pending_ == 0 && !places && !some) return;
   now_ns_ = now_ns;
   for (auto& [id, job] : jobs_) {
-    some = CollectFences(id, &job) || some;
-    if (places) some = ConsumeRing(id, &job, kRecordsPerPoll) || some;
+    some = PollFences(id, &job) || some;
+    if (places) some = ReadRing(id, &job, kRecordsPerPoll) || some;
   }
   if (some) Decide();
 }

@@ -26,7 +26,12 @@ static_assert(scheduler::GateOptions().max_gates <= protocol::kMaxGates);
 }  // namespace
 
 void Flow::ConsumeRings(size_t max_records) {
-  for (auto& [id, job] : jobs_) ConsumeRing(id, &job, max_records);
+  for (auto& [id, job] : jobs_) ReadRing(id, &job, max_records);
+}
+
+/// As many as the job may still have read now. True: it has come past a gate.
+bool Flow::ReadRing(JobId id, FlowJob* job, size_t max_records) {
+  return ConsumeRing(id, job, std::min<size_t>(max_records, job->records.Left(now_ns_)));
 }
 
 /// True: it has come past a gate.
@@ -35,6 +40,7 @@ bool Flow::ConsumeRing(JobId id, FlowJob* job, size_t max_records) {
   scheduler::IterationRecorder* recorder = job->recorder.has_value() ? &*job->recorder : nullptr;
   const RingReader::Outcome outcome =
       job->ring.Consume(&job->profiler, max_records, pool_bytes, recorder);
+  job->records.Spend(outcome.records, now_ns_);
   job->copies += outcome.copies;
   if (outcome.launches > 0 || outcome.copies > 0) {
     job->last_sign_ns = job->last_work_ns = now_ns_;

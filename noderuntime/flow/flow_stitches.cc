@@ -31,7 +31,7 @@ Status Flow::LeaseIfThere(JobId id, const Request& request) {
     if (own == requests_.end()) break;
     const std::vector<Request> alone = {*own};
     std::optional<Decision> decision =
-        scheduler::Next(ledger_, alone, options_.policy, OutlookNow(), nullptr);
+        scheduler::Next(ledger_, alone, options_.policy, OutlookNow(), nullptr, &spare_);
     const bool granted = decision && decision->kind == Decision::Kind::kGrant;
     const bool reclaims = decision && decision->kind == Decision::Kind::kReclaim;
     if (granted) decision->request = static_cast<size_t>(own - requests_.begin());

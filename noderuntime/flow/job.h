@@ -13,6 +13,7 @@
 #include "noderuntime/flow/iteration_times.h"
 #include "noderuntime/flow/ring_reader.h"
 #include "noderuntime/flow/types.h"
+#include "noderuntime/session/token_bucket.h"
 #include "scheduler/profile/gates.h"
 #include "scheduler/profile/iteration_recorder.h"
 #include "scheduler/profile/profile.h"
@@ -23,6 +24,7 @@ namespace sluice::flow {
 struct PendingRelease {
   scheduler::ReleaseId id = 0;
   std::vector<protocol::FenceTerm> fence;
+  size_t reached = 0;  // so many of its terms are
   Extents extents;
 };
 
@@ -68,8 +70,14 @@ struct FlowJob {
   }
 
   JobSpec spec;
+  /// How many records are read, however fast they come: a GPU takes fewer launches, and a ring
+  /// holds what comes in a while in which nobody looks.
+  static constexpr uint64_t kRecordsPerSecond = 2'000'000;
+  static constexpr uint64_t kRecordBurst = 32'768;
+
   JobPages pages;
   RingReader ring;
+  session::TokenBucket records{kRecordBurst, kRecordsPerSecond, 0};
   scheduler::Profiler profiler;
   uint64_t profiler_generation = 0;
   std::optional<scheduler::IterationRecorder> recorder;
@@ -92,6 +100,7 @@ struct FlowJob {
   uint64_t evictions = 0;        // that came to an end
 
   std::vector<PendingRelease> releases;
+  size_t next_fence = 0;  // of them, that is looked at next
   scheduler::ReleaseId next_release = 1;
   uint64_t epoch = 0;
 

@@ -32,7 +32,7 @@ bool IsLogged(const Frame& frame) {
 
 }  // namespace
 
-Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool,
+Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, Share* share,
                  TokenBucket* logged, uint64_t now_ns)
     : id_(id),
       number_(id),
@@ -40,7 +40,7 @@ Session::Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool
       peer_(std::move(peer)),
       pool_(pool),
       since_ns_(now_ns),
-      rate_(kFrameBurst, kFramesPerSecond, now_ns),
+      share_(share),
       logged_(logged) {
   // Where the kernel cannot, whoever was given the connection is the one who gave it.
   (void)connection_.AskForSenders().ok();
@@ -64,12 +64,10 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
                   " speaks on the connection of process " + std::to_string(peer_.pid) +
                   "; allowed: one of its own");
     }
-    if (!rate_.Take(now_ns)) {
-      return Fail("more than " + std::to_string(kFramesPerSecond) + " frames in a second");
-    }
+    share_->Frame(now_ns);
     Result<Frame> frame = ParseFrame(datagram);
     if (!frame.ok()) return Fail(frame.status().message());
-    if (IsLogged(*frame)) logged_->Take(now_ns);
+    if (IsLogged(*frame)) logged_->Spend(1, now_ns);
     std::optional<SessionEvent> event = Handle(std::move(*frame), now_ns);
     if (event.has_value()) return event;
   }
@@ -300,6 +298,7 @@ void Session::Close(const std::string& reason) {
 }
 
 std::optional<std::string> Session::Overdue(uint64_t now_ns) const {
+  if (paused(now_ns)) return std::nullopt;  // what it sent may lie there unread
   const uint64_t waited = now_ns - since_ns_;
   if (state_ == State::kHello && waited > kHelloTimeoutNs) return "no Hello in time";
   if (state_ == State::kMapping && waited > kMappingTimeoutNs) return "no Ready in time";

@@ -13,6 +13,7 @@
 #include "common/unique_fd.h"
 #include "noderuntime/session/declaration.h"
 #include "noderuntime/session/frames.h"
+#include "noderuntime/session/share.h"
 #include "noderuntime/session/shared_pages.h"
 #include "noderuntime/session/socket.h"
 #include "noderuntime/session/token_bucket.h"
@@ -49,8 +50,6 @@ class Session {
   /// Bounds on what one client may cost. The protocol bounds most by itself (one request at a time,
   /// releases only of what is held); these bound the rest.
   static constexpr size_t kMaxFramesPerWakeup = 32;
-  static constexpr uint64_t kFramesPerSecond = 500'000;
-  static constexpr uint64_t kFrameBurst = 50'000;
   /// What is logged, where there is a log, of all sessions of a job: who sends more is read later,
   /// not closed. What a session that has begun may not take is for those that begin, and for who
   /// only asks.
@@ -60,9 +59,9 @@ class Session {
   static constexpr uint64_t kHelloTimeoutNs = 10'000'000'000;
   static constexpr uint64_t kMappingTimeoutNs = 120'000'000'000;
 
-  /// `logged` is its job's, and lives as long as this reads.
-  Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, TokenBucket* logged,
-          uint64_t now_ns);
+  /// `share` and `logged` are its job's, and live as long as this reads.
+  Session(uint32_t id, UniqueFd socket, Peer peer, const PoolAccess& pool, Share* share,
+          TokenBucket* logged, uint64_t now_ns);
 
   uint32_t id() const { return id_; }
   pid_t pid() const { return peer_.pid; }
@@ -75,10 +74,15 @@ class Session {
   /// Reads up to kMaxFramesPerWakeup frames, one event each. The owner handles an event before it
   /// asks for the next; nullopt: nothing more for now.
   std::optional<SessionEvent> Next(uint64_t now_ns);
-  /// Its job has sent so much that is logged that nothing is read of it for now.
+  /// Its job has sent so much that nothing is read of it for now. What somebody left who has hung
+  /// up is read all the same: it is no more than a socket holds, and its end stands behind it.
   bool paused(uint64_t now_ns) const {
-    return pool_.logs_requests && logged_->Left(now_ns) <= (ready() ? kLoggedReserve : 0);
+    if (hung_up_) return false;
+    return share_->Spent(now_ns) ||
+           (pool_.logs_requests && logged_->Left(now_ns) <= (ready() ? kLoggedReserve : 0));
   }
+  /// The peer sends nothing more.
+  void PeerHungUp() { hung_up_ = true; }
   /// To be called when the socket is readable, before Next.
   void StartWakeup() { frames_left_ = kMaxFramesPerWakeup; }
 
@@ -135,7 +139,8 @@ class Session {
   State state_ = State::kHello;
   uint64_t since_ns_;  // of the current state, for timeouts
   size_t frames_left_ = 0;
-  TokenBucket rate_;
+  bool hung_up_ = false;
+  Share* share_;
   TokenBucket* logged_;
   bool request_outstanding_ = false;
   std::optional<SharedPages> pages_;

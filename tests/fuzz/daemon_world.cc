@@ -16,6 +16,8 @@ uint64_t g_now_ns = 0;
 
 /// Stands in for clock.cc: what takes the daemon seconds takes the fuzzer none.
 uint64_t NowNs() { return g_now_ns; }
+/// Nothing that a run does depends on how fast the machine is.
+uint64_t ThreadCpuNs() { return g_now_ns; }
 
 }  // namespace sluice::noded
 

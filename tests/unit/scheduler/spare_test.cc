@@ -49,11 +49,11 @@ std::optional<Extents> Reference(const Ledger& ledger, JobId* of) {
 }
 
 /// Jobs at any place of their iterations, with units in all states, in a pool of a few units.
-Ledger AnyLedger(std::mt19937& random, Units most) {
+Ledger AnyLedger(std::mt19937& random) {
   const auto any = [&random](Units from, Units to) {
     return std::uniform_int_distribution<Units>(from, to)(random);
   };
-  const Units pool = any(8, most);
+  const Units pool = any(8, 28);
   Ledger ledger(pool, 1 << 20, Rules{.check_admission = false});
   const auto take = [&](JobId job, Units least) {
     for (Units at = 0; at < pool; ++at) {
@@ -104,7 +104,7 @@ TEST(Spare, IsFreedAsIfEachRunWereTriedByItself) {
   int more = 0;
   int less = 0;
   for (int i = 0; i < 10'000; ++i) {
-    const Ledger start = AnyLedger(random, 28);
+    const Ledger start = AnyLedger(random);
     Ledger wanted = start;
     JobId job = kNoJob;
     while (const auto extents = Reference(wanted, &job)) Ok(wanted.Reclaim(job, *extents));
@@ -147,7 +147,7 @@ TEST(Spare, NobodyIsDeniedBeforeEachRunWasTried) {
   Ledger ledger(kLast + 1 + 2 * kEach, 1 << 20, Rules{.check_admission = false});
   Ok(ledger.Admit(1, "holes", 0, kLast + 1 + kEach));
   Ok(ledger.Admit(2, "other", 0, kEach));
-  for (const JobId job : {1, 2}) {
+  for (const JobId job : {1u, 2u}) {
     Ok(ledger.StartUnprofiled(job));
     if (job == 1) Ok(ledger.Grant(1, {{0, kLast + 1}}));
   }
@@ -175,7 +175,7 @@ TEST(Spare, WhatIsToldAtOnceIsTrue) {
   std::mt19937 random(8);
   int told = 0;
   for (int i = 0; i < 10'000; ++i) {
-    const Ledger ledger = AnyLedger(random, 28);
+    const Ledger ledger = AnyLedger(random);
     for (const Job& job : ledger.jobs()) {
       if (job.spare == 0) continue;
       const SpareRuns known(ledger, job);

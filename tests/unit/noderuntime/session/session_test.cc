@@ -32,7 +32,7 @@ class SessionTest : public ::testing::Test {
     Result<Peer> peer = PeerOf(ends[0]);
     ASSERT_TRUE(peer.ok()) << peer.status().message();
     EXPECT_EQ(peer->pid, ::getpid());
-    session_.emplace(7, UniqueFd(ends[0]), std::move(*peer), pool_, &logged_, kNow);
+    session_.emplace(7, UniqueFd(ends[0]), std::move(*peer), pool_, &share_, &logged_, kNow);
     client_.emplace(UniqueFd(ends[1]));
     session_->StartWakeup();
   }
@@ -83,6 +83,7 @@ class SessionTest : public ::testing::Test {
 
   std::vector<UniqueFd> handles_;
   PoolAccess pool_;
+  Share share_{kNow};                                                           // of the job
   TokenBucket logged_{Session::kLoggedBurst, Session::kLoggedPerSecond, kNow};  // of the job
   std::optional<Session> session_;
   std::optional<testing::ScriptedClient> client_;
@@ -355,20 +356,71 @@ TEST_F(SessionTest, AWakeupIsBounded) {
   EXPECT_TRUE(Next<protocol::Mismatch>());
 }
 
-TEST_F(SessionTest, AFloodIsAFault) {
+// The clock stands still in these, so nothing refills its share.
+TEST_F(SessionTest, AFloodIsReadLater) {
   Handshake();
-  // The clock stands still, so nothing refills the allowance.
-  for (uint64_t i = 0; i < Session::kFrameBurst + 1; ++i) {
+  uint64_t read = 2;  // Hello and Ready
+  for (; read <= Share::kFrameBurst; ++read) {
     client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
     session_->StartWakeup();
-    const auto event = session_->Next(kNow);
-    ASSERT_TRUE(event.has_value());
-    if (const auto* closed = std::get_if<Closed>(&*event)) {
-      EXPECT_NE(closed->reason.find("frames in a second"), std::string::npos);
-      return;
-    }
+    if (!session_->Next(kNow).has_value()) break;
   }
-  FAIL() << "the flood was never noticed";
+  EXPECT_EQ(read, Share::kFrameBurst);
+  EXPECT_FALSE(session_->closed()) << "it only waits";
+  EXPECT_TRUE(session_->paused(kNow));
+  constexpr uint64_t kApart = 1'000'000'000 / Share::kFramesPerSecond;
+  EXPECT_FALSE(session_->Next(kNow + kApart - 1).has_value());
+  EXPECT_TRUE(session_->Next(kNow + kApart).has_value()) << "what was sent is not lost";
+  EXPECT_TRUE(session_->paused(kNow + kApart));
+}
+
+TEST_F(SessionTest, WhoeverCostsMuchIsReadLater) {
+  Handshake();
+  client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
+  // Twice what may be had at once: half of it is owed.
+  share_.Work(2 * Share::kWorkBurst, kNow);
+  EXPECT_TRUE(session_->paused(kNow));
+  EXPECT_FALSE(session_->Next(kNow).has_value());
+  constexpr uint64_t kEnds = Share::kWorkBurst * 1'000'000'000 / Share::kWorkPerSecond;
+  EXPECT_FALSE(session_->Next(kNow + kEnds).has_value()) << "what is owed comes in first";
+  EXPECT_TRUE(session_->Next(kNow + kEnds + 1000).has_value());
+}
+
+TEST_F(SessionTest, AFloodOfAJobIsThatOfAllItsConnections) {
+  for (uint64_t sent = 0; sent < Share::kFrameBurst; ++sent) share_.Frame(kNow);
+  client_->Hello(pool_.device_uuid);
+  EXPECT_FALSE(session_->Next(kNow).has_value());
+  EXPECT_TRUE(session_->Next(kNow + 1'000'000).has_value());
+}
+
+TEST_F(SessionTest, WhatLiesUnreadIsNotLate) {
+  constexpr uint64_t kLate = kNow + Session::kHelloTimeoutNs + 1;
+  EXPECT_TRUE(session_->Overdue(kLate).has_value());
+  share_.Work(Share::kWorkBurst, kLate);
+  EXPECT_FALSE(session_->Overdue(kLate).has_value());
+}
+
+// Its memory is free the sooner.
+TEST_F(SessionTest, WhoeverHungUpIsReadToItsEnd) {
+  pool_.logs_requests = true;
+  Handshake();
+  client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
+  client_->Send(protocol::Uncharge{}, FrameType::kUncharge);
+  client_->Send(protocol::Bye{}, FrameType::kBye);
+  client_.reset();
+  share_.Work(Share::kWorkBurst, kNow);
+  while (logged_.Take(kNow)) {
+  }
+  EXPECT_FALSE(session_->Next(kNow).has_value()) << "nobody knows yet that it hung up";
+  session_->PeerHungUp();
+  EXPECT_FALSE(session_->paused(kNow));
+  EXPECT_TRUE(Next<protocol::Mismatch>());
+  EXPECT_TRUE(Next<protocol::Uncharge>());
+  Closed closed;
+  ASSERT_TRUE(Next(&closed));
+  EXPECT_TRUE(closed.parted);
+  constexpr uint64_t kApart = 1'000'000'000 / Session::kLoggedPerSecond;
+  EXPECT_EQ(logged_.Left(kNow + kApart), 0u) << "what was logged for it is owed";
 }
 
 // The event log leaves nothing out, so whoever makes it grow fast is read slowly.
