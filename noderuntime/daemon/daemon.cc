@@ -278,6 +278,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
   }
   if (host_tier_.busy()) sooner(kCopyLookNs);
+  if (const auto at = host_tier_.frees_at_ns()) sooner(until(*at));
   if (flow_->again_at_ns() != 0) sooner(until(flow_->again_at_ns()));
   if (flow_->urgency() == flow::Urgency::kFences) {
     if (fences_since_ns_ == 0) fences_since_ns_ = now_ns;
@@ -307,6 +308,7 @@ void Daemon::Tick(uint64_t now_ns) {
   PollHolders(now_ns);
   CloseOverdue(now_ns);
   ForgetOrphans(now_ns);
+  host_tier_.FreeWhatIsKept(now_ns);
   SayLeftOut(now_ns);
   for (auto& [id, job] : jobs_) {
     if (job.accepts || job.share.Spent(now_ns)) continue;

@@ -66,6 +66,7 @@ Status HostTier::Start(Place place, Copy* copy) {
   copy->ticket = *ticket;
   copy->place = place;
   ++under_way_;
+  moved_ = true;
   return {};
 }
 
@@ -112,6 +113,7 @@ void HostTier::Forget(JobId job) {
 }
 
 HostTier::Copies::iterator HostTier::Drop(Copies::iterator copy) {
+  moved_ = true;
   pieces_.GiveBack(copy->second.pieces);
   return copies_.erase(copy);
 }
@@ -142,6 +144,7 @@ std::vector<HostTier::Finished> HostTier::Poll() {
       continue;
     }
     --under_way_;
+    moved_ = true;
     finished.push_back(
         {it->first, copy.place, ended.ok() ? Status() : ended.status().Annotate(Name(it->first))});
     // The bytes are here after a good copy out and after a failed copy back, and only then.
@@ -154,6 +157,21 @@ std::vector<HostTier::Finished> HostTier::Poll() {
     }
   }
   return finished;
+}
+
+std::optional<uint64_t> HostTier::frees_at_ns() const {
+  // While a copy is under way its end is looked for, and that is a move.
+  if (!pieces_.keeps_spare() || busy()) return std::nullopt;
+  return moved_ ? 0 : last_move_ns_ + kKeptNs;
+}
+
+void HostTier::FreeWhatIsKept(uint64_t now_ns) {
+  if (moved_) {
+    moved_ = false;
+    last_move_ns_ = now_ns;
+  }
+  const std::optional<uint64_t> at = frees_at_ns();
+  if (at.has_value() && now_ns >= *at) pieces_.FreeSpare();
 }
 
 }  // namespace sluice::hosttier

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "common/status.h"
@@ -43,6 +44,8 @@ class HostTier {
  public:
   /// Large enough for full speed, small enough that the host has it in one run.
   static constexpr uint64_t kMaxPieceBytes = uint64_t{64} << 20;
+  /// So long after the last move the machine gets what is kept for the next one.
+  static constexpr uint64_t kKeptNs = 60'000'000'000;
 
   /// `capacity_bytes`: most host memory that it takes, whole pieces of it; 0: there is no tier.
   HostTier(gpu::Device* device, uint64_t unit_bytes, uint64_t capacity_bytes);
@@ -92,6 +95,13 @@ class HostTier {
   /// A copy is under way: poll soon.
   bool busy() const { return under_way_ > 0; }
 
+  /// To be called once in a while. Frees one piece that no job has, kKeptNs after the last move:
+  /// unlocking memory takes time, too, and the caller serves others in between. A move is a copy
+  /// that began or ended, or a job that was forgotten. What jobs in host memory have stays.
+  void FreeWhatIsKept(uint64_t now_ns);
+  /// When that has something to do; nullopt: nothing.
+  std::optional<uint64_t> frees_at_ns() const;
+
  private:
   struct Copy {
     Place place = Place::kNone;
@@ -111,6 +121,8 @@ class HostTier {
   Copies copies_;
   std::map<JobId, Extents> back_;  // of those who came back at the last Poll
   size_t under_way_ = 0;
+  bool moved_ = false;  // since last_move_ns_ was noted
+  uint64_t last_move_ns_ = 0;
 };
 
 }  // namespace sluice::hosttier

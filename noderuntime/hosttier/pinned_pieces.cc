@@ -45,4 +45,10 @@ void PinnedPieces::GiveBack(const std::vector<std::byte*>& pieces) {
   taken_ -= pieces.size();
 }
 
+void PinnedPieces::FreeSpare() {
+  if (spare_.empty()) return;
+  device_->FreeHost(spare_.back());
+  spare_.pop_back();
+}
+
 }  // namespace sluice::hosttier

@@ -12,9 +12,9 @@
 namespace sluice::hosttier {
 
 /// Pinned host memory in pieces of one size, so that no job needs one contiguous allocation and a
-/// piece that one job gave back fits the next. Pieces given back are kept until the end: locking
-/// memory is slow (the whole of it is cleared), and the loop that evicts serves everybody. What is
-/// kept never exceeds the capacity, which is the host memory that was set aside for this.
+/// piece that one job gave back fits the next. Pieces given back are kept until they are freed:
+/// locking memory is slow (the whole of it is cleared), and the loop that evicts serves everybody.
+/// What is kept never exceeds the capacity, which is the host memory that was set aside for this.
 ///
 /// Owns its pieces; `device` outlives it. Sizes in bytes. For one thread.
 class PinnedPieces {
@@ -36,6 +36,11 @@ class PinnedPieces {
   /// none left; then nothing that was allocated for it stays.
   Result<std::vector<std::byte*>> Take(uint64_t bytes);
   void GiveBack(const std::vector<std::byte*>& pieces);
+
+  /// Whether there are pieces that are kept for the next job.
+  bool keeps_spare() const { return !spare_.empty(); }
+  /// Gives one of those to the machine.
+  void FreeSpare();
 
  private:
   uint64_t Count(uint64_t bytes) const {

@@ -256,5 +256,59 @@ TEST_F(HostTierTest, TheNextJobGetsThePiecesOfTheLast) {
   EXPECT_EQ(device_.allocations, allocations);
 }
 
+TEST_F(HostTierTest, TheMachineGetsWhatIsKeptAMinuteAfterTheLastMove) {
+  constexpr uint64_t kStart = 5'000'000'000'000;
+  constexpr uint64_t kKept = HostTier::kKeptNs;
+  EXPECT_EQ(tier_->frees_at_ns(), std::nullopt) << "nothing was ever moved";
+  ASSERT_NO_FATAL_FAILURE(Away(1, {{0, 3}}));
+  ASSERT_TRUE(tier_->Restore(1).ok());
+  tier_->FreeWhatIsKept(kStart - kKept);
+  EXPECT_EQ(tier_->frees_at_ns(), std::nullopt) << "a copy is under way";
+  ASSERT_TRUE(End().status.ok());
+  EXPECT_EQ(tier_->frees_at_ns(), 0u) << "when that was is to be noted";
+  tier_->FreeWhatIsKept(kStart);
+  EXPECT_EQ(tier_->frees_at_ns(), kStart + kKept);
+  tier_->FreeWhatIsKept(kStart + kKept - 1);
+  EXPECT_EQ(device_.host_bytes(), 3 * kUnit) << "the next job that moves has it at once";
+  // One at a time: others are served in between.
+  for (uint64_t left = 3; left > 0; --left) {
+    EXPECT_EQ(device_.host_bytes(), left * kUnit);
+    ASSERT_EQ(tier_->frees_at_ns(), kStart + kKept);
+    tier_->FreeWhatIsKept(kStart + kKept);
+  }
+  EXPECT_EQ(device_.host_bytes(), 0u);
+  EXPECT_EQ(tier_->frees_at_ns(), std::nullopt);
+  ASSERT_NO_FATAL_FAILURE(Away(1, {{0, 3}}));
+}
+
+TEST_F(HostTierTest, EachMoveIsTheLastOne) {
+  ASSERT_NO_FATAL_FAILURE(Away(1, {{0, 3}}));
+  ASSERT_NO_FATAL_FAILURE(Away(2, {{10, 2}}));
+  tier_->Forget(2);
+  tier_->FreeWhatIsKept(1'000);
+  ASSERT_TRUE(tier_->Restore(1).ok());
+  ASSERT_FALSE(End(kBroken).status.ok());
+  tier_->FreeWhatIsKept(2'000);
+  EXPECT_EQ(tier_->frees_at_ns(), 2'000 + HostTier::kKeptNs);
+  tier_->FreeWhatIsKept(1'000 + HostTier::kKeptNs);
+  EXPECT_EQ(device_.host_bytes(), 5 * kUnit);
+}
+
+TEST_F(HostTierTest, WhoIsAwayKeepsItsOwnForEver) {
+  const std::vector<std::byte> before = device_.pool;
+  const Extents extents = {{0, 3}, {10, 5}};
+  ASSERT_NO_FATAL_FAILURE(Away(1, extents));
+  ASSERT_NO_FATAL_FAILURE(Away(2, {{20, 2}}));
+  tier_->Forget(2);
+  Scribble(extents);
+  for (uint64_t now = 1; now < 20; ++now) tier_->FreeWhatIsKept(now * HostTier::kKeptNs);
+  EXPECT_EQ(device_.host_bytes(), 8 * kUnit) << "of the one that is away alone";
+  ASSERT_TRUE(tier_->Restore(1).ok());
+  // Under way for longer than anything is kept.
+  for (uint64_t now = 20; now < 40; ++now) tier_->FreeWhatIsKept(now * HostTier::kKeptNs);
+  ASSERT_TRUE(End().status.ok());
+  EXPECT_EQ(device_.pool, before);
+}
+
 }  // namespace
 }  // namespace sluice::hosttier
