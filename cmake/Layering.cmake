@@ -40,7 +40,7 @@ set(SLUICE_HEADER_HOMES
   "prometheus/ : common/metrics bench tests"
   "openssl/ : deviceplugin/cluster tests"
   "yaml-cpp : deviceplugin/daemon"
-  "httplib.h : noderuntime/page"
+  "httplib.h : common/http common/metrics noderuntime/page"
   "nlohmann/ : deviceplugin/cluster noderuntime simgpu/ctl tools bench tests"
   "gtest/ : tests"
   "gmock/ : tests"

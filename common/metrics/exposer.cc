@@ -2,13 +2,15 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/metrics/exposer.h"
 
-#include <CivetServer.h>
 #include <zlib.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstring>
-#include <exception>
-#include <optional>
+#include <utility>
 
+#include "common/http/bounded_server.h"
+#include "common/metrics/address.h"
 #include "common/metrics/text.h"
 
 namespace sluice::metrics {
@@ -33,38 +35,49 @@ std::string Zipped(std::string& text) {
   return zipped;
 }
 
-/// prometheus-cpp's own Exposer compresses by zlib's usual level, which takes longer than all else
-/// of a scrape together, and cannot be told otherwise.
-class Scrape final : public CivetHandler {
- public:
-  explicit Scrape(Exposer::Collect collect) : collect_(std::move(collect)) {}
-  bool handleGet(CivetServer* /*server*/, mg_connection* connection) override {
-    std::string body = TextOf(collect_());
-    const char* accepted = ::mg_get_header(connection, "Accept-Encoding");
-    const char* encoding = "";
-    if (accepted != nullptr && std::strstr(accepted, "gzip") != nullptr) {
-      if (std::string zipped = Zipped(body); !zipped.empty()) {
-        body = std::move(zipped);
-        encoding = "Content-Encoding: gzip\r\n";
-      }
-    }
-    ::mg_printf(connection,
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-                "%sContent-Length: %zu\r\nConnection: close\r\n\r\n",
-                encoding, body.size());
-    ::mg_write(connection, body.data(), body.size());
-    return true;
-  }
+/// Port 0 where `address` (IsAddress) says so.
+std::pair<std::string, int> HostAndPort(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.front() == '[') host = host.substr(1, host.size() - 2);
+  return {host, std::stoi(address.substr(colon + 1))};
+}
 
- private:
-  const Exposer::Collect collect_;
-};
+http::BoundedServer::Bounds BoundsOfScrapes() {
+  http::BoundedServer::Bounds bounds;
+  // A whole request comes in one packet.
+  bounds.requests.request_time = std::chrono::milliseconds(2000);
+  // Several: one that is slow must not keep the others from their figures.
+  bounds.threads = 3;
+  return bounds;
+}
 
 }  // namespace
 
 struct Exposer::Parts {
-  std::optional<Scrape> scrape;
-  std::optional<CivetServer> server;  // ends first: its threads use the other one
+  explicit Parts(Collect from) : collect(std::move(from)) {}
+
+  /// prometheus-cpp's own Exposer compresses by zlib's usual level, and so does httplib; that takes
+  /// longer than all else of a scrape together, and neither can be told otherwise.
+  void Serve(const httplib::Request& request, httplib::Response& response) const {
+    std::string body = TextOf(collect());
+    if (request.get_header_value("Accept-Encoding").find("gzip") != std::string::npos) {
+      if (std::string zipped = Zipped(body); !zipped.empty()) {
+        body = std::move(zipped);
+        response.set_header("Content-Encoding", "gzip");
+      }
+    }
+    const size_t bytes = body.size();
+    response.set_content_provider(
+        bytes, "text/plain; version=0.0.4; charset=utf-8",
+        [text = std::move(body)](size_t at, size_t count, httplib::DataSink& sink) {
+          return sink.write(text.data() + at, count);
+        });
+  }
+
+  const Collect collect;
+  http::BoundedServer server{BoundsOfScrapes()};  // ends first: its threads use the other one
+  int port = 0;
 };
 
 Exposer::Exposer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -72,21 +85,23 @@ Exposer::Exposer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Exposer::~Exposer() = default;
 
 Result<std::unique_ptr<Exposer>> Exposer::Start(const std::string& address, Collect collect) {
-  auto parts = std::make_unique<Parts>();
-  parts->scrape.emplace(std::move(collect));
-  // Several: one that is slow must not keep the others from their figures.
-  const std::vector<std::string> options = {"listening_ports",    address, "num_threads", "3",
-                                            "request_timeout_ms", "2000"};
-  try {
-    parts->server.emplace(options);
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kUnavailable,
-                  "--metrics " + address + ": cannot listen there: " + error.what());
+  if (!IsAddress(address)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--metrics " + address + ": allowed: ADDRESS:PORT or [ADDRESS]:PORT");
   }
-  parts->server->addHandler("/metrics", *parts->scrape);
+  auto parts = std::make_unique<Parts>(std::move(collect));
+  parts->server.Get("/metrics", [from = parts.get()](const httplib::Request& q,
+                                                     httplib::Response& r) { from->Serve(q, r); });
+  const auto [host, port] = HostAndPort(address);
+  errno = 0;
+  parts->port = parts->server.Start(host, port);
+  if (parts->port < 0) {
+    const std::string why = errno == 0 ? "" : std::string(": ") + std::strerror(errno);
+    return Status(StatusCode::kUnavailable, "--metrics " + address + ": cannot listen there" + why);
+  }
   return std::unique_ptr<Exposer>(new Exposer(std::move(parts)));
 }
 
-int Exposer::port() const { return parts_->server->getListeningPorts().front(); }
+int Exposer::port() const { return parts_->port; }
 
 }  // namespace sluice::metrics

@@ -13,12 +13,14 @@
 namespace sluice::metrics {
 
 /// Serves /metrics over HTTP, in threads of its own. Each scrape asks `collect`; nothing is kept in
-/// between. Who connects and says nothing is hung up on after two seconds.
+/// between. A connection that has not sent its whole request after two seconds is hung up on; while
+/// there are too many of them, the oldest is at once, and a scraper is answered.
 class Exposer {
  public:
   using Collect = std::function<std::vector<prometheus::MetricFamily>()>;
 
-  /// `address`: ADDRESS:PORT, [ADDRESS]:PORT; port 0: any. kUnavailable: it cannot listen there.
+  /// `address`: ADDRESS:PORT, [ADDRESS]:PORT; port 0: any. kInvalidArgument: it is neither;
+  /// kUnavailable: it cannot listen there.
   static Result<std::unique_ptr<Exposer>> Start(const std::string& address, Collect collect);
   ~Exposer();
 

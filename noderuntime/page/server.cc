@@ -8,10 +8,9 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "common/http/bounded_server.h"
 #include "noderuntime/page/answer.h"
-#include "noderuntime/page/bounded_server.h"
 #include "noderuntime/page/live_view.h"
 #include "noderuntime/page/static_files.h"
 #include "scheduler/policy/policies.h"
@@ -20,6 +19,7 @@ namespace sluice::page {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using http::BoundedServer;
 using httplib::Request;
 using httplib::Response;
 
@@ -87,8 +87,6 @@ struct Server::Parts {
   std::mutex mutex;
   std::map<uint32_t, std::unique_ptr<Feed>> feeds;
   BoundedServer http;
-  std::atomic<bool> ended{false};
-  std::thread thread;
 };
 
 Result<uint32_t> Server::Parts::GpuOf(const Request& request) const {
@@ -230,17 +228,11 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, cons
   parts->Touch();
   parts->AddRoutes();
   Listen& listen = parts->options.listen;
-  const int port = listen.port == 0 ? parts->http.bind_to_any_port(listen.host)
-                   : parts->http.bind_to_port(listen.host, listen.port) ? listen.port
-                                                                        : -1;
+  const int port = parts->http.Start(listen.host, listen.port);
   if (port < 0) {
     return sluice::Status(StatusCode::kUnavailable, Authority(listen) + ": cannot listen there");
   }
   listen.port = static_cast<uint16_t>(port);
-  parts->thread = std::thread([p = parts.get()] {
-    p->http.listen_after_bind();
-    p->ended = true;
-  });
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 
@@ -249,10 +241,7 @@ Server::~Server() {
     const std::lock_guard lock(parts_->mutex);
     for (auto& [gpu, feed] : parts_->feeds) feed->Stop();
   }
-  // Before it listens there is nothing to stop.
-  while (!parts_->http.is_running() && !parts_->ended) std::this_thread::yield();
-  parts_->http.stop();
-  parts_->thread.join();
+  parts_->http.Stop();
 }
 
 Listen Server::listen() const { return parts_->options.listen; }

@@ -13,6 +13,7 @@
 
 #include "common/unique_fd.h"
 #include "noderuntime/page/static_files.h"
+#include "tests/support/http_peer.h"
 #include "tests/unit/noderuntime/page/fake_source.h"
 
 namespace sluice::page {
@@ -275,6 +276,15 @@ TEST_F(ServerTest, RefusesRequestsThatAreTooLarge) {
   client.Send(header + header);
   EXPECT_NE(client.All().status, 200);
   EXPECT_EQ(Ask("GET /").status, 200) << "others notice nothing";
+}
+
+// Whoever holds connections open keeps nobody from the page.
+TEST_F(ServerTest, AnswersWhileOthersHoldHalfOpenConnections) {
+  Start();
+  const std::vector<UniqueFd> half = loopback::HalfOpen(server_->listen().port, 300);
+  const std::string answer =
+      loopback::Ask(server_->listen().port, "GET /api/gpus HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(answer.rfind("HTTP/1.1 200", 0), 0u) << answer;
 }
 
 TEST_F(ServerTest, EndsWhileSomebodyLooks) {
