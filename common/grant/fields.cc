@@ -6,13 +6,15 @@
 #include <charconv>
 #include <set>
 
+#include "common/printable.h"
+
 namespace sluice {
 namespace {
 
 constexpr size_t kMaxShown = 128;
 
 std::string Quoted(std::string_view text) {
-  return "'" + std::string(text.substr(0, kMaxShown)) + "'";
+  return "'" + Printable(CutText(text, kMaxShown)) + "'";
 }
 
 Status Bad(std::string_view what, size_t line, const std::string& text) {

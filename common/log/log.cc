@@ -6,6 +6,9 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <string>
+
+#include "common/printable.h"
 
 namespace sluice::logging {
 
@@ -40,7 +43,9 @@ void Silence() { spdlog::set_level(spdlog::level::off); }
 bool Writes(Level level) { return spdlog::should_log(LevelOf(level)); }
 
 void Write(Level level, std::string_view text) {
-  spdlog::log(LevelOf(level), spdlog::string_view_t(text.data(), text.size()));
+  if (!Writes(level)) return;
+  const std::string line = Printable(text);
+  spdlog::log(LevelOf(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
 void WriteFormatted(Level level, fmt::string_view format, fmt::format_args values) {

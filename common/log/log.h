@@ -20,6 +20,7 @@ void Silence();
 
 /// Whether a line of this level would be written; kDebug is not.
 bool Writes(Level level);
+/// One line, whatever is in it: clients can cause most of them (Printable).
 void Write(Level level, std::string_view text);
 
 /// For the functions below.

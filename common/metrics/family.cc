@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "common/metrics/family.h"
 
+#include "common/printable.h"
+
 namespace sluice::metrics {
 namespace {
 
@@ -18,26 +20,6 @@ prometheus::MetricType TypeOf(Type type) {
       return prometheus::MetricType::Histogram;
   }
   return prometheus::MetricType::Untyped;
-}
-
-/// How many bytes the character at the beginning has (RFC 3629, section 4); 0: it is none.
-size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x20 || first == 0x7F) return 0;
-  if (first < 0x80) return 1;
-  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Longer than need be, a half of a pair, or beyond the last one.
-  const unsigned char second = byte(1);
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
-    return 0;
-  }
-  return size;
 }
 
 std::string Escaped(const std::string& text) {
@@ -101,12 +83,12 @@ void Family::Add(const std::optional<Histogram>& histogram) {
 std::string LabelValue(std::string_view text) {
   std::string value;
   while (!text.empty()) {
-    const size_t bytes = CharacterBytes(text);
+    const Character first = FirstCharacter(text);
     const std::string_view character =
-        bytes == 0 ? std::string_view(kReplacement) : text.substr(0, bytes);
+        first.shown ? text.substr(0, first.bytes) : std::string_view(kReplacement);
     if (value.size() + character.size() > kMostLabelBytes) break;
     value += character;
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
+    text.remove_prefix(first.bytes);
   }
   return value;
 }

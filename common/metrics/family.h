@@ -64,8 +64,8 @@ class Family {
 constexpr size_t kMostLabelBytes = 253;  // the longest name of a Kubernetes object
 
 /// What came from a user, as a label may carry it: valid UTF-8 of at most kMostLabelBytes, each
-/// byte that is none or controls a terminal replaced by U+FFFD. One bad byte would cost Prometheus
-/// the whole answer.
+/// byte that is none and each character that people do not get (Printable) replaced by U+FFFD. One
+/// bad byte would cost Prometheus the whole answer.
 std::string LabelValue(std::string_view text);
 
 }  // namespace sluice::metrics

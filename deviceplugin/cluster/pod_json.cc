@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/printable.h"
 #include "common/quantity.h"
 #include "deviceplugin/granule/hash.h"
 
@@ -128,7 +129,7 @@ std::string Warning(const json& object, const std::string& space, const std::str
   event["involvedObject"] = object;
   event["type"] = "Warning";
   event["reason"] = reason;
-  event["message"] = message.substr(0, kMaxMessage);
+  event["message"] = CutText(PrintableLines(message), kMaxMessage);
   event["source"] = {{"component", "sluice-device-plugin"}, {"host", node}};
   event["firstTimestamp"] = time;
   event["lastTimestamp"] = time;

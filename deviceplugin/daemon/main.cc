@@ -14,6 +14,7 @@
 #include "common/log/log.h"
 #include "common/metrics/exposer.h"
 #include "common/nvml.h"
+#include "common/printable.h"
 #include "deviceplugin/cluster/cluster.h"
 #include "deviceplugin/cluster/server_address.h"
 #include "deviceplugin/collect/collector.h"
@@ -258,6 +259,7 @@ int main(int argc, char** argv) {
   const sluice::Status done =
       options.ok() ? sluice::deviceplugin::Run(std::move(**options)) : options.status();
   if (done.ok()) return 0;
-  std::fprintf(stderr, "sluice-device-plugin: %s\n", done.message().c_str());
+  std::fprintf(stderr, "sluice-device-plugin: %s\n",
+               sluice::PrintableLines(done.message()).c_str());
   return options.ok() ? 1 : 2;
 }

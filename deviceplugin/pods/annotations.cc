@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/bytes.h"
+#include "common/printable.h"
 #include "common/quantity.h"
 
 namespace sluice::pods {
@@ -198,7 +199,7 @@ class Reader {
 }  // namespace
 
 std::string Quoted(std::string_view text) {
-  return "'" + std::string(text.substr(0, kMaxShown)) + "'";
+  return "'" + Printable(CutText(text, kMaxShown)) + "'";
 }
 
 std::optional<Field> FieldOf(std::string_view annotation) {

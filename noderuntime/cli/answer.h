@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "common/printable.h"
+
 /// How what a daemon answers (DaemonClient) is read: it may be of another version, so what is not
 /// there, or is of another kind, is nothing. `Json` is nlohmann's, ordered or not; nothing throws.
 namespace sluice::cli::answer {
@@ -30,10 +32,11 @@ uint64_t Number(const Json& object, const char* key) {
   return MaybeNumber(object, key).value_or(0);
 }
 
+/// For people (Printable).
 template <class Json>
 std::string Text(const Json& object, const char* key) {
   const Json& value = Member(object, key);
-  return value.is_string() ? value.template get<std::string>() : "";
+  return value.is_string() ? Printable(value.template get<std::string>()) : "";
 }
 
 }  // namespace sluice::cli::answer

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "common/printable.h"
 #include "noderuntime/cli/child.h"
 #include "noderuntime/cli/options.h"
 
@@ -44,7 +45,7 @@ Result<CommandOutput> Kubectl(const std::string& kubectl, const ClusterCommand& 
 }
 
 int Fail(const std::string& text, int code) {
-  std::fprintf(stderr, "kubectl sluice: %s\n", text.c_str());
+  std::fprintf(stderr, "kubectl sluice: %s\n", PrintableLines(text).c_str());
   return code;
 }
 
@@ -206,7 +207,7 @@ int RunClusterCommand(const std::vector<std::string>& arguments, const Environme
   if (json) out = "[" + out + "]\n";
   std::fputs(out.c_str(), stdout);
   const bool failed = of_job ? done == 0 : done < pods->size();
-  if (failed) std::fputs(errors.c_str(), stderr);
+  if (failed) std::fputs(PrintableLines(errors).c_str(), stderr);
   return failed ? 1 : 0;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/bytes.h"
+#include "common/printable.h"
 #include "noderuntime/cli/job_lookup.h"
 #include "noderuntime/cli/node_daemons.h"
 #include "noderuntime/cli/status_table.h"
@@ -59,7 +60,7 @@ bool IsNumber(const std::string& text) {
 }  // namespace
 
 int Complain(const std::string& text, int code) {
-  std::fprintf(stderr, "sluice: %s\n", text.c_str());
+  std::fprintf(stderr, "sluice: %s\n", PrintableLines(text).c_str());
   return code;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/printable.h"
 #include "noderuntime/cli/demo_stages.h"
 
 namespace sluice::cli {
@@ -72,7 +73,7 @@ class ConsoleProgress : public DemoProgress {
 };
 
 int Fail(const Status& status) {
-  std::fprintf(stderr, "sluice: demo: %s\n", status.message().c_str());
+  std::fprintf(stderr, "sluice: demo: %s\n", PrintableLines(status.message()).c_str());
   return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/printable.h"
 #include "noderuntime/cli/daemon_process.h"
 #include "noderuntime/cli/program_file.h"
 
@@ -20,7 +21,7 @@ namespace {
 constexpr int kFirstConnectionFd = 200;
 
 int Complain(int code, const std::string& text) {
-  std::fprintf(stderr, "sluice: %s\n", text.c_str());
+  std::fprintf(stderr, "sluice: %s\n", PrintableLines(text).c_str());
   return code;
 }
 

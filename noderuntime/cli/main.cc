@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/flush_output.h"
+#include "common/printable.h"
 #include "noderuntime/cli/check_log.h"
 #include "noderuntime/cli/cluster_command.h"
 #include "noderuntime/cli/daemon_commands.h"
@@ -21,7 +22,7 @@ namespace {
 
 int Print(const Output& output) {
   std::fputs(output.out.c_str(), stdout);
-  std::fputs(output.err.c_str(), stderr);
+  std::fputs(PrintableLines(output.err).c_str(), stderr);
   return output.code;
 }
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "common/printable.h"
 #include "noderuntime/cli/observation.h"
 #include "noderuntime/cli/offline/files.h"
 #include "scheduler/trace/parse.h"
@@ -20,7 +21,9 @@
 namespace sluice::cli {
 namespace {
 
-void Say(const std::string& line) { std::fprintf(stderr, "sluice: %s\n", line.c_str()); }
+void Say(const std::string& line) {
+  std::fprintf(stderr, "sluice: %s\n", PrintableLines(line).c_str());
+}
 
 /// The signals that end programs, and the one that says that one has ended: taken from a queue
 /// while this lives.

@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "common/log/log.h"
 #include "common/nvml.h"
+#include "common/printable.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/identity/process.h"
 
@@ -179,7 +180,7 @@ void Daemon::TakeTerms(const std::string& grant, const GrantTerms& terms) {
 }
 
 Status Daemon::ApplyTerms(flow::JobId id, JobEntry* job, const GrantTerms& terms) {
-  job->spec.name = terms.job;
+  job->spec.name = Printable(terms.job);
   if (!terms.pod.empty()) job->pod = terms.pod;
   if (!terms.refusal.empty()) return {};
   if (job->left_alone) {

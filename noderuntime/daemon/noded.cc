@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "common/log/log.h"
+#include "common/printable.h"
 #include "noderuntime/daemon/daemon.h"
 #include "noderuntime/gpu/cuda_device.h"
 
@@ -21,7 +22,7 @@ constexpr int kExitFailed = 1;
 
 /// Launchers show the last line of the log, so a failure ends with one plain line.
 int Complain(int code, const Status& status) {
-  std::fprintf(stderr, "sluice-noded: %s\n", status.message().c_str());
+  std::fprintf(stderr, "sluice-noded: %s\n", PrintableLines(status.message()).c_str());
   return code;
 }
 

@@ -8,6 +8,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "common/printable.h"
+
 namespace sluice::eventlog {
 namespace {
 
@@ -15,21 +17,28 @@ using nlohmann::json;
 using scheduler::Record;
 
 // Written by hand: the daemon writes a line for every grant, and building a tree for it costs more
-// than the grant. Names come from anywhere and need not be UTF-8, which JSON demands: only ASCII
-// stays.
+// than the grant. Names come from anywhere and need not be UTF-8, which JSON demands.
 void AppendText(std::string& line, std::string_view key, std::string_view text) {
   if (text.empty()) return;
   line.append(",\"").append(key).append("\":\"");
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      line.append(1, '\\').append(1, c);
-    } else if (static_cast<unsigned char>(c) < ' ') {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      line += escape;
+  while (!text.empty()) {
+    const Character first = FirstCharacter(text);
+    if (text.front() == '"' || text.front() == '\\') line += '\\';
+    if (first.shown) {
+      line += text.substr(0, first.bytes);
     } else {
-      line += static_cast<unsigned char>(c) < 0x80 ? c : '?';
+      // Beyond 16 bits JSON wants two halves.
+      const bool wide = first.code > 0xffff;
+      const unsigned code = !first.utf8 ? 0xfffd : wide ? 0xd7c0 + (first.code >> 10) : first.code;
+      char escape[16];
+      std::snprintf(escape, sizeof escape, "\\u%04x", code);
+      line += escape;
+      if (wide) {
+        std::snprintf(escape, sizeof escape, "\\u%04x", 0xdc00 + (first.code & 0x3ff));
+        line += escape;
+      }
     }
+    text.remove_prefix(first.bytes);
   }
   line += '"';
 }
@@ -76,7 +85,8 @@ Status TakeFlag(const std::string& key, const json& value, bool& into) {
 
 Status TakeText(const std::string& key, const json& value, std::string& into) {
   if (!value.is_string()) return Bad(key, "a text");
-  into = value.get<std::string>();
+  // Whoever reads a log shows it to people, and it may be anybody's.
+  into = Printable(value.get<std::string>());
   return {};
 }
 

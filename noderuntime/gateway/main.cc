@@ -9,6 +9,7 @@
 
 #include "common/log/log.h"
 #include "common/metrics/exposer.h"
+#include "common/printable.h"
 #include "noderuntime/cli/layout.h"
 #include "noderuntime/gateway/admin_service.h"
 #include "noderuntime/gateway/metrics.h"
@@ -92,6 +93,6 @@ int main(int argc, char** argv) {
   if (options.ok() && !options->has_value()) return status;
   const sluice::Status done = options.ok() ? sluice::gateway::Serve(**options) : options.status();
   if (done.ok()) return 0;
-  std::fprintf(stderr, "sluice-gateway: %s\n", done.message().c_str());
+  std::fprintf(stderr, "sluice-gateway: %s\n", sluice::PrintableLines(done.message()).c_str());
   return options.ok() ? 1 : 2;
 }

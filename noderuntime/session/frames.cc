@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/printable.h"
+
 namespace sluice::session {
 namespace {
 
@@ -155,7 +157,7 @@ Result<Frame> ParseRegister(std::span<const std::byte> datagram) {
   frame.request_bytes = raw.request_bytes;
   frame.gpu = raw.gpu;
   frame.observe = (raw.flags & protocol::kObserve) != 0;
-  frame.name = CleanText({raw.name, ::strnlen(raw.name, sizeof raw.name)});
+  frame.name = Printable({raw.name, ::strnlen(raw.name, sizeof raw.name)});
   return Frame(std::move(frame));
 }
 
@@ -169,7 +171,7 @@ Result<Frame> ParseSetPolicy(std::span<const std::byte> datagram) {
   SetPolicyFrame frame;
   frame.seq = raw.header.seq;
   frame.lanes = raw.lanes;
-  frame.policy = CleanText({raw.policy, ::strnlen(raw.policy, sizeof raw.policy)});
+  frame.policy = Printable({raw.policy, ::strnlen(raw.policy, sizeof raw.policy)});
   return Frame(std::move(frame));
 }
 
@@ -242,17 +244,10 @@ protocol::Header MakeHeader(protocol::FrameType type, size_t bytes, uint32_t seq
 }
 
 void CopyText(std::string_view text, std::span<char> field) {
-  const size_t length = std::min(text.size(), field.size() - 1);
+  text = CutText(text, field.size() - 1);
+  const size_t length = text.size();
   std::memcpy(field.data(), text.data(), length);
   std::fill(field.begin() + static_cast<std::ptrdiff_t>(length), field.end(), '\0');
-}
-
-std::string CleanText(std::string_view text) {
-  std::string clean(text);
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return clean;
 }
 
 }  // namespace sluice::session

@@ -35,7 +35,7 @@ struct ResumeFrame {
   std::vector<protocol::FenceTerm> terms;
 };
 
-/// A registration as a value: the name is text, cut and cleaned for terminals and logs.
+/// A registration as a value: the name is for people (Printable).
 struct RegisterFrame {
   uint32_t seq = 0;
   uint64_t limit_bytes = 0;
@@ -68,10 +68,7 @@ Result<Frame> ParseFrame(std::span<const std::byte> datagram);
 protocol::Header MakeHeader(protocol::FrameType type, size_t bytes, uint32_t seq = 0,
                             uint16_t flags = 0);
 
-/// Copies `text` into a fixed field, cut to fit and always terminated.
+/// Copies `text` into a fixed field, cut to fit (CutText) and always terminated.
 void CopyText(std::string_view text, std::span<char> field);
-
-/// Control characters become '?': names go to terminals and logs.
-std::string CleanText(std::string_view text);
 
 }  // namespace sluice::session

@@ -11,6 +11,7 @@
 
 #include "common/log/log.h"
 #include "common/nvml.h"
+#include "common/printable.h"
 #include "noderuntime/supervisor/options.h"
 #include "noderuntime/supervisor/supervisor.h"
 
@@ -131,6 +132,6 @@ int main(int argc, char** argv) {
   const sluice::Status done =
       options.ok() ? sluice::supervisor::Do(std::move(**options)) : options.status();
   if (done.ok()) return 0;
-  std::fprintf(stderr, "sluice-node: %s\n", done.message().c_str());
+  std::fprintf(stderr, "sluice-node: %s\n", sluice::PrintableLines(done.message()).c_str());
   return done.code() == sluice::StatusCode::kInvalidArgument ? 2 : 1;
 }

@@ -9,6 +9,7 @@
 
 #include "common/flush_output.h"
 #include "common/machine_file.h"
+#include "common/printable.h"
 #include "common/program_files.h"
 #include "scheduler/trace/parse.h"
 #include "tools/replay/device_peaks.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr int kFailed = 1, kBadUsage = 2, kOutOfMemory = 3, kMismatch = 4;
 
 int Complain(const std::string& text, int code) {
-  std::fprintf(stderr, "sluice-replay: %s\n", text.c_str());
+  std::fprintf(stderr, "sluice-replay: %s\n", PrintableLines(text).c_str());
   return code;
 }
 

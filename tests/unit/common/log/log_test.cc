@@ -38,6 +38,14 @@ TEST_F(LogTest, TextIsWrittenAsItIs) {
   EXPECT_NE(text.find(" info a {} and %s\n"), std::string::npos) << text;
 }
 
+TEST_F(LogTest, TextIsOneLineThatTurnsNoTerminal) {
+  Write(Level::kInfo, "'a\x1b[2J\u009b\u202e\xff'\n00:00:00.000 info forged 猫");
+  const std::string text = Written();
+  EXPECT_NE(text.find(" info 'a\\u001b[2J\\u009b\\u202e\\xff'\\u000a00:00:00.000 info forged 猫\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(LogTest, DetailsAreLeftOut) {
   EXPECT_FALSE(Writes(Level::kDebug));
   EXPECT_TRUE(Writes(Level::kInfo));

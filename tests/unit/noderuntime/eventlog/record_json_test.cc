@@ -18,7 +18,7 @@ Record Full() {
   record.t_ns = 18'446'744'073'709'551'615u;
   record.event = EventKind::kGrant;
   record.job = 3;
-  record.name = "train \"a\" \\ \n";
+  record.name = "train \"a\" \\ 猫";
   record.policy = "flow";
   record.text = "why";
   record.unit_bytes = 262'144;
@@ -99,10 +99,14 @@ TEST(RecordJson, DefaultsAreLeftOut) {
 
 TEST(RecordJson, AJobsNameCannotBreakTheLog) {
   Record record = Full();
-  record.name = "\xff\xfe}\x01";
-  const auto read = FromJson(ToJson(record));
+  record.name = "\xff\xfe}\x01\u202e\u009b猫\U000e0041";
+  const std::string line = ToJson(record);
+  EXPECT_NE(line.find("\"\\ufffd\\ufffd}\\u0001\\u202e\\u009b猫\\udb40\\udc41\""),
+            std::string::npos)
+      << line;
+  const auto read = FromJson(line);
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->name, "??}\x01");
+  EXPECT_EQ(read->name, "\uFFFD\uFFFD}\\u0001\\u202e\\u009b猫\\U000e0041") << "for people";
 }
 
 struct BadLine {

@@ -200,8 +200,20 @@ TEST(Frames, CleansNamesAndSurvivesUnterminatedOnes) {
   const auto frame = ParseFrame(Bytes(wanted));
   ASSERT_TRUE(frame.ok());
   const std::string& name = std::get<RegisterFrame>(*frame).name;
-  EXPECT_EQ(name.size(), sizeof wanted.name);
-  EXPECT_EQ(name.substr(0, 4), "x??x");
+  EXPECT_EQ(name, "x\\u000a\\u001b" + std::string(sizeof wanted.name - 3, 'x'));
+}
+
+TEST(Frames, ANameTurnsNoTerminalAndKeepsItsLetters) {
+  protocol::Register wanted = {};
+  wanted.header = MakeHeader(FrameType::kRegister, sizeof wanted);
+  CopyText("猫\u009b2J\u202Egnp.\xff", wanted.name);
+  EXPECT_EQ(std::get<RegisterFrame>(*ParseFrame(Bytes(wanted))).name,
+            "猫\\u009b2J\\u202egnp.\\xff");
+  // Cut to fit, and no character in two.
+  std::string wide = "x";
+  for (int i = 0; i < 60; ++i) wide += "猫";
+  CopyText(wide, wanted.name);
+  EXPECT_EQ(std::get<RegisterFrame>(*ParseFrame(Bytes(wanted))).name, wide.substr(0, 1 + 3 * 42));
 }
 
 TEST(Frames, ARegistrationMayAskToObserve) {

@@ -116,7 +116,7 @@ TEST(TopScreen, ATerminalObeysNoName) {
   ASSERT_TRUE(view.Take(R"({"pool": 1, "jobs": [{"id": 1, "name": "\u001b[2J\u0007x"}]})").ok());
   const TopScreen screen = RenderTop(view, TopState());
   EXPECT_FALSE(Has(screen, "\x1b"));
-  EXPECT_TRUE(Has(screen, "?[2J?x"));
+  EXPECT_TRUE(Has(screen, "\\u001b[2J\\u0007x"));
 }
 
 TEST(TopScreen, NobodyThereAndADaemonThatIsGone) {
