@@ -7,7 +7,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,11 +14,6 @@
 #include <cstring>
 
 #include "intercept/protocol/wire.h"
-
-// Linux 6.5.
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
 namespace sluice::session {
 namespace {
@@ -61,28 +55,6 @@ UniqueFd Acceptor::Accept(int listener) {
   socket.reset();
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return socket;
-}
-
-Result<Peer> PeerOf(int socket) {
-  ucred credentials = {};
-  socklen_t length = sizeof credentials;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
-    return Status::FromErrno(errno, "peer credentials");
-  }
-  Peer peer;
-  peer.pid = credentials.pid;
-  peer.uid = credentials.uid;
-  int pidfd = -1;
-  length = sizeof pidfd;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) {
-    peer.pidfd.reset(pidfd);
-    return peer;
-  }
-  peer.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, credentials.pid, 0)));
-  if (!peer.pidfd.valid()) {
-    return Status::FromErrno(errno, "pidfd of process " + std::to_string(credentials.pid));
-  }
-  return peer;
 }
 
 Connection::Read Connection::Receive(std::span<const std::byte>* frame) {
