@@ -2,6 +2,11 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #include "tests/fuzz/daemon_world.h"
 
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <filesystem>
 
 #include "common/log/log.h"
@@ -21,6 +26,28 @@ uint64_t ThreadCpuNs() { return g_now_ns; }
 
 }  // namespace sluice::noded
 
+namespace sluice::session {
+
+namespace {
+UniqueFd g_process;  // readable: it has ended
+}
+
+/// Stands in for peer.cc: this process is as many as the fuzzer likes, one after the other.
+Result<Peer> PeerOf(int socket) {
+  ucred credentials = {};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return Status::FromErrno(errno, "peer credentials");
+  }
+  Peer peer;
+  peer.pid = credentials.pid;
+  peer.uid = credentials.uid;
+  peer.pidfd.reset(::fcntl(g_process.get(), F_DUPFD_CLOEXEC, 0));
+  return peer;
+}
+
+}  // namespace sluice::session
+
 namespace sluice::fuzz {
 
 using protocol::FrameType;
@@ -35,15 +62,19 @@ constexpr uint64_t kTurnNs = 20'000;
 
 }  // namespace
 
-FuzzDevice::FuzzDevice() {
+FuzzDevice::FuzzDevice(scheduler::Units pool_units)
+    : testing::FakeGpu(pool_units * DaemonWorld::kUnit) {
   facts.name = "fuzz";
   facts.uuid = {9, 8, 7};
-  facts.total_bytes = 2 * DaemonWorld::kPoolUnits * DaemonWorld::kUnit;
+  facts.total_bytes = 2 * pool_units * DaemonWorld::kUnit;
   facts.granularity = DaemonWorld::kUnit;
 }
 
-DaemonWorld::DaemonWorld(const std::string& dir, const flow::FaultPlan& faults) : dir_(dir) {
+DaemonWorld::DaemonWorld(const std::string& dir, const flow::FaultPlan& faults,
+                         const Options& wanted)
+    : dir_(dir), device_(wanted.pool_units) {
   logging::Silence();
+  BeginProcess();
   noded::g_now_ns = kStartNs;
   std::filesystem::remove_all(dir_);
   std::filesystem::create_directories(dir_);
@@ -51,7 +82,9 @@ DaemonWorld::DaemonWorld(const std::string& dir, const flow::FaultPlan& faults) 
   options.runtime_dir = dir_ + "/run";
   options.unit_bytes = kUnit;
   options.handle_bytes = 16 * kUnit;
-  options.pool_bytes = kPoolUnits * kUnit;
+  options.pool_bytes = wanted.pool_units * kUnit;
+  options.policy = wanted.policy;
+  options.claims = wanted.claims;
   options.context_bytes = kUnit;
   options.patience_s = 5;
   options.event_log = dir_ + "/events";
@@ -69,6 +102,7 @@ DaemonWorld::DaemonWorld(const std::string& dir, const flow::FaultPlan& faults) 
     return;
   }
   HonestLease(4);
+  if (!wanted.fuzzers_jobs) return;
   // Two for the fuzzer: one whose limit is the pool's affair, one with terms of its own.
   Register(0, 0, 0);
   Register(12 * kUnit, 2 * kUnit, 0);
@@ -152,6 +186,34 @@ bool DaemonWorld::Handshake(FuzzClient* client) {
   return !client->closed();
 }
 
+void DaemonWorld::BeginProcess() { session::g_process.reset(::eventfd(0, EFD_CLOEXEC)); }
+
+void DaemonWorld::EndProcess() {
+  if (daemon_ == nullptr || violation_.has_value()) return;
+  ending_ = true;
+  device_.used = false;
+  ::eventfd_write(session::g_process.get(), 1);
+  // Nothing is left of it: no unit, and nothing outside the pool.
+  const auto lingers = [this] {
+    const auto& jobs = flow().ledger().jobs();
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [](const auto& job) { return job.phase == scheduler::Phase::kDying; }) ||
+           std::any_of(flow().outside().jobs().begin(), flow().outside().jobs().end(),
+                       [this](const auto& entry) {
+                         return flow().Find(entry.first) == nullptr &&
+                                flow().outside().charged(entry.first) > 0;
+                       });
+  };
+  Turns(2);
+  for (int i = 0; i < 40 && lingers() && !violation_.has_value(); ++i) Pass(100'000'000);
+  if (lingers()) Violate("a process and its memory are gone, and its job is not");
+  device_.used = true;
+  ending_ = false;
+  dead_.clear();
+  leased_.clear();
+  BeginProcess();
+}
+
 void DaemonWorld::HangUp(size_t client) {
   if (clients_.empty()) return;
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(client % clients_.size()));
@@ -203,6 +265,24 @@ void DaemonWorld::HonestStep() {
   HonestLease(1);
 }
 
+void DaemonWorld::HonestTurn() {
+  if (violation_.has_value()) return;
+  const Extents before = book_;
+  HonestLease(1);
+  const Extents more = scheduler::Subtract(book_, before);
+  if (violation_.has_value() || more.empty()) return;
+  ++honest_mark_;
+  if (!honest_->SendRelease({{more[0].offset, more[0].length}}, {{kHonestSlot, 0, honest_mark_}})) {
+    return Violate("the honest job's socket is gone");
+  }
+  released_ = more[0];
+  book_ = before;
+  Turns(2);
+  released_.reset();
+  honest_->mark()->mark[kHonestSlot].store(honest_mark_);
+  Turns(2);
+}
+
 scheduler::Extents DaemonWorld::HeldByOthers() const {
   Extents held;
   for (const scheduler::Span& span : daemon_->flow().ledger().map().spans()) {
@@ -238,8 +318,9 @@ void DaemonWorld::CheckHonest() {
   }
 }
 
-/// All processes here live, so what a session held when it ended stays where it is.
+/// While its process lives, what a session held when it ended stays where it is.
 void DaemonWorld::CheckTheDead() {
+  if (ending_) return;
   const scheduler::Ledger& ledger = daemon_->flow().ledger();
   for (const auto& [id, extents] : leased_) {
     const scheduler::Job* job = ledger.Find(id);

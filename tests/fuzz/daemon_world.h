@@ -15,11 +15,13 @@
 
 namespace sluice::fuzz {
 
-/// Its only user is this process, which lives as long as the world does.
+/// Its only user is this process, which lives as long as the world does, or until it is said to
+/// have ended.
 class FuzzDevice : public testing::FakeGpu {
  public:
-  FuzzDevice();
-  bool IsUsedBy(pid_t) override { return true; }
+  explicit FuzzDevice(scheduler::Units pool_units);
+  bool IsUsedBy(pid_t) override { return used; }
+  bool used = true;
 };
 
 /// The whole daemon in this process, under a clock that only Pass moves: its sockets, its parsing,
@@ -34,8 +36,17 @@ class DaemonWorld {
   static constexpr size_t kMaxJobs = 5;      // as many as the audit's brute force covers
   static constexpr size_t kMaxClients = 12;  // connections of the fuzzer's at a time
 
+  struct Options {
+    scheduler::Units pool_units = kPoolUnits;
+    std::string policy = "flow";
+    std::string claims = "steps";
+    bool fuzzers_jobs = true;  // two jobs for the fuzzer, registered
+  };
+
   /// `dir` is emptied. `faults`: defects that have to show.
-  DaemonWorld(const std::string& dir, const flow::FaultPlan& faults);
+  DaemonWorld(const std::string& dir, const flow::FaultPlan& faults, const Options& options);
+  DaemonWorld(const std::string& dir, const flow::FaultPlan& faults)
+      : DaemonWorld(dir, faults, Options()) {}
   ~DaemonWorld();
 
   /// One turn of the daemon's loop, and a look at everything that must hold.
@@ -46,6 +57,13 @@ class DaemonWorld {
   void Pass(uint64_t ns);
   /// The honest job gives a unit back behind a fence, or raises the mark and asks for it again.
   void HonestStep();
+  /// The honest job asks for a unit more and gives that back behind a fence, which it reaches: it
+  /// has its memory where it was.
+  void HonestTurn();
+  /// Who connects from now on is another process than those before.
+  static void BeginProcess();
+  /// The latest of them ends, and the GPU is done with it: what it held is free afterwards.
+  void EndProcess();
   /// Everybody leaves; the event log is audited.
   void End();
 
@@ -57,6 +75,10 @@ class DaemonWorld {
   void HangUp(size_t client);
   void ConnectControl();
   size_t jobs() const { return paths_.size(); }
+  /// Of the fuzzer's jobs: where it is to connect.
+  const std::string& path(size_t job) const { return paths_.at(job); }
+  const flow::Flow& flow() const { return daemon_->flow(); }
+  FuzzDevice& gpu() { return device_; }
   std::vector<FuzzClient>& clients() { return clients_; }
   FuzzClient* client(size_t at) {
     return clients_.empty() ? nullptr : &clients_[at % clients_.size()];
@@ -66,9 +88,9 @@ class DaemonWorld {
   const std::array<uint8_t, 16>& device() const { return device_.info().uuid; }
 
   const std::optional<std::string>& violation() const { return violation_; }
+  void Violate(const std::string& text);
 
  private:
-  void Violate(const std::string& text);
   std::string RegisterAt(FuzzClient* launcher, uint64_t limit_bytes, uint64_t request_bytes,
                          uint32_t gpu);
   bool Handshake(FuzzClient* client);
@@ -92,6 +114,7 @@ class DaemonWorld {
   std::vector<FuzzClient> launchers_;
   std::vector<std::string> paths_;
   std::vector<FuzzClient> clients_;
+  bool ending_ = false;                               // a process ends
   std::map<flow::JobId, scheduler::Extents> leased_;  // at the last look
   scheduler::Extents dead_;                           // leased by somebody when his session ended
 };

@@ -9,6 +9,7 @@
 
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/daemon_world.h"
+#include "tests/fuzz/frame_bytes.h"
 
 namespace sluice::fuzz {
 
@@ -45,20 +46,6 @@ enum class Step : uint8_t {
 /// Every type that the daemon takes, those that it sends, and none at all.
 constexpr uint16_t kTypes[] = {1,  2,  3,  4,  5,  6,  7,  16, 17, 18, 19, 32,
                                34, 49, 64, 65, 66, 67, 68, 69, 70, 71, 0,  999};
-
-std::vector<uint8_t> Framed(uint16_t type, uint16_t flags, std::vector<uint8_t> body) {
-  const protocol::Header header = session::MakeHeader(
-      static_cast<FrameType>(type), sizeof(protocol::Header) + body.size(), 7, flags);
-  const auto* at = reinterpret_cast<const uint8_t*>(&header);
-  body.insert(body.begin(), at, at + sizeof header);
-  return body;
-}
-
-template <typename Frame>
-std::vector<uint8_t> AsBytes(const Frame& frame, FrameType type, size_t bytes = sizeof(Frame)) {
-  const auto* at = reinterpret_cast<const uint8_t*>(&frame);
-  return Framed(static_cast<uint16_t>(type), 0, {at + sizeof(protocol::Header), at + bytes});
-}
 
 class Player {
  public:

@@ -128,6 +128,11 @@ std::optional<Answer> FuzzClient::Receive() {
   answer.seq = header.seq;
   answer.last = (header.flags & protocol::kLastFrame) != 0;
   if (answer.type == protocol::FrameType::kWelcome) MapPages(fds);
+  if (answer.type == protocol::FrameType::kWelcome) {
+    protocol::Welcome welcome = {};
+    std::memcpy(static_cast<void*>(&welcome), bytes, sizeof welcome);
+    answer.session = welcome.session;
+  }
   if (answer.type == protocol::FrameType::kGrant) {
     protocol::Grant grant = {};
     std::memcpy(static_cast<void*>(&grant), bytes, static_cast<size_t>(count));

@@ -22,6 +22,7 @@ struct Answer {
   bool last = false;
   std::vector<protocol::Extent> extents;  // of a Grant
   std::string path;                       // of a Registered
+  uint32_t session = 0;                   // of a Welcome
 };
 
 /// A client's end of a connection: sends whatever it is told to and has the session's pages mapped.
