@@ -157,8 +157,8 @@ int ConnectAt(int socket, const sockaddr_un& address) {
   return failed == 0 ? 0 : errno;
 }
 
-/// By the folder's descriptor, through which no other folder can come into its place. Where /proc is not
-/// there, by the path, unless the folder alone is what is trusted.
+/// By the folder's descriptor, through which no other folder can come into its place. Where /proc
+/// is not there, by the path, unless the folder alone is what is trusted.
 int ConnectIn(int socket, int folder, const char* name, const char* path, bool path_will_do) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

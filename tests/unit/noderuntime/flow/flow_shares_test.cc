@@ -14,9 +14,7 @@ class FlowShares : public FlowTest {
       client->Push(protocol::OpKind::kLaunch, client->launches++ * 2654435761u);
     }
   }
-  Extents Held(JobId job) {
-    return flow_->ledger().map().Held(job, scheduler::UnitState::kLeased);
-  }
+  Extents Held(JobId job) { return flow_->ledger().map().Held(job, scheduler::UnitState::kLeased); }
   uint64_t Read(JobId job) { return clients_[job].daemon->tail.load(); }
 };
 
