@@ -9,6 +9,7 @@
 #include "scheduler/policy/host_memory.h"
 #include "scheduler/policy/operations.h"
 #include "scheduler/policy/policies.h"
+#include "scheduler/policy/reclaim.h"
 #include "scheduler/policy/soft_budget.h"
 #include "scheduler/safety/safety.h"
 
@@ -45,7 +46,7 @@ class Round {
   /// them. Hopeless requests are answered before they can keep others waiting. Jobs past their gate
   /// come before gates 0: they hold memory that comes back only when they go on.
   std::optional<Decision> Decide() const {
-    if (auto decision = Reclaim(spare_)) return decision;
+    if (auto decision = Reclaim(ledger_, spare_, &spare_left_)) return decision;
     for (const size_t i : by_ticket_) {
       if (auto decision = DenyAtOnce(i)) return decision;
     }
@@ -62,7 +63,9 @@ class Round {
     if (auto decision = OpenGates()) return decision;
     if (SomethingMoves(Rest::kForNow)) return std::nullopt;
     // Whatever was put off is tried before somebody is told that there is nothing.
-    if (auto decision = spare_left_ ? Reclaim(nullptr) : std::nullopt) return decision;
+    if (spare_left_) {
+      if (auto decision = Reclaim(ledger_, nullptr, &spare_left_)) return decision;
+    }
     placements_ = kMaxPlacements;
     // A policy holds nobody back where there is nothing to wait for.
     for (const size_t i : by_ticket_) {
@@ -119,78 +122,6 @@ class Round {
     if (request.kind != RequestKind::kGate || policy_ == nullptr) return true;
     if (policy_->may_pass != nullptr && !policy_->may_pass(About(request))) return false;
     return FitsSoftBudget(About(request));
-  }
-
-  // spare units
-
-  /// A freed unit raises the job's remaining claim by one and has to be of use to it. Where it is
-  /// not (a hole that no promised run reaches) it stays with the job, which may be granted it
-  /// again.
-  /// Of runs that may become free by themselves as many are freed at once as may be.
-  std::optional<Decision> Reclaim(SpareCursor* cursor) const {
-    std::vector<SpareRun> runs;
-    for (const Job& job : ledger_.jobs()) {
-      if (job.spare == 0) continue;
-      const Extents spare = ledger_.map().Held(job.id, UnitState::kSpare);
-      if (auto decision = TryReclaim(job, spare)) return decision;
-      if (spare.size() < 2) continue;
-      const SpareRuns known(ledger_, job);
-      for (const Extent& extent : spare) {
-        if (known.MayBeFreed(extent)) runs.push_back({&job, extent});
-      }
-    }
-    if (runs.empty()) return std::nullopt;
-    if (cursor != nullptr) {
-      const auto first = std::partition_point(runs.begin(), runs.end(), [&](const SpareRun& run) {
-        return std::pair(run.job->id, run.extent.offset) < std::pair(cursor->job, cursor->offset);
-      });
-      std::rotate(runs.begin(), first, runs.end());
-    }
-    return ReclaimSome(runs, cursor);
-  }
-
-  struct SpareRun {
-    const Job* job;
-    Extent extent;
-  };
-
-  /// The first that may, and those of its job behind it as far as they may together: half as many
-  /// each time that they may not.
-  std::optional<Decision> ReclaimSome(const std::vector<SpareRun>& runs,
-                                      SpareCursor* cursor) const {
-    SpareCursor all;
-    SpareCursor& at = cursor == nullptr ? all : *cursor;
-    uint32_t trials = 0;
-    for (size_t i = 0; i < runs.size();) {
-      at.job = runs[i].job->id;
-      at.offset = runs[i].extent.offset;
-      spare_left_ = cursor != nullptr && trials++ == SpareCursor::kTrials;
-      if (spare_left_) return std::nullopt;
-      Extents extents;
-      for (size_t k = i; k < runs.size() && k - i < at.together; ++k) {
-        if (runs[k].job != runs[i].job) break;
-        extents.push_back(runs[k].extent);
-      }
-      const size_t together = extents.size();
-      if (auto decision = TryReclaim(*runs[i].job, Merge(std::move(extents)))) {
-        at.together = 2 * together;
-        return decision;
-      }
-      if (together == 1) ++i;
-      at.together = std::max<size_t>(together / 2, 1);
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Decision> TryReclaim(const Job& job, const Extents& extents) const {
-    Decision decision;
-    decision.kind = Decision::Kind::kReclaim;
-    decision.job = job.id;
-    decision.reclaim = extents;
-    decision.terms = job.terms;
-    const auto change = ChangeOf(decision, requests_, ledger_);
-    if (!change || !NoWorse(ledger_, {ledger_, *change})) return std::nullopt;
-    return decision;
   }
 
   // where memory can be had
