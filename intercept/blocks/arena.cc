@@ -304,9 +304,7 @@ void Arena::FreeOnStream(uint32_t id, uint32_t slot, uint64_t mark) {
 void Arena::NoteFree(const Block& block) {
   const uint32_t last = (block.end() - 1) >> unit_shift_;
   for (uint32_t unit = block.start >> unit_shift_; unit <= last; ++unit) {
-    UnitFree& free = last_free_[unit];
-    const bool other = free.slot != kNoFree && free.slot != block.slot;
-    free = {block.mark, other ? kSeveral : block.slot};
+    last_free_[unit] = {block.mark, block.slot};
   }
 }
 

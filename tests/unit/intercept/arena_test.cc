@@ -471,6 +471,39 @@ TEST_F(ArenaTest, AUnitWaitsForWhatWasFreedInIt) {
   EXPECT_EQ(fenced.fence[0].value, 2u);
 }
 
+// Only what was freed up to then is waited for, though it lies in the same list.
+TEST_F(ArenaTest, WhatIsFreedAfterASynchronisationBeganIsNotCollectedByIt) {
+  const uint32_t before = Alloc(100, 1);
+  ASSERT_NE(Alloc(1, 1), kNoBlock);  // so that the two are not merged
+  const uint32_t after = Alloc(100, 1);
+  ASSERT_NE(Alloc(1, 1), kNoBlock);
+  arena_.FreeOnStream(before, 1, 1);
+  const uint64_t seq = arena_.FreeSeq();
+  arena_.FreeOnStream(after, 1, 1);
+  EXPECT_EQ(arena_.CollectThrough(1, seq), 1u);
+  EXPECT_TRUE(arena_.HasUnsynced(1));
+  EXPECT_EQ(arena_.CollectThrough(1, arena_.FreeSeq()), 1u);
+  EXPECT_FALSE(arena_.HasUnsynced(1));
+}
+
+// Also where another stream freed in it before: of its own one a unit knows the last free.
+TEST_F(ArenaTest, AUnitOfSeveralStreamsWaitsForWhatWasFreedInIt) {
+  const uint32_t other = Alloc(kUnit / 2, 2);
+  const uint32_t own = Alloc(kUnit / 2, 1);
+  const uint32_t beside = Alloc(kUnit, 1);
+  arena_.FreeOnStream(other, 2, 1);
+  arena_.FreeOnStream(own, 1, 1);
+  arena_.FreeOnStream(beside, 1, 2);  // one block with the one before
+  marks_.mark[1] = marks_.mark[2] = 1;
+  UnitRelease release;
+  EXPECT_EQ(arena_.TakeFreeUnits(4, 0, queued_, marks_, &release), 3u);
+  queued_[1] = 2;
+  const UnitRelease fenced = Take(1);
+  ASSERT_EQ(fenced.units, 1u);
+  ASSERT_EQ(fenced.terms, 1u);
+  EXPECT_EQ(fenced.fence[0].value, 2u) << "the second unit waits for its own";
+}
+
 // Two streams freed in one unit: it waits for both, whichever was the last.
 TEST_F(ArenaTest, AUnitOfTwoStreamsWaitsForBoth) {
   const uint32_t first = Alloc(kUnit / 2, 1);
