@@ -10,13 +10,9 @@ namespace sluice {
 
 bool Standstill::EnterSlow() {
   const ErrnoKeeper keeper;
-  while (true) {
-    Leave();
+  return EnterAfter([this] {
     while (state_.load(std::memory_order_acquire) == kStill) WaitWhile(state_, kStill, nullptr);
-    if (state_.load(std::memory_order_acquire) == kLost) return false;
-    under_way_.fetch_add(1, std::memory_order_seq_cst);
-    if (state_.load(std::memory_order_seq_cst) == kMoving) return true;
-  }
+  });
 }
 
 bool Standstill::AwaitOthers(uint64_t at_most_ns) const {

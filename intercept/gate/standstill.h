@@ -24,6 +24,18 @@ class Standstill {
       return true;
     return EnterSlow();
   }
+  /// The rest of it, for one that is counted as under way and found that it may not be. `wait`
+  /// comes back when the standstill is over; another one may have begun by then.
+  template <class Wait>
+  bool EnterAfter(Wait wait) {
+    while (true) {
+      Leave();
+      wait();
+      if (state_.load(std::memory_order_acquire) == kLost) return false;
+      under_way_.fetch_add(1, std::memory_order_seq_cst);
+      if (state_.load(std::memory_order_seq_cst) == kMoving) return true;
+    }
+  }
   void Leave() { under_way_.fetch_sub(1, std::memory_order_release); }
 
   /// From here on nobody enters.

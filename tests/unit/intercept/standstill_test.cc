@@ -54,6 +54,23 @@ TEST(Standstill, WhoComesMeanwhileWaitsForTheEnd) {
   EXPECT_EQ(passed, 4);
 }
 
+// Whoever was slow to go on finds that the memory is away again.
+TEST(Standstill, WhoWaitedLooksAgainBeforeItIsInside) {
+  Standstill standstill;
+  ASSERT_TRUE(standstill.Enter());  // as if it had seen the standstill only now
+  standstill.Begin();
+  int waits = 0;
+  EXPECT_TRUE(standstill.EnterAfter([&] {
+    EXPECT_TRUE(standstill.AwaitOthers(kLong)) << "it is not under way while it waits";
+    standstill.End();
+    if (++waits < 3) standstill.Begin();
+  }));
+  EXPECT_EQ(waits, 3);
+  EXPECT_FALSE(standstill.still());
+  standstill.Leave();
+  EXPECT_TRUE(standstill.AwaitOthers(kLong));
+}
+
 TEST(Standstill, WhatIsLostStaysLostUntilItBeginsAnew) {
   Standstill standstill;
   standstill.Begin();
