@@ -137,6 +137,16 @@ TEST_F(ClientMemory, PitchIsAWholeGranule) {
   EXPECT_EQ(client->AllocPitch(&at, &pitch, ~size_t{0}, 3, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
+// Rows of 512 bytes whose sum is 512 again, if one forgets what it carries.
+TEST_F(ClientMemory, RowsWhoseSumHasNoNumberAreRefused) {
+  CUdeviceptr at = 0;
+  size_t pitch = 0;
+  constexpr size_t kRows = (size_t{1} << 55) + 1;
+  EXPECT_EQ(client->AllocPitch(&at, &pitch, 512, kRows, 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(at, 0u);
+  EXPECT_EQ(pitch, 0u);
+}
+
 TEST_F(ClientMemory, OverTheLimitIsDeniedAtOnceAndSaidOnce) {
   Start({.limit_units = 8});
   const CUdeviceptr a = AllocAsync(8 * kUnit);

@@ -2,8 +2,10 @@
 // SPDX-FileCopyrightText: The Sluice authors
 // A client whose daemon dies, and another one that takes its place.
 #include <cstring>
+#include <future>
+#include <thread>
 
-#include "tests/unit/intercept/client_fixture.h"
+#include "tests/unit/intercept/launch_fixture.h"
 
 namespace sluice::test {
 namespace {
@@ -211,6 +213,36 @@ TEST_F(ClientResume, ARefusalIsFinal) {
   EXPECT_EQ(client->AllocAsync(&at, 4 * kUnit, FakeDriver::Stream(1)), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "you broke a rule"));
   EXPECT_EQ(daemon->Count(FrameType::kResume), 0u);
+}
+
+class ClientResumeLaunch : public ClientLaunch {
+ protected:
+  void SetUp() override { Start({.socket_is_kept = true}); }
+};
+
+// The declaration names the profile that is not followed. What is given up behind it, while no
+// daemon could be told, is said when there is one.
+TEST_F(ClientResumeLaunch, TellsOfAProfileThatWasGivenUpMeanwhile) {
+  AllocAsync(1);
+  Publish(protocol::TroughPlace::kAfterLast, 1);
+  Iteration();
+  Launches(0, 4);
+  std::promise<void> declared;
+  std::promise<void> goes_on;
+  daemon->on_declared = [&] {
+    declared.set_value();
+    goes_on.get_future().wait();
+  };
+  daemon->HangUp();
+  std::thread other([this] { AllocAsync(4 * kUnit); });
+  declared.get_future().wait();
+  for (int i = 0; i < 30; ++i) Launch("evaluation");
+  EXPECT_EQ(daemon->Count(FrameType::kMismatch), 0u);
+  goes_on.set_value();
+  other.join();
+  const auto frames = daemon->Wait(FrameType::kMismatch, 1);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(reinterpret_cast<const protocol::Mismatch*>(frames[0].data())->profile, profile_);
 }
 
 }  // namespace

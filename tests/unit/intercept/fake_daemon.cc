@@ -360,6 +360,7 @@ void FakeDaemon::TakeDeclaration(const Bytes& frame) {
     }
     if (declaring_) return;
   }
+  if (on_declared) on_declared();
   int fd = -1;
   void* page = MakePage("daemon", sizeof *daemon, &fd);
   memcpy(page, static_cast<const void*>(daemon), sizeof *daemon);

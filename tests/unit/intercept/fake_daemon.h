@@ -47,6 +47,8 @@ class FakeDaemon {
   std::function<void(const protocol::Header&)> on_request;
   /// Called for each Release, on the daemon's thread, before anything else is done with it.
   std::function<void(const protocol::Release&)> on_release;
+  /// Called when a whole declaration has come, on the daemon's thread, before it is answered.
+  std::function<void()> on_declared;
   /// Called once after Hello instead of the handshake.
   std::function<void()> on_hello;
 
