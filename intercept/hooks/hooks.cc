@@ -37,7 +37,10 @@ CUresult ThirtyTwoBits(unsigned* first, unsigned* second, Ask ask) {
 
 // The interface before CUDA 3.2 has 32 bits for an address, too. No block of the job lies that low,
 // and a driver that finds room there would give it beyond the limit.
-CUresult RefuseNarrowAddress() {
+CUresult RefuseNarrowAddress(const Client* client) {
+  CUdevice device = kNoDevice;
+  const CUresult current = client->driver().cuCtxGetDevice(&device);
+  if (current != CUDA_SUCCESS) return current;
   Line()
       .Text("memory with 32-bit addresses (cuMemAlloc without _v2) is not given; use cuMemAlloc_v2")
       .PrintOnce();

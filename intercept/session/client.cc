@@ -58,6 +58,7 @@ void Client::AfterForkInChild() {
   pools_lock_.ForgetHolder();
   report_.AfterForkInChild();
   present_.store(false);
+  held_primary_ = kNoDevice;
   // What an earlier session left on the account is its process's.
   if (untouched) ForgetAccount();
 }
@@ -67,25 +68,62 @@ CUresult Client::EnsureSession() {
   if (const CUresult result = driver_->cuCtxGetDevice(&device); result != CUDA_SUCCESS) {
     return result;
   }
+  return EnsureSessionOn(device);
+}
+
+// For a call that names the GPU, of which a driver asks for no current context. Where that one is
+// on another GPU, or there is none, the session lives in the primary context.
+CUresult Client::EnsureSessionOn(CUdevice device) {
   if (!has_session()) {
     const LockGuard guard(request_lock_);
     if (state_.load(std::memory_order_acquire) == State::kIdle) {
       // No failure of the session, which may still begin on the right one.
       if (OnAnotherGpu(device)) return CUDA_ERROR_NOT_SUPPORTED;
-      opening_.store(true);
-      CUresult result = OpenSession(device);
-      if (result == CUDA_SUCCESS) {
-        result = DeclareOutside();
-        if (result != CUDA_SUCCESS) CloseSessionLocked(true);
-      }
-      // Only now do others find a session.
-      if (result == CUDA_SUCCESS) StartSession();
-      opening_.store(false);
+      CUdevice current = kNoDevice;
+      const bool here = driver_->cuCtxGetDevice(&current) == CUDA_SUCCESS && current == device;
+      const CUresult result = here ? BeginSession(device) : BeginInPrimary(device);
       if (result != CUDA_SUCCESS) return result;
     }
     if (!has_session()) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return device == session_.device() ? CUDA_SUCCESS : RefuseDevice(device);
+}
+
+// In the current context, which is on that GPU. request_lock_ is held.
+CUresult Client::BeginSession(CUdevice device) {
+  opening_.store(true);
+  CUresult result = OpenSession(device);
+  if (result == CUDA_SUCCESS) {
+    result = DeclareOutside();
+    if (result != CUDA_SUCCESS) CloseSessionLocked(true);
+  }
+  // Only now do others find a session.
+  if (result == CUDA_SUCCESS) StartSession();
+  opening_.store(false);
+  return result;
+}
+
+// request_lock_ is held. The library's reference keeps the context as long as the session may need
+// it: until the program gives back its last one or resets it, or the process ends.
+CUresult Client::BeginInPrimary(CUdevice device) {
+  const RelaxedCapture relaxed(*driver_);
+  CUcontext primary = nullptr;
+  CUresult result = HoldPrimary(device, &primary);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver_->cuCtxPushCurrent_v2(primary);
+  if (result == CUDA_SUCCESS) {
+    result = BeginSession(device);
+    CUcontext popped = nullptr;
+    static_cast<void>(driver_->cuCtxPopCurrent_v2(&popped));
+  }
+  if (result != CUDA_SUCCESS) LetGoOfPrimary();
+  return result;
+}
+
+bool Client::IsDevice(CUdevice device) const {
+  int count = 0;
+  return driver_->cuDeviceGetCount == nullptr ||
+         (driver_->cuDeviceGetCount(&count) == CUDA_SUCCESS && device >= 0 && device < count);
 }
 
 CUresult Client::RefuseDevice(CUdevice device) const {

@@ -17,6 +17,7 @@
 #include "intercept/lookup/driver_table.h"
 #include "intercept/outside/holdings.h"
 #include "intercept/session/client_settings.h"
+#include "intercept/session/context_scope.h"
 #include "intercept/session/job_report.h"
 #include "intercept/session/open_releases.h"
 #include "intercept/session/session.h"
@@ -58,6 +59,11 @@ class Client {
     const State state = state_.load(std::memory_order_acquire);
     return state != State::kOff && state != State::kForked && state != State::kAside;
   }
+  /// The GPU is the job's alone, as the daemon says to a process that shows itself.
+  bool LeftAlone() {
+    if (!has_session()) ShowPresence();
+    return !engaged();
+  }
   bool has_session() const {
     const State state = state_.load(std::memory_order_acquire);
     return state == State::kReady || state == State::kAway || state == State::kLost;
@@ -82,33 +88,12 @@ class Client {
   // back. Counted: nobody is charged.
   template <class Key, class Issue>
   CUresult AllocOutside(protocol::Family family, Thing thing, const Key* key, uint64_t bytes,
-                        Issue issue) {
-    if (bytes == 0) return issue();
-    if (const CUresult result = Charge(family, bytes); result != CUDA_SUCCESS) return result;
-    const CUresult result = issue();
-    if (result == CUDA_SUCCESS) {
-      Keep({KeyOf(*key), bytes, 0, 0, static_cast<uint32_t>(family), 1, 0, thing});
-    } else {
-      Uncharge(family, bytes);
-    }
-    return result;
-  }
+                        Issue issue);
   template <class Key, class Issue>
   CUresult AllocCounted(protocol::Family family, Thing thing, const Key* key, uint64_t bytes,
-                        Issue issue) {
-    const CUresult result = issue();
-    if (result == CUDA_SUCCESS) KeepCounted(thing, KeyOf(*key), bytes, family);
-    return result;
-  }
+                        Issue issue);
   template <class Key, class Issue>
-  CUresult FreeOutside(Thing thing, Key key, Issue issue) {
-    // Taken out before the driver has it back: a moment later the handle may be somebody else's.
-    Holding held{};
-    const bool known = Forget(thing, KeyOf(key), &held);
-    const CUresult result = issue();
-    if (known) result == CUDA_SUCCESS ? GiveUp(held) : Keep(held);
-    return result;
-  }
+  CUresult FreeOutside(Thing thing, Key key, Issue issue);
   CUresult AllocManaged(CUdeviceptr* out, size_t bytes, unsigned flags);
   /// The program was given a driver function that the library does not know. Takes no lock.
   void CountUnseen(bool new_name);
@@ -116,11 +101,7 @@ class Client {
   template <class Issue>
   CUresult OpenForeign(CUdeviceptr* out, Issue issue) {
     const CUresult result = issue();
-    size_t bytes = 0;
-    if (result == CUDA_SUCCESS &&
-        driver_->cuMemGetAddressRange_v2(nullptr, &bytes, *out) == CUDA_SUCCESS) {
-      KeepCounted(Thing::kPointer, *out, bytes, protocol::Family::kImported);
-    }
+    if (result == CUDA_SUCCESS) KeepForeign(*out);
     return result;
   }
 
@@ -289,7 +270,11 @@ class Client {
 
   // client.cc: life, requests, what the daemon gave
   CUresult EnsureSession();
+  CUresult EnsureSessionOn(CUdevice device);
+  CUresult BeginSession(CUdevice device);
+  CUresult BeginInPrimary(CUdevice device);
   bool OnAnotherGpu(CUdevice device);
+  bool IsDevice(CUdevice device) const;
   CUresult RefuseDevice(CUdevice device) const;
   CUresult OpenSession(CUdevice device);
   void StartSession();
@@ -347,7 +332,7 @@ class Client {
   CUresult SettleLocked(bool may_grow);
   void SettleDriverMemory();
   // client_graphs.cc
-  uint64_t GraphNeed(CUgraph graph, int depth);
+  uint64_t GraphNeed(CUgraph graph, int depth, CUdevice* device);
   CUresult ChargeLaunch(CUgraphExec exec, CUstream stream);
   bool TakePending(CUgraphExec exec, bool launched);
   void SettleLaunch();
@@ -357,6 +342,7 @@ class Client {
   // client_pools.cc
   bool FromArena(CUmemoryPool pool);
   CUdevice OtherDeviceOf(CUmemoryPool pool);
+  CUdevice DeviceOfPool(CUmemoryPool pool);
   uint32_t DeviceNumber() const { return static_cast<uint32_t>(session_.device()); }
   void OrphanBlocks(CUmemoryPool pool);
   CUresult AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream);
@@ -370,10 +356,11 @@ class Client {
   bool Accounted() const;
   CUresult ChargeInSession(protocol::Family family, uint64_t bytes);
   CUresult ChargeLocked(protocol::Family family, uint64_t bytes);
-  CUresult Charge(protocol::Family family, uint64_t bytes);
+  CUresult Charge(protocol::Family family, uint64_t bytes, CUdevice device);
   void Uncharge(protocol::Family family, uint64_t bytes);
   void Keep(const Holding& holding);
   void KeepCounted(Thing thing, uint64_t key, uint64_t bytes, protocol::Family family);
+  void KeepForeign(CUdeviceptr at);
   void KeepContext(CUcontext context, bool charged);
   bool Forget(Thing thing, uint64_t key, Holding* out);
   void GiveUp(const Holding& holding);
@@ -418,7 +405,12 @@ class Client {
   void AfterContextEnd(const ContextEnd& end);
   bool AddReference(Thing how, CUcontext context);
   bool DropReference(Thing how, CUcontext context);
+  bool HasReference(Thing how, CUcontext context);
   bool PrimaryContextActive(CUdevice device) const;
+  CUresult HoldPrimary(CUdevice device, CUcontext* out);
+  void LetGoOfPrimary();
+  CUcontext RetainHeldPrimary(CUdevice device);
+  void ReleaseHeldPrimary();
   CUcontext Survivor(CUcontext ending);
   bool HoldMarks(uint64_t alive, uint64_t ending);
   void ReleaseMarks();
@@ -437,6 +429,7 @@ class Client {
   bool KeepPiece(uint64_t memory, uint32_t piece, CUdeviceptr at, uint64_t session);
   CUresult MapPiece(CUdeviceptr address, uint64_t memory, uint32_t piece);
   CUresult UnmapPieces(CUdeviceptr address, size_t bytes, uint64_t unit);
+  bool HasLeased();
   bool IsLeasedMapping(const Holding& mapping);
   bool TouchesLeased(CUdeviceptr address, size_t bytes);
   CUresult UnmapOneByOne(CUdeviceptr address, size_t bytes);
@@ -449,6 +442,7 @@ class Client {
   bool Capturing(CUstream stream) const;
   CUcontext CurrentContext() const;
   CUcontext ContextOf(CUstream stream) const;
+  CUcontext ElsewhereOf(CUstream stream) const;
   static constexpr CUdevice kNoDevice = -1;
   CUdevice DeviceOf(CUcontext context) const;
   bool Mark(uint32_t slot, bool required);
@@ -481,7 +475,8 @@ class Client {
 
   // client_launch.cc
   template <class Issue>
-  CUresult GraphWithMemory(CUgraphExec* exec, CUgraph graph, uint64_t need, Issue issue);
+  CUresult GraphWithMemory(CUgraphExec* exec, CUgraph graph, uint64_t need, CUdevice device,
+                           Issue issue);
   template <class Issue>
   CUresult LaunchAs(uint64_t function, CUstream stream, Issue issue);
   bool BeforeLaunch(uint64_t function, CUstream stream, Ticket* ticket);
@@ -532,6 +527,9 @@ class Client {
   std::atomic<bool> present_ = false;        // the daemon was told of this process
   std::atomic<CUcontext> context_{nullptr};  // the session's; changed under contexts_lock_
   std::atomic<bool> context_gone_{false};    // the same: its session is about to end
+  // Of this GPU the library itself has a reference of the primary context, beside the program's,
+  // which are all counted then (kRetained). Under contexts_lock_.
+  CUdevice held_primary_ = kNoDevice;
   std::atomic<bool> many_contexts_{false};
   std::atomic<uint32_t> greens_{0};  // green contexts that are there
   CUmemoryPool default_pool_ = nullptr;
@@ -598,3 +596,4 @@ class Client {
 #include "intercept/session/client_calls.h"
 #include "intercept/session/client_captures.h"
 #include "intercept/session/client_graphs.h"
+#include "intercept/session/client_outside.h"

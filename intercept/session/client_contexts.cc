@@ -35,22 +35,32 @@ CUresult Client::EndContextLocked(CUcontext context, CUdevice shared, const Hold
   if (context == nullptr) return issue();
   const bool own = has_session() && context == context_.load();
   const bool certain = shared < 0;
+  // To the program a context that only the library holds is not there.
+  const bool ours = !certain && shared == held_primary_;
+  if (ours && !HasReference(Thing::kRetained, context)) return CUDA_ERROR_INVALID_CONTEXT;
   // As far as was seen here: with fewer references than the driver has, it only prepares for an end
   // that does not come.
-  const bool last = certain || !DropReference(Thing::kRetained, context);
+  const bool dropped = !certain && DropReference(Thing::kRetained, context);
+  const bool last = ours ? !HasReference(Thing::kRetained, context) : !dropped;
   const uint64_t ending = BeginContextEnd(context, certain);
   Holding gone{};
   // Before the driver may give the handle to somebody else.
   bool known = certain && !own && Forget(Thing::kContext, KeyOf(context), &gone);
   const uint64_t part = green != nullptr ? BeginGreenEnd(*green) : 0;
-  const CUcontext next = own && last ? Survivor(context) : nullptr;
-  const bool held = next != nullptr && HoldMarks(KeyOf(context), ending);
+  CUcontext next = own && last ? Survivor(context) : nullptr;
+  const bool renews = own && last && next == nullptr && held_primary_ != kNoDevice && HasLeased();
+  const bool held = (next != nullptr || renews) && HoldMarks(KeyOf(context), ending);
   // The marks' page may be nobody's from here on.
   if (own && certain && !held) context_gone_ = true;
   const CUresult result = issue();
+  // Its end is the program's to say.
+  if (ours && last && result == CUDA_SUCCESS) ReleaseHeldPrimary();
   const bool ended = result == CUDA_SUCCESS && (certain || !PrimaryContextActive(shared));
   if (ended && !certain) NameStreams(KeyOf(context), ending, false, !held);
-  const bool moved = ended && held && MoveSession(next);
+  // What the program was lent as physical memory is no context's, and it had none when it began.
+  if (ended && held && renews) next = RetainHeldPrimary(session_.device());
+  const bool moved = ended && held && next != nullptr && MoveSession(next);
+  if (renews && ended && !moved) ReleaseHeldPrimary();
   end->session_over = ended && own && !moved;
   if (own) context_gone_ = end->session_over;
   if (held) ReleaseMarks();
@@ -62,7 +72,7 @@ CUresult Client::EndContextLocked(CUcontext context, CUdevice shared, const Hold
   }
   if (part != 0) FinishGreenEnd(part, result == CUDA_SUCCESS);
   FinishContextEnd(ending, certain, ended);
-  if (!last && result != CUDA_SUCCESS) static_cast<void>(AddReference(Thing::kRetained, context));
+  if (dropped && result != CUDA_SUCCESS) static_cast<void>(AddReference(Thing::kRetained, context));
   return result;
 }
 
@@ -140,6 +150,53 @@ bool Client::DropReference(Thing how, CUcontext context) {
   return true;
 }
 
+bool Client::HasReference(Thing how, CUcontext context) {
+  const LockGuard guard(outside_lock_);
+  const Holding* known = holdings_.Find(how, KeyOf(context));
+  return known != nullptr && known->context == KeyOf(context);
+}
+
+// A session is to begin where the program has made no context current. Beside a reference of the
+// library's the program's are all counted, the first one too: with the last of them it goes as
+// well.
+CUresult Client::HoldPrimary(CUdevice device, CUcontext* out) {
+  const LockGuard guard(contexts_lock_);
+  const bool made = !PrimaryContextActive(device);
+  const CUresult result = driver_->cuDevicePrimaryCtxRetain(out, device);
+  if (result != CUDA_SUCCESS) return result;
+  if (!made && !AddReference(Thing::kRetained, *out)) {
+    static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(device));
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  held_primary_ = device;
+  return CUDA_SUCCESS;
+}
+
+// With contexts_lock_, as the next one. Null: the driver refuses.
+CUcontext Client::RetainHeldPrimary(CUdevice device) {
+  CUcontext primary = nullptr;
+  if (driver_->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) return nullptr;
+  held_primary_ = device;
+  return primary;
+}
+
+void Client::ReleaseHeldPrimary() {
+  if (held_primary_ == kNoDevice) return;
+  static_cast<void>(driver_->cuDevicePrimaryCtxRelease_v2(held_primary_));
+  held_primary_ = kNoDevice;
+}
+
+// No session has come of it.
+void Client::LetGoOfPrimary() {
+  const LockGuard guard(contexts_lock_);
+  if (held_primary_ == kNoDevice) return;
+  const CUcontext primary = PrimaryContextOf(held_primary_);
+  ReleaseHeldPrimary();
+  if (!DropReference(Thing::kRetained, primary)) return;
+  // A program's first one makes the context, and is not counted.
+  KeepContext(primary, false);
+}
+
 // Under contexts_lock_: if another thread gives back the last reference just now, this one makes a
 // new context, perhaps of the same handle, of whose end and beginning both have to know.
 template <class Issue>
@@ -199,8 +256,20 @@ CUresult Client::GreenCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice d
 }
 
 CUresult Client::PrimaryContextReset(CUdevice device) {
-  return EndContext(PrimaryContextOf(device), -1, nullptr,
-                    [=, this] { return driver_->cuDevicePrimaryCtxReset_v2(device); });
+  const CUcontext primary = PrimaryContextOf(device);
+  {
+    // Nothing of the program's is in a context that only the library holds.
+    const LockGuard guard(contexts_lock_);
+    if (device == held_primary_ && !HasReference(Thing::kRetained, primary)) return CUDA_SUCCESS;
+  }
+  return EndContext(primary, -1, nullptr, [=, this] {
+    const CUresult result = driver_->cuDevicePrimaryCtxReset_v2(device);
+    if (result != CUDA_SUCCESS || device != held_primary_) return result;
+    // A driver may keep references beyond it.
+    if (!PrimaryContextActive(device)) held_primary_ = kNoDevice;
+    ReleaseHeldPrimary();
+    return result;
+  });
 }
 
 // `green`: one of that device, which holds a reference and gives it back with its own end.

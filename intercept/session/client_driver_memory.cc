@@ -69,7 +69,8 @@ CUresult Client::SettleOne(Family family, std::atomic<uint64_t>& charged, uint64
     Uncharge(family, now - due);
     charged.store(due);
   } else if (due > now && may_grow) {
-    if (const CUresult result = Charge(family, due - now); result != CUDA_SUCCESS) return result;
+    const CUresult result = Charge(family, due - now, session_.device());
+    if (result != CUDA_SUCCESS) return result;
     charged.store(due);
   }
   return CUDA_SUCCESS;

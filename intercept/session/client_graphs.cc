@@ -34,8 +34,8 @@ uint64_t Client::GraphHash(CUgraph graph) {
 }
 
 // Bytes of all allocation nodes: the most that the graph can need, as the driver may let nodes
-// share.
-uint64_t Client::GraphNeed(CUgraph graph, int depth) {
+// share. `device`: where one of them is; as it was, if none says so.
+uint64_t Client::GraphNeed(CUgraph graph, int depth, CUdevice* device) {
   constexpr size_t kAtOnce = 256;
   constexpr int kDeepest = 16;
   if (driver_->cuGraphMemAllocNodeGetParams == nullptr || depth > kDeepest) return 0;
@@ -57,9 +57,11 @@ uint64_t Client::GraphNeed(CUgraph graph, int depth) {
       if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
           driver_->cuGraphMemAllocNodeGetParams(nodes[i], &params) == CUDA_SUCCESS) {
         need += params.bytesize;
+        if (params.poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+          *device = params.poolProps.location.id;
       } else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
                  driver_->cuGraphChildGraphNodeGetGraph(nodes[i], &child) == CUDA_SUCCESS) {
-        need += GraphNeed(child, depth + 1);
+        need += GraphNeed(child, depth + 1, device);
       }
     }
   }
@@ -93,7 +95,8 @@ CUresult Client::ChargeLaunch(CUgraphExec exec, CUstream stream) {
       const uint64_t most = (known->high + kStep - 1) / kStep * kStep;
       if (most > known->bytes) more = most - known->bytes;
     }
-    const CUresult result = more == 0 ? CUDA_SUCCESS : Charge(protocol::Family::kGraph, more);
+    const CUresult result =
+        more == 0 ? CUDA_SUCCESS : Charge(protocol::Family::kGraph, more, session_.device());
     if (result == CUDA_SUCCESS) {
       graphs_charged_ += more;
       const LockGuard guard(outside_lock_);

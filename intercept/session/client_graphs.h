@@ -22,20 +22,24 @@ CUresult Client::UploadGraph(CUgraphExec exec, CUstream stream, Issue issue) {
 
 template <class Issue>
 CUresult Client::GraphInstantiate(CUgraphExec* exec, CUgraph graph, Issue issue) {
-  const uint64_t need = GraphNeed(graph, 0);
-  if (need > 0) return GraphWithMemory(exec, graph, need, issue);
+  CUdevice device = kNoDevice;
+  const uint64_t need = GraphNeed(graph, 0, &device);
+  if (need > 0 && !LeftAlone()) return GraphWithMemory(exec, graph, need, device, issue);
   const CUresult result = issue();
   if (result == CUDA_SUCCESS) KeepGraph(*exec, graph, 0, 0);
   return result;
 }
 
 template <class Issue>
-CUresult Client::GraphWithMemory(CUgraphExec* exec, CUgraph graph, uint64_t need, Issue issue) {
-  if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
-  const LockGuard settling(settle_lock_);
-  if (const CUresult result = Charge(protocol::Family::kGraph, need); result != CUDA_SUCCESS) {
+CUresult Client::GraphWithMemory(CUgraphExec* exec, CUgraph graph, uint64_t need, CUdevice device,
+                                 Issue issue) {
+  if (const CUresult result = device == kNoDevice ? EnsureSession() : EnsureSessionOn(device);
+      result != CUDA_SUCCESS) {
     return result;
   }
+  const LockGuard settling(settle_lock_);
+  const CUresult charged = Charge(protocol::Family::kGraph, need, session_.device());
+  if (charged != CUDA_SUCCESS) return charged;
   graphs_charged_ += need;
   driver_served_.store(true, std::memory_order_relaxed);
   const uint64_t before = GraphsReserved();

@@ -165,6 +165,11 @@ CUresult Client::UnmapPieces(CUdeviceptr address, size_t bytes, uint64_t unit) {
   return result;
 }
 
+bool Client::HasLeased() {
+  const LockGuard guard(outside_lock_);
+  return leased_pieces_ != 0;
+}
+
 // outside_lock_ is held.
 bool Client::IsLeasedMapping(const Holding& mapping) {
   if (mapping.refs == 0) return true;

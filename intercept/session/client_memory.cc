@@ -18,6 +18,8 @@ CUresult Client::AllocAsync(CUdeviceptr* out, size_t bytes, CUstream stream) {
   if (Capturing(stream)) return driver_->cuMemAllocAsync(out, bytes, stream);
   Want want{};
   if (ServedFromArena(stream, &want)) return AllocateBlock(bytes, want, out);
+  // What it gives is on the stream's GPU, whichever context is current.
+  const ContextScope inside(*driver_, ElsewhereOf(stream));
   if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
   const CUmemoryPool pool = selected_pool_.load(std::memory_order_relaxed);
   if (pool != default_pool_) [[unlikely]]
@@ -341,6 +343,8 @@ CUresult Client::Free(CUdeviceptr address) {
     if (result != CUDA_SUCCESS) return result;
     // The block may be another context's, or in use there.
     if (done && many) done = SynchroniseContexts(true);
+  } else if (CurrentContext() == nullptr) {
+    return CUDA_ERROR_INVALID_CONTEXT;  // the driver's answer
   }
   if (settings_.poison && done) done = Poison(block, nullptr);
   const CUcontext context = block.sync ? CurrentContext() : nullptr;

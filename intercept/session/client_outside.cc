@@ -60,8 +60,8 @@ CUresult Client::ChargeLocked(Family family, uint64_t bytes) {
   }
 }
 
-CUresult Client::Charge(Family family, uint64_t bytes) {
-  if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+CUresult Client::Charge(Family family, uint64_t bytes, CUdevice device) {
+  if (const CUresult result = EnsureSessionOn(device); result != CUDA_SUCCESS) return result;
   if (!Accounted() && (family == Family::kPhysical || family == Family::kManaged)) {
     Line()
         .Text(
@@ -213,6 +213,16 @@ void Client::KeepCounted(Thing thing, uint64_t key, uint64_t bytes, Family famil
   holding.refs = 1;
   Keep(holding);
   Count(family, static_cast<int64_t>(bytes));
+}
+
+// Its size is asked for in a context that is there, if the program has made none current.
+void Client::KeepForeign(CUdeviceptr at) {
+  const bool none = CurrentContext() == nullptr && has_session();
+  const ContextScope inside(*driver_, none ? context_.load() : nullptr);
+  size_t bytes = 0;
+  if (driver_->cuMemGetAddressRange_v2(nullptr, &bytes, at) == CUDA_SUCCESS) {
+    KeepCounted(Thing::kPointer, at, bytes, Family::kImported);
+  }
 }
 
 // What was there before the session: contexts of which it can only be in one, what those have, and

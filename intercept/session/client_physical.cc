@@ -15,21 +15,13 @@ CUresult Client::CreatePhysical(CUmemGenericAllocationHandle* handle, size_t byt
                                 const CUmemAllocationProp* prop, unsigned long long flags) {
   const auto issue = [=, this] { return driver_->cuMemCreate(handle, bytes, prop, flags); };
   if (handle == nullptr || prop == nullptr) return issue();
-  // Memory of the host is not the GPU's.
-  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return issue();
-  if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
-  if (prop->location.id != session_.device()) {
-    Line()
-        .Text("the job's memory is on device ")
-        .Number(static_cast<uint64_t>(session_.device()))
-        .Text("; physical memory on device ")
-        .Number(static_cast<uint64_t>(prop->location.id))
-        .Text(" is not supported")
-        .PrintOnce();
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  // Memory of the host is not the GPU's, and of a GPU that is none the driver says so.
+  const CUdevice device = prop->location.id;
+  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !IsDevice(device)) return issue();
+  if (LeftAlone()) return issue();
+  if (const CUresult result = EnsureSessionOn(device); result != CUDA_SUCCESS) return result;
   if (flags == 0 && Leasable(*prop, bytes)) return LeasePhysical(handle, bytes);
-  if (const CUresult result = Charge(Family::kPhysical, bytes); result != CUDA_SUCCESS) {
+  if (const CUresult result = Charge(Family::kPhysical, bytes, device); result != CUDA_SUCCESS) {
     return result;
   }
   const CUresult result = issue();

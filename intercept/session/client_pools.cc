@@ -53,16 +53,19 @@ bool Client::FromArena(CUmemoryPool pool) {
 // a GPU.
 CUdevice Client::OtherDeviceOf(CUmemoryPool pool) {
   if (pool == default_pool_) return -1;
+  const CUdevice device = DeviceOfPool(pool);
+  return device == session_.device() ? -1 : device;
+}
+
+// -1: not on a GPU.
+CUdevice Client::DeviceOfPool(CUmemoryPool pool) {
   {
     const LockGuard guard(outside_lock_);
     const Holding* known = holdings_.Find(Thing::kPool, KeyOf(pool));
-    if (known != nullptr) {
-      return known->mapped == DeviceNumber() ? -1 : static_cast<CUdevice>(known->mapped);
-    }
+    if (known != nullptr) return static_cast<CUdevice>(known->mapped);
   }
   // Every one that a program makes on a GPU is known: this may be one that a GPU has by itself.
-  const CUdevice device = DefaultPoolDevice(*driver_, pool);
-  return device == session_.device() ? -1 : device;
+  return DefaultPoolDevice(*driver_, pool);
 }
 
 // The arena is mapped for one GPU: another one that was told it has access would fault at its first
@@ -190,10 +193,18 @@ CUresult Client::AllocFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool pool
   // Of nothing as in AllocAsync.
   if (bytes == 0 || Capturing(stream))
     return driver_->cuMemAllocFromPoolAsync(out, bytes, pool, stream);
-  if (const CUresult result = EnsureSession(); result != CUDA_SUCCESS) return result;
+  const ContextScope inside(*driver_, ElsewhereOf(stream));
+  // For the stream a driver asks for a context, but for none of the pool's GPU.
+  CUdevice current = kNoDevice;
+  CUresult result = driver_->cuCtxGetDevice(&current);
+  if (result == CUDA_SUCCESS && !has_session()) {
+    const CUdevice home = DeviceOfPool(pool);
+    result = EnsureSessionOn(home >= 0 ? home : current);
+  }
+  if (result != CUDA_SUCCESS) return result;
   if (const CUdevice other = OtherDeviceOf(pool); other >= 0) return RefuseDevice(other);
   if (!FromArena(pool)) return AllocFromDriverPool(out, bytes, pool, stream);
-  const CUresult result = AllocFromArena(out, bytes, stream);
+  result = AllocFromArena(out, bytes, stream);
   if (result == CUDA_SUCCESS && pool != default_pool_) NotePoolBlock(*out, bytes, pool);
   return result;
 }
@@ -219,7 +230,7 @@ CUresult Client::AllocFromDriverPool(CUdeviceptr* out, size_t bytes, CUmemoryPoo
   static_cast<void>(driver_->cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
   const uint64_t spare = reserved > used ? reserved - used : 0;
   if (bytes > spare) {
-    const CUresult result = Charge(Family::kPool, bytes - spare);
+    const CUresult result = Charge(Family::kPool, bytes - spare, session_.device());
     if (result != CUDA_SUCCESS) return result;
     pools_charged_ += bytes - spare;
   }

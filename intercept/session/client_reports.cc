@@ -74,6 +74,11 @@ CUresult Client::AddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr addr
   if (!has_session() || !session_.arena().Contains(address)) {
     return driver_->cuMemGetAddressRange_v2(base, bytes, address);
   }
+  // Whether it answers without a current context is the driver's to say.
+  const CUresult asked = CurrentContext() != nullptr
+                             ? CUDA_SUCCESS
+                             : driver_->cuMemGetAddressRange_v2(base, bytes, address);
+  if (asked != CUDA_SUCCESS) return asked;
   const LockGuard guard(state_lock_);
   const CUdeviceptr offset = address - session_.arena().base();
   const uint32_t id = arena_.FindContaining(static_cast<uint32_t>(offset >> kGranuleShift));
@@ -117,12 +122,12 @@ void Client::HideHandleTypes(void* value, CUpointer_attribute attribute, CUdevic
 }
 
 CUresult Client::PointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
-  if (value != nullptr && has_session() && session_.arena().Contains(address) &&
-      OwnAttribute(value, attribute, address)) {
+  const bool own = value != nullptr && has_session() && session_.arena().Contains(address);
+  if (own && CurrentContext() != nullptr && OwnAttribute(value, attribute, address))
     return CUDA_SUCCESS;
-  }
   const CUresult result = driver_->cuPointerGetAttribute(value, attribute, address);
-  if (result == CUDA_SUCCESS) HideHandleTypes(value, attribute, address);
+  if (result != CUDA_SUCCESS) return result;
+  if (!own || !OwnAttribute(value, attribute, address)) HideHandleTypes(value, attribute, address);
   return result;
 }
 

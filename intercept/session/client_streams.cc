@@ -27,6 +27,13 @@ CUcontext Client::ContextOf(CUstream stream) const {
   return CurrentContext();
 }
 
+// Null: that is current, or the stream is the current context's.
+CUcontext Client::ElsewhereOf(CUstream stream) const {
+  if (IsDefault(stream)) return nullptr;
+  const CUcontext own = ContextOf(stream);
+  return own == CurrentContext() ? nullptr : own;
+}
+
 // kNoDevice: it cannot be made current. A stream may outlive its green context, and then belongs to
 // none that can be waited for.
 CUdevice Client::DeviceOf(CUcontext context) const {
@@ -40,6 +47,8 @@ CUdevice Client::DeviceOf(CUcontext context) const {
 
 // Of a stream that this thread has not used lately.
 CUresult Client::FindSlot(CUstream stream, uint32_t* slot) {
+  // Drivers may tell of a stream only where a context is current.
+  const ContextScope inside(*driver_, CurrentContext() == nullptr ? ElsewhereOf(stream) : nullptr);
   const bool per_thread = stream == CU_STREAM_PER_THREAD;
   unsigned long long id = 0;  // NOLINT(google-runtime-int): the driver's type
   if (stream == CU_STREAM_LEGACY && Capturing(stream)) {

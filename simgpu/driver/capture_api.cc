@@ -24,7 +24,7 @@ bool Known(CUstreamCaptureMode mode) {
 struct CaptureCall {
   CaptureCall(CUstream handle, bool per_thread) {
     Context* context = nullptr;
-    result = CurrentContext(&context);
+    result = StreamsOwnContext(handle, &context);
     if (result != CUDA_SUCCESS) return;
     {
       const CommandQueue::Lock lock(context->mutex);

@@ -242,9 +242,13 @@ CUresult CurrentContext(Context** out) {
 
 CUresult ContextOfStream(CUstream handle, Context** out) {
   const CUresult result = CurrentContext(out);
-  if (result != CUDA_SUCCESS || handle <= CU_STREAM_PER_THREAD || !IsLive(handle) ||
-      handle->context == *out) {
-    return result;
+  return result == CUDA_SUCCESS ? StreamsOwnContext(handle, out) : result;
+}
+
+CUresult StreamsOwnContext(CUstream handle, Context** out) {
+  if (Driver::Get() == nullptr || InHostFunction() || handle <= CU_STREAM_PER_THREAD ||
+      !IsLive(handle)) {
+    return CurrentContext(out);
   }
   *out = handle->context;
   return (*out)->destroyed() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : (*out)->queue().error();

@@ -118,6 +118,9 @@ CUresult CurrentContext(Context** out);
 /// That of a stream. One must be current, which need not be this one: a real driver waits, sets,
 /// records, writes words and allocates in the context of the stream.
 CUresult ContextOfStream(CUstream handle, Context** out);
+/// The same for calls of which the documentation asks for a current context only where the stream
+/// is a default one, or of which it names no such error at all.
+CUresult StreamsOwnContext(CUstream handle, Context** out);
 
 /// As CurrentContext, but of `handle` where it is not null.
 CUresult NamedContext(CUcontext handle, Context** out);

@@ -14,9 +14,8 @@ using sluice::UniqueFd;
 
 CUresult cuImportExternalMemory(CUexternalMemory* memory,
                                 const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* descriptor) {
-  Context* context = nullptr;
-  const CUresult result = CurrentContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  Driver* driver = Driver::Get();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   if (const CUresult unsafe = UnsafeInCapture(); unsafe != CUDA_SUCCESS) return unsafe;
   if (memory == nullptr || descriptor == nullptr || descriptor->size == 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -25,14 +24,14 @@ CUresult cuImportExternalMemory(CUexternalMemory* memory,
     return NotSupported("cuImportExternalMemory of this type");
   }
   const int fd = descriptor->handle.fd;
-  const std::optional<MemoryFile> found = FindMemoryFile(context->driver()->uses, fd);
+  const std::optional<MemoryFile> found = FindMemoryFile(driver->uses, fd);
   if (!found) return NotMemory(fd);
   if (descriptor->size > found->bytes) return CUDA_ERROR_INVALID_VALUE;
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return CUDA_ERROR_OPERATING_SYSTEM;
   // By the header the driver owns the descriptor from here on.
   close(fd);
-  CUexternalMemory made = context->driver()->external_memories.New();
+  CUexternalMemory made = driver->external_memories.New();
   made->file = std::move(copy);
   made->bytes = descriptor->size;
   *memory = made;

@@ -11,10 +11,10 @@
 namespace sluice::simgpu {
 namespace {
 
-/// The stream that `handle` means in the current context.
+/// The stream that `handle` means, in its own context or the current one.
 CUresult FindStream(CUstream handle, bool per_thread, Context** context, CUstream* stream,
                     bool* capturing) {
-  const CUresult result = CurrentContext(context);
+  const CUresult result = StreamsOwnContext(handle, context);
   if (result != CUDA_SUCCESS) return result;
   const CommandQueue::Lock lock((*context)->mutex);
   return (*context)->ResolveToCapture(handle, per_thread, stream, capturing);

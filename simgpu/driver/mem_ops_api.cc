@@ -12,7 +12,7 @@ namespace {
 CUresult IssueAll(CUstream handle, const CUstreamBatchMemOpParams* ops, unsigned count,
                   bool per_thread) {
   Context* context = nullptr;
-  CUresult result = ContextOfStream(handle, &context);
+  CUresult result = StreamsOwnContext(handle, &context);
   if (result != CUDA_SUCCESS) return result;
   // All are checked before the first one is issued.
   std::vector<Command> commands(count);

@@ -15,7 +15,7 @@ namespace {
 CUresult AllocAsync(CUdeviceptr* dptr, size_t bytes, CUmemoryPool pool, CUstream handle,
                     bool per_thread) {
   Context* context = nullptr;
-  CUresult result = ContextOfStream(handle, &context);
+  CUresult result = StreamsOwnContext(handle, &context);
   if (result != CUDA_SUCCESS) return result;
   if (pool == nullptr) pool = CurrentPool(*context->device());
   if (dptr == nullptr || !Usable(pool) || pool->imported) return CUDA_ERROR_INVALID_VALUE;
@@ -53,7 +53,7 @@ CUresult FreePlainBehind(Context* context, CUdeviceptr dptr, const std::vector<u
 
 CUresult FreeAsync(CUdeviceptr dptr, CUstream handle, bool per_thread) {
   Context* context = nullptr;
-  CUresult result = ContextOfStream(handle, &context);
+  CUresult result = StreamsOwnContext(handle, &context);
   if (result != CUDA_SUCCESS) return result;
   if (dptr == 0) return CUDA_SUCCESS;
   SpendDriverTime(*context->driver(), context->driver()->machine().alloc_ns);

@@ -77,6 +77,16 @@ TEST_F(ClientOutside, WhatTheDriverRefusesIsNotPaidFor) {
   EXPECT_EQ(daemon->Wait(FrameType::kUncharge, 1).size(), 1u);
 }
 
+TEST_F(ClientOutside, PhysicalMemoryThatTheDriverRefusesIsNotPaidFor) {
+  driver.create_result = CUDA_ERROR_INVALID_VALUE;
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp prop = DeviceMemory();
+  EXPECT_EQ(client->CreatePhysical(&handle, 4096, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(daemon->Count(FrameType::kCharge), 1u);
+  EXPECT_EQ(Physical(0), 0u);
+  EXPECT_EQ(daemon->Wait(FrameType::kUncharge, 1).size(), 1u);
+}
+
 TEST_F(ClientOutside, WhatTheDaemonRefusesTheDriverIsNotAskedFor) {
   testing::internal::CaptureStderr();
   CUdeviceptr at = 0;
@@ -162,7 +172,7 @@ TEST_F(ClientOutside, MemoryOfTheHostIsNotTheGpus) {
   prop = DeviceMemory(1);
   testing::internal::CaptureStderr();
   EXPECT_EQ(client->CreatePhysical(&handle, 4096, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "physical memory on device 1"));
+  EXPECT_TRUE(Contains(testing::internal::GetCapturedStderr(), "allocations on device 1"));
 }
 
 TEST_F(ClientOutside, HostMemoryIsCountedFromBeforeTheSession) {
@@ -310,7 +320,7 @@ TEST_F(TwoContexts, TheSessionEndsAndTheOtherKeepsWhatItHas) {
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u) << "it lives on";
   const size_t charges = daemon->Count(FrameType::kCharge);
   // The next session is in the second one, and has been charged for what lives on.
-  AllocAsync(512);
+  AllocAsync(512, stream_);
   EXPECT_EQ(daemon->Count(FrameType::kCharge), charges);
   EXPECT_EQ(daemon->WaitCharged(Family::kArray, 1000), 1000u);
   EXPECT_EQ(daemon->WaitCharged(Family::kManaged, 4000), 4000u);
