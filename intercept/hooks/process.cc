@@ -28,6 +28,16 @@ void AfterForkInChild() {
   g_client.AfterForkInChild();
 }
 
+// At most nine digits; 0: none, or anything else.
+uint64_t NumberIn(const char* text) {
+  uint64_t number = 0;
+  for (int digits = 0; text != nullptr && text[digits] != 0; ++digits) {
+    if (digits == 9 || text[digits] < '0' || text[digits] > '9') return 0;
+    number = 10 * number + static_cast<uint64_t>(text[digits] - '0');
+  }
+  return number;
+}
+
 void SetUpClient() {
   const LockGuard guard(g_setup_lock);
   if (g_client_ready.load(std::memory_order_relaxed)) return;
@@ -35,6 +45,7 @@ void SetUpClient() {
   const char* poison = getenv("SLUICE_DEBUG_POISON");
   const char* early = getenv("SLUICE_DEBUG_EARLY_RELEASE");
   const char* physical = getenv("SLUICE_PHYSICAL");
+  const char* silence = getenv("SLUICE_DEBUG_SILENCE_MS");
   // Without a socket nobody has granted anything: the client fails the first allocation. To pass
   // calls through instead would give a program that drops a variable the whole GPU.
   if (path != nullptr) strncpy(g_socket_path, path, sizeof g_socket_path - 1);
@@ -43,6 +54,7 @@ void SetUpClient() {
   settings.poison = poison != nullptr && strcmp(poison, "1") == 0;
   settings.early_release = early != nullptr && strcmp(early, "1") == 0;
   settings.lease_exportable = physical != nullptr && strcmp(physical, "lease") == 0;
+  if (const uint64_t ms = NumberIn(silence); ms != 0) settings.silence_ms = ms;
   g_client.Configure(&g_driver, g_socket_path, settings);
   g_client_ready.store(true, std::memory_order_release);
 }

@@ -94,6 +94,9 @@ enum DaemonFlags : uint32_t {
       4,  // measurement only: the CPU waits for the GPU neither for credit nor at the trough
 };
 
+/// How often a daemon that lives raises DaemonPage::beats, about.
+inline constexpr uint64_t kBeatNs = 1'000'000'000;
+
 /// Everything the daemon tells a client without being asked. `profile_seq` is a sequence lock over
 /// the part below it: odd while the daemon writes; profile_id 0 means "no profile".
 struct DaemonPage {
@@ -102,6 +105,10 @@ struct DaemonPage {
   // Current limit. One from --limit never changes. Otherwise it falls to what the job has shown to
   // need once that is known, never below what it holds, and may grow again while the pool has room.
   std::atomic<uint32_t> limit_units;
+  // Grows while the daemon's loop turns: one that is stopped or hangs leaves it as it is. Neither
+  // time nor a number of anything. Since protocol 1.7; a daemon that took over from one that knew
+  // it, and does not itself, leaves what that one wrote.
+  std::atomic<uint64_t> beats;
   alignas(64) std::atomic<uint32_t> profile_seq;
   uint32_t profile_id;
   uint32_t period;       // launches per iteration on the pacing stream
@@ -128,6 +135,6 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(MarkPage) == 8 * kStreamSlots);
 static_assert(sizeof(OpRecord) == 16);
 static_assert(offsetof(ClientPage, live_bytes) == 64 && offsetof(ClientPage, ring) == 128 &&
-              offsetof(DaemonPage, profile_seq) == 64);
+              offsetof(DaemonPage, profile_seq) == 64 && offsetof(DaemonPage, beats) == 16);
 
 }  // namespace sluice::protocol

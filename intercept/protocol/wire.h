@@ -22,11 +22,12 @@
 /// Resume, Resumed. 2: Ask, Told. 3: an account that outlives its session (Bye), Uncharge without
 /// one, counts of what passes unseen. 4: Quiesce, Quiet. 5: Told::flags, and a Notice before Told.
 /// 6: kIfThere, kNoRun; where a unit is a handle the client takes any units for what it asks for.
+/// 7: DaemonPage::beats.
 namespace sluice::protocol {
 
 inline constexpr uint32_t kMagic = 0x31434c53;  // "SLC1"
 inline constexpr uint16_t kMajor = 1;           // differs: the session is refused
-inline constexpr uint16_t kMinor = 6;  // larger on one side: that side leaves the newer parts alone
+inline constexpr uint16_t kMinor = 7;  // larger on one side: that side leaves the newer parts alone
 /// The first minor version that resumes a session with a daemon that was started anew.
 inline constexpr uint16_t kResumeMinor = 1;
 /// The first one in which what a session leaves on its account stays there for the next.
@@ -37,6 +38,8 @@ inline constexpr uint16_t kQuietMinor = 4;
 inline constexpr uint16_t kLeaveAloneMinor = 5;
 /// The first one in which scattered units are put side by side (docs/adr/0031).
 inline constexpr uint16_t kStitchMinor = 6;
+/// The first one whose daemon shows that it lives (DaemonPage::beats).
+inline constexpr uint16_t kBeatMinor = 7;
 inline constexpr size_t kMaxFrameBytes = 8192;
 inline constexpr size_t kMaxFdsPerFrame = 128;
 inline constexpr size_t kMaxFenceTerms = 8;

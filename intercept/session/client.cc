@@ -31,6 +31,7 @@ void Client::Configure(const DriverTable* driver, const char* socket_path,
   driver_ = driver;
   socket_path_ = socket_path;
   settings_ = settings;
+  session_.SaySilentAfter(settings.silence_ms);
   state_.store(State::kIdle, std::memory_order_release);
 }
 

@@ -162,7 +162,7 @@ uint32_t Client::RejectedProfile() {
 }
 
 bool Client::Returned(bool said, uint32_t rejected) {
-  if (said) Line().Text("the daemon is back").Print();
+  session_.SayBack(said);
   next_resume_ns_ = 0;
   State away = State::kAway;
   if (!state_.compare_exchange_strong(away, State::kReady, std::memory_order_acq_rel)) return false;

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <stdint.h>
+
 namespace sluice {
 
 /// What the environment of a program may say of how its memory is served: nothing that is a limit.
@@ -13,6 +15,9 @@ struct ClientSettings {
   /// Physical memory that the program may export comes from the pool, too. It cannot be exported
   /// then: nothing would tell when the last importer is done with it.
   bool lease_exportable = false;
+  /// How long whoever waits for the daemon sees no sign of life of it before that is said.
+  /// Otherwise for tests only.
+  uint64_t silence_ms = 30'000;
 };
 
 }  // namespace sluice

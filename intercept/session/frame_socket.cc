@@ -53,6 +53,8 @@ void FrameFds::CloseAll() {
 
 const char FrameSocket::kFull[] = "the daemon does not answer";
 const char FrameSocket::kNobody[] = "nobody listens there";
+const char FrameSocket::kSilent[] = "it does not answer";
+const char FrameSocket::kNotTaken[] = "it does not take our frames";
 
 const char* FrameSocket::Open(const char* path, bool wait, int* opened) {
   if (path[0] == 0) return "SLUICE_SOCKET names no socket; `sluice run` sets it";
@@ -110,15 +112,19 @@ const char* FrameSocket::Reconnect(const char* path) {
   return nullptr;
 }
 
-const char* FrameSocket::Send(const protocol::Header* header) {
+const char* FrameSocket::SendWith(const protocol::Header* header, int flags) {
   const ErrnoKeeper keeper;
   int64_t sent = 0;
   do {
-    sent = SendTo(fd_, header, header->bytes, 0);
+    sent = SendTo(fd_, header, header->bytes, flags);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<int64_t>(header->bytes)) return nullptr;
   if (sent < 0 && errno != EAGAIN) hung_up_.store(true, std::memory_order_relaxed);
-  return errno == EAGAIN ? "it does not take our frames" : "it is gone";
+  return errno == EAGAIN ? kNotTaken : "it is gone";
+}
+
+const char* FrameSocket::SendNow(const protocol::Header* header) {
+  return SendWith(header, MSG_DONTWAIT);
 }
 
 bool FrameSocket::TrySend(const protocol::Header* header) {
@@ -131,7 +137,7 @@ bool FrameSocket::TrySend(const protocol::Header* header) {
 }
 
 // What ppoll said last: above 0 there is something, 0 the time is over.
-int64_t FrameSocket::Poll(uint64_t timeout_ms) {
+int64_t FrameSocket::Poll(short events, uint64_t timeout_ms) {  // NOLINT: as in pollfd
   const uint64_t deadline = timeout_ms == kForever ? 0 : NowNs() + timeout_ms * 1'000'000;
   while (true) {
     timespec left{};
@@ -140,7 +146,7 @@ int64_t FrameSocket::Poll(uint64_t timeout_ms) {
       left.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
       left.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);  // NOLINT
     }
-    pollfd wait{fd_, POLLIN, 0};
+    pollfd wait{fd_, events, 0};
     const int64_t ready =
         syscall(SYS_ppoll, &wait, 1, deadline == 0 ? nullptr : &left, nullptr, size_t{8});
     if (ready >= 0 || errno != EINTR) return ready;
@@ -149,14 +155,19 @@ int64_t FrameSocket::Poll(uint64_t timeout_ms) {
 
 bool FrameSocket::Hears(uint64_t timeout_ms) {
   const ErrnoKeeper keeper;
-  return Poll(timeout_ms) != 0;
+  return Poll(POLLIN, timeout_ms) != 0;
+}
+
+void FrameSocket::AwaitRoom(uint64_t timeout_ms) {
+  const ErrnoKeeper keeper;
+  static_cast<void>(Poll(POLLOUT, timeout_ms));
 }
 
 const char* FrameSocket::Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms) {
   const ErrnoKeeper keeper;
   fds->count = 0;
-  const int64_t ready = Poll(timeout_ms);
-  if (ready == 0) return "it does not answer";
+  const int64_t ready = Poll(POLLIN, timeout_ms);
+  if (ready == 0) return kSilent;
   if (ready < 0) return "waiting for it failed";
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * protocol::kMaxFdsPerFrame)];
   iovec part{frame, sizeof(Frame)};

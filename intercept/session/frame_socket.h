@@ -32,6 +32,10 @@ class FrameSocket {
   static const char kFull[];
   /// The error of a socket that is there, and of whose listener nothing is left.
   static const char kNobody[];
+  /// What Receive says when the time is over.
+  static const char kSilent[];
+  /// What Send and SendNow say of a peer that is there and does not take the frame.
+  static const char kNotTaken[];
 
   constexpr FrameSocket() = default;
 
@@ -44,7 +48,9 @@ class FrameSocket {
   /// either.
   const char* Reconnect(const char* path);
   /// `header` is the first member of a frame of header->bytes bytes.
-  const char* Send(const protocol::Header* header);
+  const char* Send(const protocol::Header* header) { return SendWith(header, 0); }
+  /// The same without waiting for room.
+  const char* SendNow(const protocol::Header* header);
   /// The same without waiting: false when the peer does not take it now, or is gone, which the next
   /// Send or Receive will find.
   bool TrySend(const protocol::Header* header);
@@ -52,6 +58,8 @@ class FrameSocket {
   const char* Receive(Frame* frame, FrameFds* fds, uint64_t timeout_ms);
   /// Whether Receive would return at once, or does so within this time.
   bool Hears(uint64_t timeout_ms);
+  /// Waits at most so long for room for a frame, or for the peer's end.
+  void AwaitRoom(uint64_t timeout_ms);
   /// Ends the conversation, but keeps the descriptor: another thread may be about to use it.
   void Shutdown();
   void Close();
@@ -62,7 +70,8 @@ class FrameSocket {
 
  private:
   static const char* Open(const char* path, bool wait, int* fd);
-  int64_t Poll(uint64_t timeout_ms);
+  const char* SendWith(const protocol::Header* header, int flags);
+  int64_t Poll(short events, uint64_t timeout_ms);  // NOLINT: as in pollfd
 
   std::atomic<bool> hung_up_{false};
   int fd_ = 0;  // 0: none (never a socket of ours: it is duplicated away from the standard files)

@@ -57,6 +57,10 @@ bool Session::Open(const DriverTable& driver, const char* path, CUdevice device,
   refusal_[0] = 0;
   dismissed_ = declared_ = false;
   given_up_.store(false, std::memory_order_relaxed);
+  {
+    const LockGuard guard(silence_lock_);
+    silence_ = Silence();
+  }
   const char* error = Attempt(driver, path);
   // A daemon that dies in the middle may be followed by another one, which begins from the start.
   for (int left = kHandshakes - 1; left > 0 && error != nullptr && socket_.hung_up(); --left) {
@@ -269,15 +273,67 @@ bool Session::AddGrant(const protocol::Grant& grant, uint64_t epoch) {
   return true;
 }
 
+// Of this session: the pages of the last one stay mapped.
+bool Session::ShowsBeats() const { return units_ != 0 && daemon_minor_ >= protocol::kBeatMinor; }
+
+void Session::LookForBeats() {
+  Silence::Say say = Silence::Say::kNothing;
+  {
+    const LockGuard guard(silence_lock_);
+    say = silence_.Look(daemon_->beats.load(std::memory_order_relaxed), NowNs(),
+                        silence_ms_ * 1'000'000);
+  }
+  if (say == Silence::Say::kBack) Line().Text("the daemon is back").Print();
+  if (say != Silence::Say::kSilent) return;
+  Line()
+      .Text("the daemon has given no sign of life for ")
+      .Number((silence_ms_ + 999) / 1000)
+      .Text(" s: it is stopped (SIGSTOP, a debugger, a frozen control group) or hangs. This job ")
+      .Text("waits for it, keeps what it has, and goes on when the daemon does (kill -CONT) or ")
+      .Text("another one takes its place; 'sluice doctor' says more")
+      .Print();
+}
+
+void Session::SayBack(bool said) {
+  {
+    const LockGuard guard(silence_lock_);
+    said = silence_.Heard() == Silence::Say::kBack || said;
+  }
+  if (said) Line().Text("the daemon is back").Print();
+}
+
+const char* Session::Send(const protocol::Header* header) {
+  if (!ShowsBeats()) return socket_.Send(header);
+  const char* error = socket_.SendNow(header);
+  if (error != FrameSocket::kNotTaken) return error;
+  while (error == FrameSocket::kNotTaken) {
+    socket_.AwaitRoom(LookMs());
+    error = socket_.SendNow(header);
+    if (error == FrameSocket::kNotTaken) LookForBeats();
+  }
+  if (error == nullptr) SayBack(false);
+  return error;
+}
+
 void Session::Await(uint32_t seq, Answer* answer) {
   Frame frame;
   FrameFds fds;
   uint64_t epoch = 0;  // of the answer whose first frame has come
   const char* error = nullptr;
   answer->text[0] = 0;
+  const bool looks = ShowsBeats();
+  bool looked = false;
   while (error == nullptr) {
-    error = socket_.Receive(&frame, &fds, FrameSocket::kForever);
+    error = socket_.Receive(&frame, &fds, looks ? LookMs() : FrameSocket::kForever);
+    if (error == FrameSocket::kSilent) {
+      LookForBeats();
+      looked = true;
+      error = nullptr;
+      continue;
+    }
     if (error != nullptr) break;
+    if (looked) SayBack(false);
+    looked = false;
     switch (static_cast<FrameType>(frame.header.type)) {
       case FrameType::kNotice:
         Line().Text(frame.notice.text).Print();
@@ -330,7 +386,7 @@ void Session::Await(uint32_t seq, Answer* answer) {
 bool Session::Close(const DriverTable& driver, bool clean, const uint64_t* left) {
   memcpy(left_, left, sizeof left_);
   protocol::Bye bye{MakeHeader(FrameType::kBye, sizeof bye, 0)};
-  const bool said = Send(&bye.header) == nullptr;
+  const bool said = socket_.Send(&bye.header) == nullptr;  // the program may be about to end
   ended_ = clean && !dismissed_ && daemon_minor_ >= protocol::kResumeMinor;
   ended_id_ = session_id_;
   ended_epoch_ = epoch_;
@@ -358,6 +414,7 @@ void Session::Drop(const DriverTable& driver) {
 
 void Session::ForgetInChild() {
   const ErrnoKeeper keeper;
+  silence_lock_.ForgetHolder();
   socket_.Close();
   if (mark_fd_ != 0) CloseFd(mark_fd_);
   mark_fd_ = 0;

@@ -5,11 +5,14 @@
 #include <stdint.h>
 
 #include "intercept/base/line.h"
+#include "intercept/base/lock.h"
 #include "intercept/base/paged_array.h"
 #include "intercept/lookup/driver_table.h"
 #include "intercept/protocol/page_access.h"
 #include "intercept/session/arena_map.h"
+#include "intercept/session/client_settings.h"
 #include "intercept/session/frame_socket.h"
+#include "intercept/session/silence.h"
 
 namespace sluice {
 
@@ -48,8 +51,13 @@ class Session {
   /// The GPU's, by which the daemon knows it. False: the driver does not tell.
   static bool IdentityOf(const DriverTable& driver, CUdevice device, uint8_t (&uuid)[16]);
 
+  /// Who waits for a daemon that has given no sign of life for so long says so on stderr, once, and
+  /// waits on; and once that it is back. Of a daemon that shows none (wire.h) nothing is said.
+  void SaySilentAfter(uint64_t ms) { silence_ms_ = ms; }
+
   uint32_t NextSeq() { return ++seq_; }
-  const char* Send(const protocol::Header* header) { return socket_.Send(header); }
+  /// Waits for a daemon that lives, or may live, and has no room.
+  const char* Send(const protocol::Header* header);
   bool TrySend(const protocol::Header* header) { return socket_.TrySend(header); }
   /// Waits for the answer to request `seq`; prints notices meanwhile. kQuiesce is none: it is
   /// answered with Quiet, and then waited for again. On kGranted the extents are
@@ -97,6 +105,8 @@ class Session {
   enum class Return { kBack, kNotYet, kGoneAgain, kRefused };
   Return AwaitResumed(uint64_t timeout_ms);
   const char* refusal() const { return refusal_; }
+  /// A daemon has said something to somebody who had to wait for it. `said`: that it was gone.
+  void SayBack(bool said);
 
   // A session whose goodbye no daemon has heard: the next one takes it for absent, and lets nobody
   // of this process begin anew.
@@ -145,6 +155,9 @@ class Session {
   const char* RegisterMarks(const DriverTable& driver, bool same);
   bool AddGrant(const protocol::Grant& grant, uint64_t epoch);
   void Drop(const DriverTable& driver);
+  bool ShowsBeats() const;
+  uint64_t LookMs() const { return silence_ms_ / 6 + 1; }
+  void LookForBeats();
   bool TakeDaemonPage(int fd);
   static bool LargeEnough(int fd, size_t bytes);
   static constexpr size_t kPageBytes = 4096;
@@ -155,6 +168,9 @@ class Session {
   static bool MapShared(int fd, int protection, Page** page);
 
   FrameSocket socket_;
+  Lock silence_lock_;  // over silence_: one thread may wait for an answer and others for room
+  Silence silence_;
+  uint64_t silence_ms_ = ClientSettings().silence_ms;
   ArenaMap arena_;
   protocol::MarkPage* marks_ = nullptr;
   protocol::ClientPage* client_ = nullptr;

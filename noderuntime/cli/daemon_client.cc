@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include "common/peer/connect.h"
 #include "intercept/protocol/wire.h"
@@ -41,10 +42,31 @@ Status Broken(const std::string& what) {
   return Status(StatusCode::kUnavailable, "sluice-noded: " + what);
 }
 
-Status TooLate(std::chrono::milliseconds patience) {
+/// Who listens behind this socket, and why it may be silent, as far as it can be seen from here.
+std::string WhySilent(int socket) {
+  ucred peer = {};
+  socklen_t length = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.pid <= 0) {
+    return "";
+  }
+  const std::string pid = std::to_string(peer.pid);
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  // The state stands behind the name, which may hold anything.
+  const size_t name_end = stat.rfind(')');
+  const char state = name_end + 2 < stat.size() ? stat[name_end + 2] : '?';
+  if (state == 'T' || state == 't') {
+    return ": process " + pid + " is stopped (SIGSTOP or a debugger); 'kill -CONT " + pid +
+           "' lets it go on, and the jobs that wait for it with it";
+  }
+  return ": process " + pid + " hangs, or its control group is frozen";
+}
+
+Status TooLate(std::chrono::milliseconds patience, const std::string& why) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(patience.count()) / 1e3);
-  return Broken("no answer within " + std::string(seconds) + " s");
+  return Broken("no answer within " + std::string(seconds) + " s" + why);
 }
 
 /// The text in a file that came with an answer.
@@ -82,7 +104,7 @@ Result<DaemonClient> DaemonClient::Connect(const std::string& socket_path,
                                                       socket_path +
                                                       ", is too long; allowed: up to 107 bytes");
     case EAGAIN:
-      return Status(StatusCode::kInternal, TooLate(patience).message());
+      return Status(StatusCode::kInternal, TooLate(patience, "").message());
     default:
       return Status::FromErrno(outcome.error, socket_path);
   }
@@ -101,7 +123,7 @@ Result<UniqueFd> DaemonClient::Receive(uint16_t type, void* frame, size_t bytes)
   do {
     ready = ::poll(&readable, 1, static_cast<int>(patience_.count()));
   } while (ready < 0 && errno == EINTR);
-  if (ready == 0) return TooLate(patience_);
+  if (ready == 0) return TooLate(patience_, WhySilent(socket_.get()));
 
   alignas(8) char buffer[wire::kMaxFrameBytes];
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];

@@ -52,17 +52,28 @@ void ProbeDaemon(const std::string& runtime_dir, doctor::Facts* facts) {
     facts->runtime_dir_problem = client.status().message();
     return;
   }
+  const auto silent = [facts](const Status& status) {
+    facts->daemon = doctor::Facts::Daemon::kSilent;
+    facts->daemon_problem = status.message();
+  };
   if (!client.ok()) {
+    // Its queue is full of those that it does not answer.
+    if (client.status().code() == StatusCode::kInternal) return silent(client.status());
     // Only looked for: a keeper serves one daemon, and that is not us.
     const bool keeper = std::filesystem::exists(runtime_dir + "/keeper.sock");
     facts->daemon = keeper ? doctor::Facts::Daemon::kDied : doctor::Facts::Daemon::kNone;
     return;
   }
-  facts->daemon = doctor::Facts::Daemon::kRuns;
   const Result<std::string> text = client->FetchStatus();
-  if (!text.ok()) return;
+  if (!text.ok()) return silent(text.status());
+  facts->daemon = doctor::Facts::Daemon::kRuns;
   const auto status = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object() || !status.contains("jobs")) return;
+  const auto keeper = status.find("keeper");
+  if (keeper != status.end() && keeper->is_object() &&
+      keeper->value("pid", nlohmann::json(0)).is_null()) {
+    facts->keeper_missing_s = keeper->value("missing_ms", uint64_t{0}) / 1000;
+  }
   for (const auto& job : status["jobs"]) {
     if (job.contains("pid") && job["pid"].is_number_integer()) {
       facts->own_processes.push_back(job["pid"].get<pid_t>());

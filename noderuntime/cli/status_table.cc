@@ -45,9 +45,20 @@ std::string Unseen(const json& job) {
          " times): they pass through unseen; sluice run --verbose names them\n";
 }
 
-/// Who else is on the GPU, and whether somebody new may be.
+/// Where the daemon is to have one.
+std::string Keeper(const json& status) {
+  const auto found = status.find("keeper");
+  if (found == status.end() || !found->is_object() || !found->value("pid", json(0)).is_null()) {
+    return "";
+  }
+  return "no keeper for " + std::to_string(found->value("missing_ms", uint64_t{0}) / 1000) +
+         " s: if the daemon is killed now, its jobs keep what they hold and get no more; its log "
+         "says why\n";
+}
+
+/// What outlives the daemon, who else is on the GPU, and whether somebody new may be.
 std::string Warnings(const json& status) {
-  std::string text;
+  std::string text = Keeper(status);
   if (status.value("draining", json()) == true) {
     text += "no new jobs are taken (sluice drain off ends that)\n";
   }

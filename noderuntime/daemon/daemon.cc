@@ -157,17 +157,8 @@ Status Daemon::Init(const flow::FaultPlan& faults, std::optional<Takeover> found
     if (Status s = TakeOver(std::move(*found), flow, sink); !s.ok()) return s;
   } else {
     flow_ = std::make_unique<flow::Flow>(flow, sink);
-    if (!options_.keeper.empty()) {
-      Status status = StartKeeper();
-      if (status.ok()) status = StoreEverything();
-      if (!status.ok()) {
-        keeper_.reset();
-        logging::Warn(
-            "no keeper ({}): if this daemon is killed, its jobs keep what they hold and "
-            "get no more",
-            status.message());
-      }
-    }
+    // Without one, which is said, it serves all the same.
+    if (!options_.keeper.empty()) (void)StartKeeper().ok();
   }
   StartOrStopTuner();
   if (Status s = dir_.Begin(kept_jobs); !s.ok()) return s;
@@ -232,6 +223,7 @@ Result<bool> Daemon::RunOnce(int64_t longest_wait_ns) {
   PollMoves(now);
   if (now >= next_tick_ns_) Tick(now);
   Recover(now);
+  ReplaceKeeper(now);
   while (!doomed_.empty()) {
     const auto [id, reason] = doomed_.back();
     doomed_.pop_back();
@@ -277,6 +269,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
   if (jobs_.empty() && options_.idle_exit_s) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
   }
+  if (NeedsKeeper()) sooner(until(keeper_losses_.due_ns()));
   if (host_tier_.busy()) sooner(kCopyLookNs);
   if (const auto at = host_tier_.frees_at_ns()) sooner(until(*at));
   if (flow_->again_at_ns() != 0) sooner(until(flow_->again_at_ns()));
@@ -318,7 +311,10 @@ void Daemon::Tick(uint64_t now_ns) {
   for (auto& [id, client] : controls_) {
     if (!client.reads) UpdateInterest(&client);
   }
+  const bool beats = now_ns >= next_beat_ns_;
+  if (beats) next_beat_ns_ = now_ns + protocol::kBeatNs;
   for (auto& [id, client] : clients_) {
+    if (beats && client.session->ready()) client.session->pages().Beat();
     if (!client.reads) UpdateInterest(&client);
     if (!client.session->connection().has_queued()) continue;
     if (Status s = client.session->connection().Flush(); !s.ok())
@@ -343,8 +339,9 @@ void Daemon::Shutdown() {
   if (adopted_ && !initialised_) return;
   // A registered job, whether it holds anything yet or not: the next daemon takes it over, as from
   // one that was killed.
-  const bool leaves_them =
-      keeper_.has_value() && flow_ != nullptr && !jobs_.empty() && !renews_pool_;
+  const bool has_jobs = flow_ != nullptr && !jobs_.empty() && !renews_pool_;
+  if (has_jobs && !keeper_.has_value() && !options_.keeper.empty()) (void)StartKeeper().ok();
+  const bool leaves_them = has_jobs && keeper_.has_value();
   if (leaves_them) {
     SaveState();
     dir_.RemoveControlSocket();
@@ -352,6 +349,7 @@ void Daemon::Shutdown() {
   } else {
     for (auto& [id, client] : clients_) client.session->Close("sluice-noded stops");
     dir_.Clear();
+    if (last_keeper_.has_value()) last_keeper_->Dismiss();
     if (keeper_.has_value() && !keeper_->Bye().ok()) logging::Warn("the keeper does not end");
   }
   if (event_log_.has_value()) (void)event_log_->Flush().ok();

@@ -17,6 +17,7 @@
 #include "noderuntime/config/options.h"
 #include "noderuntime/daemon/event_loop.h"
 #include "noderuntime/daemon/holder_watch.h"
+#include "noderuntime/daemon/keeper_losses.h"
 #include "noderuntime/daemon/line_budget.h"
 #include "noderuntime/daemon/runtime_dir.h"
 #include "noderuntime/daemon/status_json.h"
@@ -286,8 +287,12 @@ class Daemon : private flow::FlowSink {
 
   // daemon_keeper.cc: what outlives this daemon
   Status StartKeeper();
+  Status TakeKeeper(Result<keeper::KeeperClient> started);
   Status WatchKeeper();
+  void MissKeeper(const Status& why);
   void LoseKeeper(const Status& why);
+  bool NeedsKeeper() const;
+  void ReplaceKeeper(uint64_t now_ns);
   Status StoreEverything();
   Status StoreSession(flow::JobId job, const session::SharedPages& pages, int liveness, int pidfd);
   void Keep(keeper::Kind kind, flow::JobId job, int fd);
@@ -351,8 +356,13 @@ class Daemon : private flow::FlowSink {
   std::vector<std::pair<uint32_t, std::string>> doomed_;
 
   std::optional<keeper::KeeperClient> keeper_;
-  EventLoop::Token keeper_token_ = 0;
-  bool keeper_replaced_ = false;
+  /// One that was given up and may live: should this daemon die now, it is better than none. Told
+  /// to end when another one has everything.
+  std::optional<keeper::KeeperClient> last_keeper_;
+  UniqueFd keeper_launched_;           // readable when the one that begins can be connected to
+  EventLoop::Token keeper_token_ = 0;  // of the one or the other
+  KeeperLosses keeper_losses_;
+  bool keeper_missed_ = false;  // and that was said
   std::optional<keeper::Notebook> notebook_;
   ByteWriter state_bytes_;
   ByteWriter flow_bytes_;
@@ -371,6 +381,7 @@ class Daemon : private flow::FlowSink {
   bool initialised_ = false;  // and all of that was taken over
   bool poison_failed_ = false;
   uint64_t next_tick_ns_ = 0;
+  uint64_t next_beat_ns_ = 0;
   uint64_t fences_since_ns_ = 0;  // since somebody waits for a fence; 0: nobody
   uint64_t idle_since_ns_ = 0;
   ServiceTimes service_;

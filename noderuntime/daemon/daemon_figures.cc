@@ -62,6 +62,10 @@ NodeFacts Daemon::NodeFactsNow() const {
     if (job.session == 0) continue;
     ++node.sessions[std::to_string(protocol::kMajor) + "." + std::to_string(job.minor)];
   }
+  if (!options_.keeper.empty()) {
+    node.keeper = {keeper_.has_value(), keeper_.has_value() ? keeper_->pid() : 0,
+                   keeper_losses_.count(), keeper_losses_.MissingFor(NowNs())};
+  }
   node.adopted = adopted_;
   node.unix_offset_ns = UnixOffsetNs();
   node.started_ns = started_ns_;

@@ -20,39 +20,87 @@ constexpr Kind kHolder[] = {Kind::kLiveness, Kind::kPidfd};
 
 }  // namespace
 
+/// Waits for it: before this daemon serves anybody, and at its end.
 Status Daemon::StartKeeper() {
-  Result<keeper::KeeperClient> started = keeper::KeeperClient::Start(
-      options_.keeper, options_.runtime_dir, static_cast<uint32_t>(options_.keeper_linger_s));
-  if (!started.ok()) return started.status();
-  keeper_.emplace(std::move(*started));
-  return WatchKeeper();
+  const bool launched = keeper_launched_.valid();
+  if (launched) loop_.Remove(keeper_token_);
+  const UniqueFd ready = std::move(keeper_launched_);
+  const auto linger_s = static_cast<uint32_t>(options_.keeper_linger_s);
+  return TakeKeeper(
+      launched ? keeper::KeeperClient::ConnectLaunched(ready, options_.keeper, options_.runtime_dir,
+                                                       keeper::KeeperClient::kStartTimeoutMs)
+               : keeper::KeeperClient::Start(options_.keeper, options_.runtime_dir, linger_s));
+}
+
+/// What it is to keep is all here.
+Status Daemon::TakeKeeper(Result<keeper::KeeperClient> started) {
+  Status status = started.status();
+  if (status.ok()) {
+    keeper_.emplace(std::move(*started));
+    status = WatchKeeper();
+    if (status.ok()) status = StoreEverything();
+    if (status.ok()) {
+      if (last_keeper_.has_value()) last_keeper_->Dismiss();
+      last_keeper_.reset();
+      return {};
+    }
+    loop_.Remove(keeper_token_);
+    keeper_->Dismiss();
+    keeper_.reset();
+  }
+  MissKeeper(status);
+  return status;
 }
 
 Status Daemon::WatchKeeper() {
   const auto token = loop_.Add(keeper_->fd(), EPOLLRDHUP, [this](uint32_t) {
     LoseKeeper(Status(StatusCode::kUnavailable, "it ended"));
   });
-  if (!token.ok()) return token.status();
-  keeper_token_ = *token;
-  return {};
+  keeper_token_ = token.ok() ? *token : 0;
+  if (token.ok()) keeper_losses_.Got(NowNs());
+  return token.status();
 }
 
+/// Said once, and not again with each attempt that fails.
+void Daemon::MissKeeper(const Status& why) {
+  keeper_losses_.Lost(NowNs());
+  if (std::exchange(keeper_missed_, true)) return;
+  logging::Error(
+      "no keeper: if this daemon is killed now, its jobs keep what they hold and get no "
+      "more ({}); it is tried again",
+      why.message());
+}
+
+/// Another one comes in its place, in a turn of its own: what is just being done need not wait.
 void Daemon::LoseKeeper(const Status& why) {
   if (!keeper_.has_value()) return;
   logging::Warn("the keeper: {}", why.message());
   loop_.Remove(keeper_token_);
-  keeper_.reset();
-  // Another one in its place, once: what it is to keep is all here.
-  if (stopping_ || std::exchange(keeper_replaced_, true)) return;
-  Status status = StartKeeper();
-  if (status.ok()) status = StoreEverything();
-  if (status.ok()) return;
-  if (keeper_.has_value()) loop_.Remove(keeper_token_);
-  keeper_.reset();
-  logging::Error(
-      "no keeper: if this daemon is killed now, its jobs keep what they hold and get no "
-      "more ({})",
-      status.message());
+  if (last_keeper_.has_value()) last_keeper_->Dismiss();
+  last_keeper_ = std::exchange(keeper_, std::nullopt);
+  keeper_losses_.Lost(NowNs());
+}
+
+bool Daemon::NeedsKeeper() const {
+  return !options_.keeper.empty() && !keeper_.has_value() && !keeper_launched_.valid() &&
+         !stopping_;
+}
+
+/// Nobody waits for a keeper that begins: it says when it listens. As long as it does neither that
+/// nor end there is no other one: each puts its socket in the place of the last.
+void Daemon::ReplaceKeeper(uint64_t now_ns) {
+  if (!NeedsKeeper() || now_ns < keeper_losses_.due_ns()) return;
+  Result<UniqueFd> launched = keeper::KeeperClient::Launch(
+      options_.keeper, options_.runtime_dir, static_cast<uint32_t>(options_.keeper_linger_s));
+  if (!launched.ok()) return MissKeeper(launched.status());
+  const auto token = loop_.Add(launched->get(), EPOLLIN, [this](uint32_t) {
+    if (!StartKeeper().ok()) return;
+    keeper_missed_ = false;
+    logging::Info("another keeper has everything, process {}", keeper_->pid());
+  });
+  if (!token.ok()) return MissKeeper(token.status());
+  keeper_token_ = *token;
+  keeper_launched_ = std::move(*launched);
 }
 
 Status Daemon::StoreEverything() {

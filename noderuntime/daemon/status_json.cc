@@ -217,6 +217,16 @@ Json Nvml(const flow::Flow& flow, const NodeFacts& node) {
   return json;
 }
 
+/// "pid" is null where there is none.
+Json Keeper(const NodeFacts& node) {
+  if (!node.keeper.has_value()) return nullptr;
+  Json json;
+  json["pid"] = node.keeper->there ? Json(node.keeper->pid) : Json(nullptr);
+  json["losses"] = node.keeper->losses;
+  json["missing_ms"] = node.keeper->missing_ns / 1'000'000;
+  return json;
+}
+
 }  // namespace
 
 std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFacts>& jobs,
@@ -267,6 +277,7 @@ std::string StatusJson(const flow::Flow& flow, const std::map<flow::JobId, JobFa
   if (node.bypassed.has_value()) {
     json["bypassed"] = {{"pods", node.bypassed->pods}, {"others", node.bypassed->others}};
   }
+  json["keeper"] = Keeper(node);
   json["sessions"] = node.sessions;
   json["figures"] = ToJson(figures, flow.decisions(), scale);
   json["figures"]["adopted"] = node.adopted ? 1 : 0;

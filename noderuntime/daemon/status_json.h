@@ -54,6 +54,14 @@ struct BypassCounts {
   uint64_t others = 0;  // in none
 };
 
+/// What outlives the daemon, if it is there.
+struct KeeperFacts {
+  bool there = false;
+  pid_t pid = 0;            // where it is there
+  uint64_t losses = 0;      // of keepers of this daemon
+  uint64_t missing_ns = 0;  // how long there has been none
+};
+
 /// What the daemon knows of itself beside the flow.
 struct NodeFacts {
   uint32_t gpu = 0;
@@ -65,6 +73,7 @@ struct NodeFacts {
   std::optional<uint64_t> used_bytes = {};        // of the GPU, as NVML says
   std::map<std::string, uint64_t> sessions = {};  // by version of the protocol
   bool adopted = false;                           // it took over from a daemon that died
+  std::optional<KeeperFacts> keeper = {};         // none: it is not to have one
   int64_t unix_offset_ns = 0;                     // from its clock to the time since 1970
   uint64_t started_ns = 0;
 };

@@ -152,8 +152,19 @@ void Machine(const Facts& facts, Findings* out) {
       out->Warn("daemon", "sluice-noded has died, and its jobs wait for another one",
                 "any 'sluice run' starts one, which takes over; or start sluice-noded");
       break;
+    case Facts::Daemon::kSilent:
+      out->Fail("daemon", facts.daemon_problem,
+                "its jobs wait and lose nothing: let it go on (kill -CONT, thaw its control group, "
+                "leave the debugger), or kill it; the next one takes over");
+      break;
   }
-  if (facts.keeper_program) {
+  if (facts.keeper_missing_s.has_value()) {
+    out->Warn(
+        "keeper",
+        "the daemon has had no keeper for " + std::to_string(*facts.keeper_missing_s) + " s",
+        "do not end the daemon now, its jobs would get no more memory; its log says why there "
+        "is none, and it tries again by itself");
+  } else if (facts.keeper_program) {
     out->Ok("keeper", "sluice-keeper lies beside the programs");
   } else {
     out->Warn("keeper", "sluice-keeper does not lie beside the programs",

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,11 @@ struct Facts {
 
   std::string runtime_dir;
   std::string runtime_dir_problem;
-  enum class Daemon { kNone, kRuns, kDied } daemon = Daemon::kNone;  // kDied: its keeper waits
-  bool keeper_program = false;  // sluice-keeper lies beside the programs
+  /// kDied: its keeper waits. kSilent: it is there and does not answer.
+  enum class Daemon { kNone, kRuns, kDied, kSilent } daemon = Daemon::kNone;
+  std::string daemon_problem;                // kSilent: what is to be seen of it
+  std::optional<uint64_t> keeper_missing_s;  // how long the daemon has had none that it is to have
+  bool keeper_program = false;               // sluice-keeper lies beside the programs
 
   std::string pidfd_problem;
   std::string seal_problem;       // F_SEAL_FUTURE_WRITE

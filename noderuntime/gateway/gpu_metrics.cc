@@ -52,6 +52,10 @@ const Table<GpuView>& DaemonTable() {
        [](const GpuView& gpu, Family* family) {
          family->Add(static_cast<double>(gpu.look_ns) * 1e-9);
        }},
+      {{"sluice_answer_age_seconds", kGauge, "",
+        "How long ago a daemon that is there last answered this gateway; 0: it just did. One that "
+        "is stopped or hangs is there; none where there is no daemon"},
+       Seconds(&GpuView::answer_age_ns)},
   };
   return table;
 }
@@ -129,6 +133,15 @@ const Table<GpuView>& SchedulerTable() {
       {{"sluice_reclaim_seconds", kHistogram, "",
         "From the end of a job until all that it held was free"},
        Times(&GpuView::reclaim)},
+      {{"sluice_keeper_up", kGauge, "",
+        "1: what outlives the daemon (its keeper) is there, 0: it is not, and jobs get no more "
+        "memory if the daemon is killed; none where the daemon is not to have one"},
+       [](const GpuView& gpu, Family* family) {
+         if (gpu.keeper.has_value()) family->Add(*gpu.keeper ? 1.0 : 0.0);
+       }},
+      {{"sluice_keeper_losses_total", kCounter, "",
+        "Keepers that ended or did not answer; another one takes the place of each"},
+       Plain(&GpuView::keeper_losses)},
       {{"sluice_fences_pending", kGauge, "",
         "Releases whose memory is not free yet, because work queued before them is under way"},
        Plain(&GpuView::fences_pending)},

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "common/log/log.h"
@@ -12,6 +13,7 @@
 #include "common/printable.h"
 #include "noderuntime/cli/layout.h"
 #include "noderuntime/gateway/admin_service.h"
+#include "noderuntime/gateway/answer_ages.h"
 #include "noderuntime/gateway/metrics.h"
 #include "noderuntime/gateway/options.h"
 #include "noderuntime/gateway/page_service.h"
@@ -24,6 +26,11 @@ void SayReady(int fd) {
   if (fd < 0) return;
   [[maybe_unused]] const ssize_t written = ::write(fd, "1", 1);
   ::close(fd);
+}
+
+uint64_t MonotonicNs() {
+  return static_cast<uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 /// Until a signal, or until nobody needs the page that this was started for.
@@ -62,10 +69,14 @@ Status Serve(const Options& options) {
     admin = std::move(*started);
     logging::Info("orders are taken at {}", options.admin_socket);
   }
+  AnswerAges ages;
   std::unique_ptr<metrics::Exposer> metrics;
   if (options.metrics != kOff) {
-    auto started = metrics::Exposer::Start(options.metrics,
-                                           [&] { return MetricsOf(options.node, node.Look()); });
+    auto started = metrics::Exposer::Start(options.metrics, [&] {
+      std::vector<GpuView> gpus = node.Look();
+      ages.Note(MonotonicNs(), &gpus);
+      return MetricsOf(options.node, gpus);
+    });
     if (!started.ok()) return started.status();
     metrics = std::move(*started);
     logging::Info("metrics at port {}", metrics->port());

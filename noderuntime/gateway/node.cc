@@ -15,6 +15,7 @@ namespace {
 struct Asked {
   std::optional<uint32_t> number;  // where a folder says it
   uint64_t took_ns = 0;
+  bool there = false;
   Result<std::string> json = Status(StatusCode::kUnavailable, "not asked");
 };
 
@@ -27,6 +28,8 @@ Asked AskOne(const std::string& folder, bool of_node) {
   if (of_node) asked.number = static_cast<uint32_t>(std::stoul(name));
   const auto began = std::chrono::steady_clock::now();
   Result<cli::DaemonClient> client = cli::ConnectIn(folder, cli::kLookPatience);
+  // kInternal: its queue is full of those that it does not answer.
+  asked.there = client.ok() || client.status().code() == StatusCode::kInternal;
   asked.json =
       client.ok() ? client->FetchStatus(/*events=*/false) : Result<std::string>(client.status());
   asked.took_ns = static_cast<uint64_t>(
@@ -55,6 +58,7 @@ std::vector<GpuView> Node::Look() const {
     GpuView& gpu = gpus.emplace_back(view.ok() ? std::move(*view) : GpuView());
     gpu.number = asked.number.value_or(gpu.number);
     gpu.look_ns = asked.took_ns;
+    gpu.there = asked.there;
   }
   return gpus;
 }

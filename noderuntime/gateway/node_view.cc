@@ -117,6 +117,10 @@ Result<GpuView> ParseStatus(const std::string& text) {
   gpu.fences_pending = Number(Member(json, "daemon"), "fences_pending");
   gpu.bypassed_pods = Number(Member(json, "bypassed"), "pods");
   gpu.bypassed_others = Number(Member(json, "bypassed"), "others");
+  if (const Json& keeper = Member(json, "keeper"); keeper.is_object()) {
+    gpu.keeper = Number(keeper, "pid").has_value();
+    gpu.keeper_losses = Number(keeper, "losses");
+  }
   gpu.sessions = Counts(json, "sessions");
   const Json& figures = Member(json, "figures");
   TakeFigures(figures, &gpu);

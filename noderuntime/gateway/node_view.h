@@ -27,6 +27,8 @@ struct GpuView {
   uint32_t number = 0;
   uint64_t look_ns = 0;  // how long the daemon's answer took
   bool up = false;       // its daemon answers; else nothing below is known
+  bool there = false;    // something listens in its daemon's place, whether it answers or not
+  Figure answer_age_ns;  // where that is so: since its last answer (AnswerAges)
   std::string uuid;
   std::string name;
   std::string version;
@@ -49,6 +51,8 @@ struct GpuView {
   Figure policy_switches;
   Figure decisions;
   Figure fences_pending;
+  std::optional<bool> keeper;  // whether there is one; none: the daemon is not to have one
+  Figure keeper_losses;
   std::optional<bool> draining;
   Figure bypassed_pods;
   Figure bypassed_others;

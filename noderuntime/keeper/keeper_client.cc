@@ -18,8 +18,6 @@
 namespace sluice::keeper {
 namespace {
 
-constexpr int kStartTimeoutMs = 10'000;
-
 const char* What(Outcome outcome) {
   switch (outcome) {
     case Outcome::kDone:
@@ -65,9 +63,16 @@ Result<KeeperClient> KeeperClient::Connect(const std::string& runtime_dir) {
 
 Result<KeeperClient> KeeperClient::Start(const std::string& program, const std::string& runtime_dir,
                                          uint32_t linger_s) {
+  const Result<UniqueFd> launched = Launch(program, runtime_dir, linger_s);
+  if (!launched.ok()) return launched.status();
+  return ConnectLaunched(*launched, program, runtime_dir, kStartTimeoutMs);
+}
+
+Result<UniqueFd> KeeperClient::Launch(const std::string& program, const std::string& runtime_dir,
+                                      uint32_t linger_s) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
-  const UniqueFd ready(ends[0]);
+  UniqueFd ready(ends[0]);
   UniqueFd tell(ends[1]);
   const std::string linger = std::to_string(linger_s);
   const std::string tell_fd = std::to_string(tell.get());
@@ -92,12 +97,24 @@ Result<KeeperClient> KeeperClient::Start(const std::string& program, const std::
   }
   tell.reset();
   ::waitpid(child, nullptr, 0);
-  pollfd readable = {ready.get(), POLLIN, 0};
+  return ready;
+}
+
+Result<KeeperClient> KeeperClient::ConnectLaunched(const UniqueFd& launched,
+                                                   const std::string& program,
+                                                   const std::string& runtime_dir, int wait_ms) {
+  pollfd readable = {launched.get(), POLLIN, 0};
   char byte = 0;
-  if (::poll(&readable, 1, kStartTimeoutMs) != 1 || ::read(ready.get(), &byte, 1) != 1) {
+  if (::poll(&readable, 1, wait_ms) != 1 || ::read(launched.get(), &byte, 1) != 1) {
     return Status(StatusCode::kUnavailable, program + " did not start");
   }
   return Connect(runtime_dir);
+}
+
+pid_t KeeperClient::pid() const {
+  ucred peer = {};
+  socklen_t length = sizeof peer;
+  return ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
 }
 
 Status KeeperClient::Ask(const Request& request, std::span<const int> send, Reply* reply,
@@ -220,6 +237,12 @@ Status KeeperClient::Bye() {
   pollfd end = {socket_.get(), POLLIN, 0};
   ::poll(&end, 1, kTimeoutS * 1000);
   return {};
+}
+
+void KeeperClient::Dismiss() const {
+  const Request request = MakeRequest(Op::kBye, Kind::kState, 0, 0, 0);
+  // One that cannot take it ends when nobody lives who could use what it has.
+  (void)::send(socket_.get(), &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace sluice::keeper

@@ -2,6 +2,8 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <sys/types.h>
+
 #include <span>
 #include <string>
 #include <vector>
@@ -17,15 +19,25 @@ namespace sluice::keeper {
 class KeeperClient {
  public:
   static constexpr int kTimeoutS = 5;
+  static constexpr int kStartTimeoutMs = 10'000;
 
   /// kNotFound: there is none in this folder.
   static Result<KeeperClient> Connect(const std::string& runtime_dir);
   /// Starts `program` for this folder, as nobody's child, and connects.
   static Result<KeeperClient> Start(const std::string& program, const std::string& runtime_dir,
                                     uint32_t linger_s);
+  /// The same in two steps, between which nobody waits: what comes of the first one is readable, or
+  /// hung up, when the second can be taken.
+  static Result<UniqueFd> Launch(const std::string& program, const std::string& runtime_dir,
+                                 uint32_t linger_s);
+  /// kUnavailable: it has ended, or says nothing for `wait_ms`.
+  static Result<KeeperClient> ConnectLaunched(const UniqueFd& launched, const std::string& program,
+                                              const std::string& runtime_dir, int wait_ms);
 
   /// Readable or hung up: the keeper is gone (it never speaks first).
   int fd() const { return socket_.get(); }
+  /// The keeper's number; 0: it is none here (another process namespace).
+  pid_t pid() const;
 
   /// Under indices from key.index on. The descriptors stay the caller's.
   Status Store(Key key, std::span<const int> fds);
@@ -35,6 +47,8 @@ class KeeperClient {
   Result<std::vector<UniqueFd>> Take(Kind kind, uint32_t id, uint32_t count);
   Result<UniqueFd> TakeOne(Kind kind, uint32_t id);
   Status Bye();
+  /// The same to one that is given up: does not wait for it.
+  void Dismiss() const;
 
  private:
   explicit KeeperClient(UniqueFd socket) : socket_(std::move(socket)) {}

@@ -177,7 +177,8 @@ bool Server::Answer(const Request& request, Outcome outcome) {
     // A daemon that asks and does not read is taken for dead.
     sent = ::sendmsg(daemon_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  return sent >= 0;
+  // One that has hung up may have said more before that.
+  return sent >= 0 || errno == EPIPE;
 }
 
 }  // namespace sluice::keeper

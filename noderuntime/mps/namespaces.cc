@@ -140,7 +140,7 @@ void Namespaces::TakeLists(uint64_t now_ns) {
   LinkAll();
   const std::vector<Arguments> steps = Steps(WantedPlaces(), listed_);
   if (steps.empty()) {
-    again_ = {};
+    again_ = supervisor::Restarts();
     rounds_ = 0;
     said_.clear();
     Rest(now_ns + kLookAgainNs);

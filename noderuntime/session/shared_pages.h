@@ -24,6 +24,8 @@ class SharedPages {
   const protocol::ClientPage& client() const { return *client_; }
   protocol::DaemonPage& daemon() const { return *daemon_; }
 
+  /// The daemon lives (DaemonPage::beats).
+  void Beat() { daemon_->beats.fetch_add(1, std::memory_order_relaxed); }
   /// After Restore: whether the client should say what it holds (ClientPage::resume_wanted).
   void WantResume(bool wanted);
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -284,35 +283,6 @@ TEST(Restart, AnOrderlyStopKeepsJobsThatHaveNotBegun) {
   ASSERT_EQ(::write(input.write_end.get(), "go\n", 3), 3);
   Finish(job);
   EXPECT_TRUE(job.status().ok()) << Describe(job);
-  bed.StopDaemon();
-}
-
-// The daemon hands everything to another keeper; then it may die itself.
-TEST(Restart, AKeeperThatDiesIsReplaced) {
-  TestBed bed(SmallBed());
-  InputPipe input = MakeInputPipe();
-  cli::JobProcess job = StartHolding(bed, input);
-  const pid_t first = KeeperOf(bed);
-  ASSERT_GT(first, 0);
-  // Its successor's socket is a new file. Whoever connected to it first would be its daemon.
-  const auto made = [&bed] {
-    struct stat info = {};
-    ::stat((bed.runtime_dir() + "/keeper.sock").c_str(), &info);
-    return std::pair(info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
-  };
-  const auto before = made();
-  ASSERT_EQ(::kill(first, SIGKILL), 0);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kWaitMs);
-  for (auto now = before; now == before || now.first == 0; now = made()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-  }
-  bed.Status();  // it has done with the turn in which it handed everything over
-  bed.RestartDaemon();
-  EXPECT_GE(bed.Status().at("jobs").at(0).at("held_bytes").get<uint64_t>(), 6 * kMiB);
-  input.write_end.reset();
-  Finish(job);
-  EXPECT_TRUE(job.status().ok()) << Describe(job);
-  AwaitStatus(bed, NoJobs);
   bed.StopDaemon();
 }
 

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "common/bytes.h"
 
@@ -64,6 +65,18 @@ UniqueFd ConnectToKeeper(const TestBed& bed) {
     socket.reset();
   }
   return socket;
+}
+
+pid_t KeeperIn(const nlohmann::json& status) {
+  const nlohmann::json& pid = status.at("keeper").at("pid");
+  return pid.is_number() ? pid.get<pid_t>() : 0;
+}
+
+pid_t AwaitKeeper(TestBed& bed, pid_t last) {
+  return KeeperIn(AwaitStatus(bed, [last](const nlohmann::json& status) {
+    const pid_t keeper = KeeperIn(status);
+    return keeper != 0 && keeper != last;
+  }));
 }
 
 pid_t KeeperOf(const TestBed& bed) {

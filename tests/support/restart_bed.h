@@ -42,6 +42,10 @@ bool Quarantined(const nlohmann::json& status);
 
 /// The keeper of this folder; 0: none listens there.
 pid_t KeeperOf(const TestBed& bed);
+/// The daemon's keeper, when it has everything (by the daemon's status); 0: there is none.
+pid_t KeeperIn(const nlohmann::json& status);
+/// Until another keeper than `last` has everything; returns it.
+pid_t AwaitKeeper(TestBed& bed, pid_t last = 0);
 /// Connects to it as a daemon does.
 UniqueFd ConnectToKeeper(const TestBed& bed);
 

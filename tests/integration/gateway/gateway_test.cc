@@ -176,7 +176,9 @@ TEST_F(Gateway, MetricsAreAskedForAnewAndSayWhenADaemonIsGone) {
   const std::string switches = "sluice_policy_switches_total{";
   EXPECT_NE(up.find(switches), std::string::npos) << up;
   EXPECT_EQ(up.find("of=\"pod\"}"), std::string::npos) << "without grants nobody looks for them";
+  EXPECT_NE(up.find("sluice_keeper_up{"), std::string::npos) << up;
   bed_.StopDaemon();
+  EXPECT_FALSE(node_.Look().front().there);
   const std::string down = Scrape((*metrics)->port());
   EXPECT_NE(down.find("sluice_up{node=\"n1\",gpu=\"0\"} 0\n"), std::string::npos) << down;
   EXPECT_EQ(down.find(switches), std::string::npos) << "a counter that is unknown is no 0";
@@ -196,6 +198,7 @@ TEST_F(Gateway, ADaemonThatHangsHidesNoOther) {
   ASSERT_EQ(::kill(bed_.daemon_pid(), SIGCONT), 0);
   ASSERT_EQ(gpus.size(), 2u);
   EXPECT_FALSE(gpus[0].up);
+  EXPECT_TRUE(gpus[0].there) << "which tells it from one that is gone";
   EXPECT_TRUE(gpus[1].up);
   // What Prometheus waits for, with room for a machine that is busy.
   EXPECT_LT(took, std::chrono::seconds(8));

@@ -40,9 +40,9 @@ class FailingNode(Node):
             for name in (f"faketime_shm_{daemon.pid}", f"sem.faketime_sem_{daemon.pid}"):
                 pathlib.Path("/dev/shm", name).unlink(missing_ok=True)
 
-    def daemon(self, gpu, *flags, environment=None):
-        """Of one of its GPUs. Without a keeper: when it is over, it is over."""
-        return self.start_daemon(gpu, POOL, UNIT, "--keeper", "off", *flags, environment=environment)
+    def daemon(self, gpu, *flags, keeper="off", environment=None):
+        """Of one of its GPUs. Without a keeper, mostly: when it is over, it is over."""
+        return self.start_daemon(gpu, POOL, UNIT, "--keeper", keeper, *flags, environment=environment)
 
     def holder(self, name, gpu, *arguments, limit="512KiB"):
         """A job that has allocated a block and computes nothing."""

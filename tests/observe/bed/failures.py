@@ -159,15 +159,17 @@ def decisions_are_slow(node, see):
 
 
 def daemon_hangs(node, see):
-    """The gateway does not answer; when it does again, a daemon does not that never did for it."""
+    """The gateway does not answer; when it does again, a daemon does not that never did for it. When that goes on, it has no keeper."""
     node.gateway.send(signal.SIGSTOP)
     see("SluiceMetricsMissing", job="sluice-node")
-    daemon = node.daemon(6)
+    daemon = node.daemon(6, keeper="/bin/false")
     daemon.send(signal.SIGSTOP)
     node.gateway.send(signal.SIGCONT)
     see("SluiceDaemonSlow", gpu="6")
+    see("SluiceDaemonStopped", gpu="6")
     see("SluiceDaemonDown", gpu="6")
     daemon.send(signal.SIGCONT)
+    see("SluiceKeeperMissing", gpu="6")
 
 
 # In the order in which they are caused, with the alerts that see them.
@@ -181,5 +183,5 @@ FAILURES = {
     claims_are_left: {"SluiceEvictionsRepeat", "SluiceDeviations", "SluiceHostTierFull"},
     job_starves: {"SluiceJobStarves", "SluiceSharingCosts"},
     decisions_are_slow: {"SluiceDecisionsSlow"},
-    daemon_hangs: {"SluiceDaemonSlow", "SluiceMetricsMissing"},
+    daemon_hangs: {"SluiceDaemonSlow", "SluiceMetricsMissing", "SluiceDaemonStopped", "SluiceKeeperMissing"},
 }

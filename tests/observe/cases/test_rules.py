@@ -55,6 +55,8 @@ def test_one_that_is_tested_one_way_is_noticed(tmp_path):
 @pytest.mark.parametrize("tests, right, wrong", [
     ("daemons", "sluice_up) == 0", "sluice_up) == 2"), ("daemons", "for: 2m", "for: 20m"), ("daemons", "for: 2m", "for: 0m"),
     ("daemons", "severity: critical", "severity: info"), ("daemons", "> 0.001", "> 1"), ("daemons", "> 0.001", "> 0"),
+    ("daemons", "sluice_answer_age_seconds) > 30", "sluice_answer_age_seconds) > 300"), ("daemons", "sluice_answer_age_seconds) > 30", "sluice_answer_age_seconds) > 3"),
+    ("daemons", "sluice_keeper_up) == 0", "sluice_keeper_up) == 1"), ("daemons", "[1h])) > 5", "[1h])) > 50"), ("daemons", "for: 1m", "for: 30m"),
     ("daemons", "min_over_time", "max_over_time"), ("days", "for: 24h", "for: 1h"), ("days", "> 0) > 1", "> 0) > 0"),
     ("memory", '{reason="place"}', ""), ("memory", "_waiting_seconds{reason=\"place\"}", "_waiting_seconds{reason=\"turn\"}"), ("memory", "> 0.9 *", "> 1.9 *"), ("memory", "> 0.05 *", "> 0 *"),
     ("jobs", "> 300\n", "> 30000\n"), ("jobs", '{reason!="admission"}', ""), ("jobs", "unless sluice_job_refusals_total offset 15m", ""),

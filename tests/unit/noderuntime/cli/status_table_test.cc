@@ -48,6 +48,20 @@ TEST(RenderStatus, SaysWhatIsLentOfThePool) {
             "the budget was given up: job 1 needs more\nno jobs\n");
 }
 
+TEST(RenderStatus, SaysThatThereIsNoKeeperWhereOneIsMissing) {
+  const auto text =
+      RenderStatus(R"({"keeper": {"pid": null, "losses": 1, "missing_ms": 12900}, "jobs": []})");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text,
+            "GPU ? ?: pool ?, free ?, policy ?\n"
+            "no keeper for 12 s: if the daemon is killed now, its jobs keep what they hold and get "
+            "no more; its log says why\nno jobs\n");
+  for (const char* fine : {R"({"keeper": {"pid": 7, "losses": 1, "missing_ms": 0}, "jobs": []})",
+                           R"({"keeper": null, "jobs": []})"}) {
+    EXPECT_EQ(*RenderStatus(fine), "GPU ? ?: pool ?, free ?, policy ?\nno jobs\n");
+  }
+}
+
 TEST(RenderStatus, SaysWhoElseIsThereAndThatNobodyNewMayBe) {
   const auto text =
       RenderStatus(R"({"draining": true, "bypassed": {"pods": 1, "others": 2}, "jobs": []})");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "noderuntime/eventlog/record_json.h"
@@ -412,6 +413,33 @@ TEST_F(DaemonTest, EndsByItselfWhenIdleAndNobodyHasAskedForAnything) {
   bool goes_on = true;
   for (int i = 0; i < 1000 && goes_on; ++i) goes_on = *daemon_->RunOnce(-1);
   EXPECT_FALSE(goes_on);
+}
+
+// It wakes for its clients all the same: who waits sees that it lives.
+TEST_F(DaemonTest, ShowsItsClientsThatItLives) {
+  Up();
+  ScriptedClient launcher = Launcher();
+  ScriptedClient::Received welcome;
+  ScriptedClient client = Open(Register(launcher).path, &welcome);
+  ASSERT_EQ(welcome.fds.size(), 4u);
+  void* const at =
+      ::mmap(nullptr, sizeof(protocol::DaemonPage), PROT_READ, MAP_SHARED, welcome.fds[2].get(), 0);
+  ASSERT_NE(at, MAP_FAILED);
+  const auto& page = *static_cast<const protocol::DaemonPage*>(at);
+  EXPECT_TRUE(Until([&] { return page.beats.load() >= 2; }));
+  ::munmap(at, sizeof(protocol::DaemonPage));
+}
+
+// What it cannot start is tried again and again, each time later, and nobody waits for it.
+TEST_F(DaemonTest, ServesWhileItHasNoKeeperAndSaysSo) {
+  options_.keeper = dir_ + "/none";
+  Up();
+  EXPECT_EQ(Status().at("keeper").at("pid"), nullptr);
+  ScriptedClient launcher = Launcher();
+  ScriptedClient client = Open(Register(launcher).path);
+  EXPECT_TRUE(Until([&] { return Status().at("keeper").at("missing_ms") >= 100; }));
+  EXPECT_EQ(Status().at("keeper").at("losses"), 0) << "none was there";
+  EXPECT_EQ(Status().at("jobs").size(), 1u);
 }
 
 }  // namespace

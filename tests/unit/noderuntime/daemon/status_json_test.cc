@@ -126,6 +126,15 @@ TEST_F(StatusJsonTest, WhereNobodyLooksForThemTheNumberOfStrangersIsNotKnown) {
   EXPECT_EQ(Status()["bypassed"], nullptr);
 }
 
+TEST_F(StatusJsonTest, SaysWhetherThereIsAKeeper) {
+  EXPECT_EQ(Status()["keeper"], nullptr) << "it is not to have one";
+  node_.keeper = KeeperFacts{true, 71, 1, 0};
+  EXPECT_EQ(Status()["keeper"], nlohmann::json({{"pid", 71}, {"losses", 1}, {"missing_ms", 0}}));
+  node_.keeper = KeeperFacts{false, 0, 2, 1'500'000'000};
+  EXPECT_EQ(Status()["keeper"],
+            nlohmann::json({{"pid", nullptr}, {"losses", 2}, {"missing_ms", 1500}}));
+}
+
 TEST_F(StatusJsonTest, WhatHappenedLatelyIsToldToWhoeverWantsIt) {
   figures_.Told(1, now_, "memory", "waits for 1.0 MiB");
   EXPECT_EQ(Status()["jobs"][0]["figures"]["events"].size(), 1u);

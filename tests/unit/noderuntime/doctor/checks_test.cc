@@ -65,6 +65,11 @@ TEST(Doctor, WhatEndsEveryJobIsAFailure) {
       {"pidfd", [](Facts* f) { f->pidfd_problem = "Function not implemented"; }},
       {"seals", [](Facts* f) { f->seal_problem = "Invalid argument"; }},
       {"open_files", [](Facts* f) { f->open_files_limit = 1024; }},
+      {"daemon",
+       [](Facts* f) {
+         f->daemon = Facts::Daemon::kSilent;
+         f->daemon_problem = "no answer";
+       }},
   };
   for (const auto& [check, spoil] : spoilt) {
     const Finding worst = Worst(spoil);
@@ -82,6 +87,7 @@ TEST(Doctor, WhatOnlySomeMeetIsAWarning) {
       {"libc", [](Facts* f) { f->libc_version = ""; }},
       {"daemon", [](Facts* f) { f->daemon = Facts::Daemon::kDied; }},
       {"keeper", [](Facts* f) { f->keeper_program = false; }},
+      {"keeper", [](Facts* f) { f->keeper_missing_s = 3; }},
       {"cgroup", [](Facts* f) { f->cgroup = ""; }},
   };
   for (const auto& [check, spoil] : spoilt) {

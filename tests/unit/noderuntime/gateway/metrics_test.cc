@@ -35,6 +35,7 @@ constexpr char kStatus[] = R"({"version": "0.2.0", "gpu": 0, "gpu_uuid": "GPU-a"
   "outside_bytes": 5, "nvml": {"used_bytes": 120, "drift_bytes": -7},
   "host_tier": {"capacity_bytes": 50, "used_bytes": 20}, "policy": "flow", "lanes": 2,
   "claims": "steps", "draining": false, "bypassed": {"pods": 2, "others": 1},
+  "keeper": {"pid": null, "losses": 3, "missing_ms": 1500},
   "sessions": {"1.4": 2}, "daemon": {"fences_pending": 3},
   "figures": {"bounds_ns": {"wait": [1000000], "decision": [1000], "service": [1000],
       "handover": [1000], "reclaim": [1000]},
@@ -62,7 +63,9 @@ constexpr char kStatus[] = R"({"version": "0.2.0", "gpu": 0, "gpu_uuid": "GPU-a"
 
 TEST(Metrics, OfEveryRowOfTheTablesAreServedForAFullStatus) {
   std::set<std::string> served;
-  for (const auto& family : MetricsOf("n1", {Parsed(kStatus)})) {
+  GpuView gpu = Parsed(kStatus);
+  gpu.answer_age_ns = 0;  // of the gateway's own
+  for (const auto& family : MetricsOf("n1", {gpu})) {
     EXPECT_TRUE(served.insert(family.name).second) << family.name;
     EXPECT_FALSE(family.metric.empty()) << family.name;
   }
@@ -95,6 +98,8 @@ TEST(Metrics, SayWhatTheStatusSays) {
       {"sluice_jobs", R"(,phase="ended"} 1)"},
       {"sluice_draining", "} 0"},
       {"sluice_fences_pending", "} 3"},
+      {"sluice_keeper_up", "} 0"},
+      {"sluice_keeper_losses_total", "} 3"},
       {"sluice_bypassed_processes_total", R"(,of="pod"} 2)"},
       {"sluice_bypassed_processes_total", R"(,of="other"} 1)"},
       {"sluice_decision_seconds_bucket", R"(,le="1e-06"} 1)"}};
@@ -134,6 +139,11 @@ TEST(Metrics, WhatADaemonDoesNotTellIsNo0) {
   EXPECT_TRUE(Has(down, R"(sluice_up{node="n1",gpu="0"} 0)")) << down;
   EXPECT_EQ(down.find("sluice_pool"), std::string::npos);
   EXPECT_EQ(down.find("sluice_bypassed"), std::string::npos);
+  EXPECT_EQ(down.find("sluice_answer_age"), std::string::npos);
+  GpuView silent;
+  silent.there = true;
+  silent.answer_age_ns = 31'500'000'000;
+  EXPECT_TRUE(Has(Text({silent}), R"(sluice_answer_age_seconds{node="n1",gpu="0"} 31.5)"));
   // One from before these figures.
   const auto families = MetricsOf("n1", {Parsed(R"({"version": "0.1.0", "gpu_uuid": "GPU-a",
       "pool_bytes": 9, "free_bytes": 9,

@@ -10,7 +10,8 @@ namespace {
 TEST(ParseStatus, TakesWhatAStatusSays) {
   const Result<GpuView> gpu = ParseStatus(R"({"version": "0.1.0", "gpu": 2, "gpu_uuid": "GPU-x",
     "gpu_name": "H200", "pool_bytes": 100, "budget_bytes": 90, "free_bytes": 40, "policy": "flow",
-    "lanes": 2, "draining": true, "bypassed": {"pods": 3, "others": 1}, "jobs": [
+    "lanes": 2, "draining": true, "bypassed": {"pods": 3, "others": 1},
+    "keeper": {"pid": 71, "losses": 2, "missing_ms": 0}, "jobs": [
       {"id": 7, "name": "ns/a/main", "phase": "parked", "request_bytes": 10, "limit_bytes": 50,
        "held_bytes": 20, "peak_held_bytes": 30, "outside_bytes": 5,
        "waiting": {"kind": "gate", "since_ms": 1200, "reason": "job 8 holds 20 B"}},
@@ -23,11 +24,18 @@ TEST(ParseStatus, TakesWhatAStatusSays) {
   EXPECT_EQ(gpu->draining, true);
   EXPECT_EQ(gpu->bypassed_pods, 3u);
   EXPECT_EQ(gpu->bypassed_others, 1u);
+  EXPECT_EQ(gpu->keeper, true);
+  EXPECT_EQ(gpu->keeper_losses, 2u);
   ASSERT_EQ(gpu->jobs.size(), 2u);
   EXPECT_EQ(gpu->jobs[0].limit_bytes, 50u);
   EXPECT_EQ(gpu->jobs[0].waits_for, "job 8 holds 20 B");
   EXPECT_EQ(gpu->jobs[0].waits_ms, 1200u);
   EXPECT_EQ(gpu->jobs[1].waits_for, "no room");
+}
+
+TEST(ParseStatus, ToHaveNoKeeperIsNotToLackOne) {
+  EXPECT_EQ(ParseStatus(R"({"keeper": {"pid": null, "losses": 1}, "jobs": []})")->keeper, false);
+  EXPECT_FALSE(ParseStatus(R"({"keeper": null, "jobs": []})")->keeper.has_value());
 }
 
 TEST(ParseStatus, TakesFigures) {
@@ -79,6 +87,7 @@ TEST(ParseStatus, WhatAnotherVersionDoesNotSayIsNothing) {
   EXPECT_EQ(gpu->number, 0u);
   EXPECT_FALSE(gpu->draining.has_value());
   EXPECT_FALSE(gpu->bypassed_pods.has_value());
+  EXPECT_FALSE(gpu->keeper.has_value());
   ASSERT_EQ(gpu->jobs.size(), 1u);
   EXPECT_EQ(gpu->jobs[0].id, 0u);
   for (const char* text : {"", "[]", "{"}) {

@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -101,6 +103,51 @@ TEST_F(KeeperClientTest, GoodbyeEndsItAndRemovesItsSocket) {
   keeper_.reset();
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/keeper.sock"));
   EXPECT_EQ(KeeperClient::Connect(dir_).status().code(), StatusCode::kNotFound);
+}
+
+// Nobody waits for one that begins, nor for one that is given up.
+TEST_F(KeeperClientTest, BeginsAndEndsWithoutBeingWaitedFor) {
+  const std::string program = ::getenv("SLUICE_TEST_KEEPER");
+  Result<UniqueFd> launched = KeeperClient::Launch(program, dir_, 60);
+  ASSERT_TRUE(launched.ok());
+  pollfd begun = {launched->get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&begun, 1, 20'000), 1);
+  Result<KeeperClient> keeper = KeeperClient::ConnectLaunched(*launched, program, dir_, 0);
+  ASSERT_TRUE(keeper.ok()) << keeper.status().message();
+  EXPECT_GT(keeper->pid(), 0);
+  ASSERT_TRUE(keeper->List().ok());
+  keeper->Dismiss();
+  pollfd end = {keeper->fd(), POLLIN, 0};
+  // An answer that nobody reads, and then the end.
+  char answer[64];
+  while (::poll(&end, 1, 20'000) == 1 && ::recv(keeper->fd(), answer, sizeof answer, 0) > 0) {
+  }
+  EXPECT_EQ(KeeperClient::Connect(dir_).status().code(), StatusCode::kNotFound);
+}
+
+// It was stopped while it was asked for something, and given up meanwhile.
+TEST_F(KeeperClientTest, OneThatWasStoppedHearsThatItWasGivenUp) {
+  Start();
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, keeper_->pid(), 0)));
+  ASSERT_TRUE(process.valid());
+  ASSERT_EQ(::kill(keeper_->pid(), SIGSTOP), 0);
+  const Request list = {kMagic, kVersion, Op::kList, {Kind::kState, 0, 0}, 0};
+  ASSERT_EQ(::send(keeper_->fd(), &list, sizeof list, 0), static_cast<ssize_t>(sizeof list));
+  keeper_->Dismiss();
+  const pid_t pid = keeper_->pid();
+  keeper_.reset();
+  ASSERT_EQ(::kill(pid, SIGCONT), 0);
+  pollfd end = {process.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 20'000), 1);
+}
+
+TEST_F(KeeperClientTest, OneThatCannotBeginSaysSo) {
+  const std::string program = dir_ + "/none";
+  Result<UniqueFd> launched = KeeperClient::Launch(program, dir_, 60);
+  ASSERT_TRUE(launched.ok());
+  const Result<KeeperClient> keeper =
+      KeeperClient::ConnectLaunched(*launched, program, dir_, 20'000);
+  EXPECT_EQ(keeper.status().message(), program + " did not start");
 }
 
 // A second daemon is one too many; the first one is not disturbed.

@@ -25,5 +25,13 @@ TEST(Restarts, WhoRanForAWhileIsForgiven) {
   EXPECT_EQ(restarts.Ended(0), 2 * Restarts::kFirstNs);
 }
 
+TEST(Restarts, WhoIsNeededAtOnceWaitsFromTheSecondTimeOn) {
+  Restarts restarts(0);
+  EXPECT_EQ(restarts.Ended(0), 0u);
+  EXPECT_EQ(restarts.Ended(0), Restarts::kFirstNs);
+  EXPECT_EQ(restarts.Ended(0), 2 * Restarts::kFirstNs);
+  EXPECT_EQ(restarts.Ended(Restarts::kForgivenNs), 0u);
+}
+
 }  // namespace
 }  // namespace sluice::supervisor
