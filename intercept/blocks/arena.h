@@ -202,9 +202,9 @@ class Arena {
     uint32_t oldest;
     uint32_t newest;
   };
-  /// The latest free of a block that touches a unit, and so the latest of its slot, whose marks only
-  /// grow. A free block that was merged carries the mark of its newest part, which may lie units
-  /// away.
+  /// The latest free of a block that touches a unit, and so the latest of its slot, whose marks
+  /// only grow. A free block that was merged carries the mark of its newest part, which may lie
+  /// units away.
   struct UnitFree {
     uint64_t mark;
     uint32_t slot;  // kNoFree: there was none
