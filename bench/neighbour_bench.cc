@@ -29,13 +29,15 @@ namespace {
 
 constexpr double kGoal = 0.9;
 constexpr int kPairs = 24;
-constexpr int64_t kWindowNs = 200'000'000;
+constexpr int64_t kWindowNs = 1'000'000'000;
 constexpr int64_t kSettleNs = 30'000'000;  // of the window before, what the daemon still has to do
 constexpr int kInnocents = 2;
 constexpr uint32_t kPieces = 3000;
 constexpr uint64_t kUnit = 64u << 10;
 constexpr uint64_t kInnocentUnits = 64;
-constexpr uint64_t kWork = 100'000;  // rounds of what an iteration computes
+/// Rounds of what an iteration computes: one to two milliseconds between two requests, which is
+/// more often than a training asks.
+constexpr uint64_t kWork = 5'000'000;
 
 int64_t NsOf(clockid_t clock) {
   timespec now{};

@@ -242,7 +242,8 @@ void DaemonWorld::HonestLease(scheduler::Units units) {
   }
   if (!last || got != units) {
     Violate("the honest job asks for " + std::to_string(units) +
-            " units inside its limit and is given " + std::to_string(got));
+            " units inside its limit and is given " + std::to_string(got) + "; " +
+            daemon_->flow().WhyWaiting(kHonest));
   }
   book_ = scheduler::Merge(std::move(book_));
 }

@@ -104,7 +104,9 @@ class HostileStage {
   Actor neighbour_;
   Actor hostile_;
   size_t answers_ = 0;  // to the hostile one
-  bool met_ = false;    // its process has begun
+  uint64_t resets_ = 0;
+  bool broke_its_word_ = false;  // the hostile one, since it began
+  bool met_ = false;             // its process has begun
 };
 
 }  // namespace sluice::fuzz

@@ -20,7 +20,7 @@ namespace sluice::fuzz {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kFrames = 10'000;
+constexpr uint64_t kFrames = 3'000;
 #else
 constexpr uint64_t kFrames = 100'000;
 #endif

@@ -433,6 +433,7 @@ TEST_F(SessionTest, WhatIsLoggedIsReadNoFasterThanTheLogMayGrow) {
   for (; read <= Session::kLoggedBurst; ++read) {
     client_->Send(frame, FrameType::kUncharge);
     session_->StartWakeup();
+    share_ = Share(kNow);
     if (!session_->Next(kNow).has_value()) break;
   }
   EXPECT_EQ(read, Session::kLoggedBurst - Session::kLoggedReserve);
@@ -475,6 +476,7 @@ TEST_F(SessionTest, WhereNothingIsLoggedNothingIsPaused) {
   for (uint64_t i = 0; i <= Session::kLoggedBurst; ++i) {
     client_->Send(protocol::Uncharge{}, FrameType::kUncharge);
     session_->StartWakeup();
+    share_ = Share(kNow);
     ASSERT_TRUE(session_->Next(kNow).has_value());
   }
 }
