@@ -455,8 +455,13 @@ void HostileStage::PlayOut() {
 }
 
 void HostileStage::HonestStep() {
-  // Beside one with a profile it is promised its memory when that one's iteration is over.
+  // Beside one inside its iteration it is promised its memory when that is over.
+  const auto inside = [this](const Actor& actor) {
+    const scheduler::Job* known = Known(actor);
+    return known != nullptr && known->phase == Phase::kRunning;
+  };
   if (state_ == State::kParked || state_ == State::kInside || Moves(state_)) return;
+  if (inside(neighbour_) || inside(hostile_)) return;
   world_.HonestTurn();
   Drain(&neighbour_);
   Drain(&hostile_);

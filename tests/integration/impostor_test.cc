@@ -60,7 +60,9 @@ class Impostor : public ::testing::Test {
         options.environment.Unset(name);
       }
       if (!gpu_folder.empty()) {
-        gpu = cli::SimulatedGpu::Up(cli::Layout::At(Program("BIN")), gpu_folder, 64 * kMiB, "", 1);
+        std::ofstream(gpu_folder + ".machine") << "";
+        gpu.emplace(cli::SimulatedGpu::Up(cli::Layout::At(Program("BIN")), gpu_folder, 64 * kMiB,
+                                          gpu_folder + ".machine", 1));
         if (!gpu->ok()) return "1 " + gpu->status().message();
         options.environment = (*gpu)->Select(options.environment);
       }
@@ -97,7 +99,9 @@ class Impostor : public ::testing::Test {
     for (const UniqueFd* listener : {&daemon_, &job_}) {
       const Heard heard = WhatCame(*listener);
       EXPECT_EQ(heard.bytes, 0u);
-      if (connections == 0) EXPECT_EQ(heard.connections, 0);
+      if (connections == 0) {
+        EXPECT_EQ(heard.connections, 0);
+      }
     }
   }
 
