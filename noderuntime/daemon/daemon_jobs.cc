@@ -77,9 +77,11 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
   for (const uint32_t client : orphans) CloseClient(client, "the job is over");
 }
 
-/// What the job's connections have made this thread do. Alone it takes nothing from anybody.
+/// What the job's connections have made this thread do. Where no other job has a session it takes
+/// nothing from anybody.
 void Daemon::Charge(flow::JobId id, uint64_t cpu_ns) {
-  if (jobs_.size() < 2) return;
+  const auto others = [id](const auto& job) { return job.first != id && job.second.session != 0; };
+  if (std::none_of(jobs_.begin(), jobs_.end(), others)) return;
   if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.share.Work(cpu_ns, NowNs());
 }
 

@@ -366,8 +366,8 @@ void Flow::HolderGone(JobId id, uint64_t now_ns) {
   if (known == nullptr) outside_.Remove(id);  // it was never admitted
   if (known == nullptr || known->phase != Phase::kDying) return;
   const Extents held = ledger_.map().Held(id);
-  if (!held.empty()) sink_->HolderChanged(held, scheduler::kNoJob);
   if (!Must(id, ledger_.LastHolderGone(id))) return;
+  if (!held.empty()) sink_->HolderChanged(held, scheduler::kNoJob);
   Log(RecordFor(EventKind::kFree, id));
   dead_since_ns_.erase(id);
   outside_.Remove(id);

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kRecordsPerPoll = 4096;
 /// Of one job in a turn. A client has a handful on their way; one that has thousands waits longer.
 constexpr size_t kLooksPerPoll = 1024;
-constexpr size_t kFinishedPerPoll = 64;
+constexpr size_t kFinishedPerPoll = 1024;
 
 }  // namespace
 
@@ -31,13 +31,13 @@ bool Flow::FenceReached(const FlowJob& job, PendingRelease* release) {
 }
 
 void Flow::FinishRelease(JobId id, const PendingRelease& release) {
-  // Published (and poisoned) while the ledger still counts them as held: nobody can be granted
-  // them.
+  const scheduler::ReleaseId number = release.id + (options_.faults.misnumber_fences ? 1 : 0);
+  if (!Must(id, ledger_.Fenced(id, number))) return;
+  // Published (and poisoned) before anything is decided: nobody has been granted them.
   sink_->HolderChanged(release.extents, scheduler::kNoJob);
   Record record = RecordFor(EventKind::kFenced, id);
   record.release = release.id;
-  const scheduler::ReleaseId number = release.id + (options_.faults.misnumber_fences ? 1 : 0);
-  if (Must(id, ledger_.Fenced(id, number))) Log(std::move(record));
+  Log(std::move(record));
 }
 
 bool Flow::CollectFences(JobId id, FlowJob* job) {

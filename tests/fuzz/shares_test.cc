@@ -18,6 +18,7 @@ using session::Share;
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr size_t kSocket = 512;  // more frames than a socket takes
+constexpr uint64_t kTurnsPerSecond = 50'000;
 
 class Shares : public ::testing::Test {
  protected:
@@ -50,8 +51,7 @@ TEST_F(Shares, AFloodIsReadLaterAndNobodyElseIs) {
   FuzzClient& client = world_.clients().front();
   constexpr int kTurns = 1500;
   const size_t sent = Flood(client, kTurns);
-  // A turn takes 20 us.
-  const uint64_t most = Share::kFrameBurst + kTurns * Share::kFramesPerSecond / 50'000;
+  const uint64_t most = Share::kFrameBurst + kTurns * Share::kFramesPerSecond / kTurnsPerSecond;
   EXPECT_GT(sent, Share::kFrameBurst);
   EXPECT_LE(sent, most + kSocket);
   while (client.Receive()) {
@@ -126,7 +126,7 @@ TEST_F(Shares, WhoeverAsksTheDaemonWithoutEndIsHeardLater) {
   }
   EXPECT_FALSE(client.closed());
   EXPECT_GE(answered, Share::kFrameBurst);
-  EXPECT_LE(answered, Share::kFrameBurst + kTurns * Share::kFramesPerSecond / 50'000 + kSocket);
+  EXPECT_LE(answered, Share::kFrameBurst + kTurns * Share::kFramesPerSecond / kTurnsPerSecond + kSocket);
   for (int i = 0; i < 20; ++i) world_.HonestStep();
 }
 

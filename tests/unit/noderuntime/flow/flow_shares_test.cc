@@ -73,7 +73,7 @@ TEST_F(FlowShares, ThousandsOfReleasesOnTheirWayAreFinishedSoManyInATurn) {
   int turns = 0;
   for (; left > 0 && turns < 1000; ++turns) {
     flow_->PollFences(now_);
-    EXPECT_LE(left - Known(1).unfenced, 64u);
+    EXPECT_LE(left - Known(1).unfenced, 1024u);
     left = Known(1).unfenced;
   }
   EXPECT_EQ(left, 0u) << "all of them are seen in the end";
