@@ -126,7 +126,8 @@ TEST_F(Shares, WhoeverAsksTheDaemonWithoutEndIsHeardLater) {
   }
   EXPECT_FALSE(client.closed());
   EXPECT_GE(answered, Share::kFrameBurst);
-  EXPECT_LE(answered, Share::kFrameBurst + kTurns * Share::kFramesPerSecond / kTurnsPerSecond + kSocket);
+  EXPECT_LE(answered,
+            Share::kFrameBurst + kTurns * Share::kFramesPerSecond / kTurnsPerSecond + kSocket);
   for (int i = 0; i < 20; ++i) world_.HonestStep();
 }
 
