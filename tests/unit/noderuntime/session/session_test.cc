@@ -377,8 +377,10 @@ TEST_F(SessionTest, AFloodIsReadLater) {
 TEST_F(SessionTest, WhoeverCostsMuchIsReadLater) {
   Handshake();
   client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
-  // Twice what may be had at once: half of it is owed.
-  share_.Work(2 * Share::kWorkBurst, kNow);
+  // Twice what may be had at once: half of it is owed. No frame costs more than that, whatever it
+  // made others wait for.
+  share_.Work(5 * Share::kWorkBurst, kNow);
+  share_.Work(Share::kWorkBurst, kNow);
   EXPECT_TRUE(session_->paused(kNow));
   EXPECT_FALSE(session_->Next(kNow).has_value());
   constexpr uint64_t kEnds = Share::kWorkBurst * 1'000'000'000 / Share::kWorkPerSecond;
