@@ -85,9 +85,10 @@ std::string Observed(const Results& results, const std::string& symbol) {
     const auto known = results.find(call);
     return known != results.end() && known->second == CUDA_ERROR_INVALID_CONTEXT;
   };
-  if (!refused(symbol)) return "none";
-  return results.count(symbol + "+stream") != 0 && !refused(symbol + "+stream") ? "default_stream"
-                                                                                : "asks";
+  const std::string on_stream = symbol + "+stream";
+  if (results.count(on_stream) != 0 && !refused(on_stream))
+    return refused(symbol) ? "default_stream" : "none";
+  return refused(symbol) || refused(on_stream) ? "asks" : "none";
 }
 
 // A hook that is in no line of the program, or whose answer differs, is named.

@@ -482,8 +482,9 @@ TEST_F(WithoutContext, Prepared) {
   CUDA_ARRAY3D_DESCRIPTOR_v2 box{64, 64, 0, CU_AD_FORMAT_FLOAT, 1, 0};
   ASSERT_CU(cuMipmappedArrayCreate(&o_.mipmapped, &box, 2));
   ASSERT_CU(cuMemHostAlloc(&o_.pinned, 8192, 0));
-  const SharedWord word;
-  o_.word = word.device();
+  // The context is gone at the end, which gives it back.
+  static const auto* const word = new SharedWord;
+  o_.word = word->device();
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
