@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
+#include <memory>
+
 #include "tests/contract/fixture.h"
 #include "tests/contract/lent_memory.h"
 
@@ -110,12 +112,14 @@ class BesideAContext : public ContextTest {
     block_ = Alloc(4096);
     ASSERT_CU(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
     ASSERT_CU(cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING));
+    word_ = std::make_unique<SharedWord>();
     CUcontext popped = nullptr;
     ASSERT_CU(cuCtxPopCurrent_v2(&popped));
   }
   void TearDown() override {
     ASSERT_CU(cuCtxPushCurrent_v2(context_));
     EXPECT_CU(cuStreamSynchronize(stream_));
+    word_.reset();
     ContextTest::TearDown();
   }
   static void Ask(const std::string& call, CUresult result) {
@@ -125,6 +129,7 @@ class BesideAContext : public ContextTest {
   CUdeviceptr block_ = 0;
   CUstream stream_ = nullptr;
   CUevent event_ = nullptr;
+  std::unique_ptr<SharedWord> word_;
 };
 
 TEST_F(BesideAContext, AStreamHasItsOwnForWhatItOrders) {
@@ -138,17 +143,16 @@ TEST_F(BesideAContext, AStreamHasItsOwnForWhatItOrders) {
 }
 
 TEST_F(BesideAContext, AStreamHasItsOwnForWordsGraphsAndCaptures) {
-  const SharedWord word;
   CUgraphExec exec = nullptr;
   const CUgraph graph = WithMemory();
   ASSERT_CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
-  EXPECT_CU(cuStreamWriteValue64_v2(stream_, word.device(), 5, 0));
+  EXPECT_CU(cuStreamWriteValue64_v2(stream_, word_->device(), 5, 0));
   EXPECT_CU(cuGraphUpload(exec, stream_));
   EXPECT_CU(cuGraphLaunch(exec, stream_));
   CUgraph captured = nullptr;
   ASSERT_CU(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   EXPECT_CU(cuStreamEndCapture(stream_, &captured));
-  EXPECT_TRUE(Eventually([&] { return word.Load() == 5; }));
+  EXPECT_TRUE(Eventually([&] { return word_->Load() == 5; }));
   ASSERT_CU(cuCtxPushCurrent_v2(context_));
   EXPECT_CU(cuStreamSynchronize(stream_));
   EXPECT_CU(cuGraphExecDestroy(exec));
