@@ -162,8 +162,11 @@ TEST(KeeperLoss, AnOrderlyStopWaitsForOne) {
   InputPipe input = MakeInputPipe();
   cli::JobProcess job = StartHolding(bed, input);
   const pid_t keeper = AwaitKeeper(bed);
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, keeper, 0)));
   ASSERT_EQ(::kill(bed.daemon_pid(), SIGSTOP), 0);
   ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+  pollfd end = {process.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&end, 1, kRestartWaitMs), 1);
   // Both are there when it looks.
   ASSERT_EQ(::kill(bed.daemon_pid(), SIGTERM), 0);
   ASSERT_EQ(::kill(bed.daemon_pid(), SIGCONT), 0);
