@@ -13,6 +13,7 @@
 #include <random>
 #include <set>
 
+#include "common/bytes.h"
 #include "tests/support/restart_bed.h"
 
 namespace sluice::testing {
@@ -24,7 +25,7 @@ constexpr size_t kJobs = 3;
 /// Kills on one test bed: each daemon has a log of its own.
 constexpr unsigned kKillsOnABed = 20;
 /// Iterations of all jobs between two kills, at most; often none.
-constexpr uint64_t kMostIterations = 12;
+constexpr uint64_t kMostIterations = 80;
 
 /// How many kills: 40 unless SLUICE_STORM says otherwise (the soak asks for 300).
 unsigned Kills() {
@@ -57,6 +58,7 @@ struct Toll {
   unsigned mortal = 0;  // daemons without a keeper
   size_t finished = 0;  // jobs that came to their end
   size_t excused = 0;   // jobs whose daemon died without a keeper
+  uint64_t lent = 0;    // bytes, within iterations
   unsigned all() const { return daemons + keepers + clients; }
 };
 
@@ -76,7 +78,9 @@ class Storm {
     bed_.StopDaemon();
     EXPECT_EQ(bed_.GpuStats().oracle_violations, 0u);
     for (const auto& log : bed_.logs()) {
-      EXPECT_TRUE(log->Audit().ok()) << log->path() << "\n" << Violations(log->Audit());
+      const scheduler::AuditReport report = log->Audit();
+      EXPECT_TRUE(report.ok()) << log->path() << "\n" << Violations(report);
+      toll_.lent += report.lent_bytes_within_iterations;
     }
   }
 
@@ -149,14 +153,16 @@ class Storm {
     }
   }
   void KillDaemon() {
-    // Whether it has a keeper is known: nobody else ends one.
-    AwaitKeeper(bed_);
+    // Whether it has a keeper is known: nobody else ends one. It may not have heard of the last
+    // end.
+    AwaitKeeper(bed_, last_killed_);
     ++killed_, ++toll_.daemons;
     bed_.RestartDaemon();
     EXPECT_EQ(bed_.Status().at("figures").at("adopted"), 1);
   }
   void KillKeeper(cli::JobGroup* jobs) {
-    const pid_t keeper = AwaitKeeper(bed_);
+    const pid_t keeper = AwaitKeeper(bed_, last_killed_);
+    last_killed_ = keeper;
     // Now and then the daemon in the same moment: before it hears of that.
     const bool both = killed_ + 1 < kills_ && random_() % 5 == 0;
     if (both) StopTheDaemon();
@@ -205,7 +211,8 @@ class Storm {
   unsigned killed_ = 0;
   uint64_t next_kill_ = 0;
   uint32_t last_id_ = 0;
-  bool down_ = false;  // the daemon, which had no keeper
+  pid_t last_killed_ = 0;  // keeper
+  bool down_ = false;      // the daemon, which had no keeper
 };
 
 std::string DigestAlone() {
@@ -230,11 +237,12 @@ TEST(Storm, NoJobIsLostThatHadAKeeper) {
   }
   std::printf(
       "%u kills: %u daemons (%u without a keeper), %u keepers, %u clients; %zu jobs came to their "
-      "end, %zu had a daemon that died without a keeper\n",
+      "end, %zu had a daemon that died without a keeper; %.1f MiB lent within iterations\n",
       toll.all(), toll.daemons, toll.mortal, toll.keepers, toll.clients, toll.finished,
-      toll.excused);
+      toll.excused, static_cast<double>(toll.lent) / static_cast<double>(kMiB));
   EXPECT_EQ(toll.all(), Kills());
   EXPECT_GT(toll.finished, 0u);
+  EXPECT_GT(toll.lent, 0u);
 }
 
 }  // namespace
