@@ -19,6 +19,10 @@ size_t g_allocated = 0;
 
 }  // namespace
 
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  g_allocated += bytes;
+  return std::malloc(bytes);
+}
 void* operator new(size_t bytes) {
   g_allocated += bytes;
   if (void* at = std::malloc(bytes)) return at;
