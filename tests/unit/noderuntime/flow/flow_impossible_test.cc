@@ -17,7 +17,7 @@ class FlowImpossibleTest : public FlowTest {
     Restart();
     Start(1, 20, 20);
     EXPECT_TRUE(Lease(1, 8).ok());
-    // Each unit of the job's own is a release of its own number, and none comes after the last.
+    // The ledger knows release 1, and is asked for release 2.
     EXPECT_TRUE(Release(1, {{0, 2}}).ok());
   }
 };
