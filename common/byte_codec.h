@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,14 +20,11 @@ class ByteWriter {
  public:
   template <typename T>
   requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void Put(T value) {
-    const auto* at = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), at, at + sizeof value);
-  }
+  void Put(T value) { std::memcpy(Room(sizeof value), &value, sizeof value); }
   void PutText(std::string_view text) { PutBytes(std::as_bytes(std::span(text))); }
   void PutBytes(std::span<const std::byte> bytes) {
     Put(static_cast<uint32_t>(bytes.size()));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    Append(bytes);
   }
   /// The length, then put(value) for each.
   template <typename List, typename PutOne>
@@ -36,13 +34,21 @@ class ByteWriter {
   }
   /// As they are, without a length.
   void Append(std::span<const std::byte> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    std::copy(bytes.begin(), bytes.end(), Room(bytes.size()));
   }
-  void Clear() { bytes_.clear(); }
-  std::span<const std::byte> bytes() const { return bytes_; }
+  void Clear() { used_ = 0; }
+  std::span<const std::byte> bytes() const { return std::span(bytes_).first(used_); }
 
  private:
-  std::vector<std::byte> bytes_;
+  /// Where the next `count` bytes go.
+  std::byte* Room(size_t count) {
+    if (bytes_.size() - used_ < count) bytes_.resize(2 * (used_ + count));
+    used_ += count;
+    return bytes_.data() + used_ - count;
+  }
+
+  std::vector<std::byte> bytes_;  // beyond `used_` room for more
+  size_t used_ = 0;
 };
 
 /// Reads them again. Whatever does not fit makes it !ok() for good and yields zeros, so that a

@@ -77,7 +77,7 @@ void Daemon::OnControl(uint32_t id, uint32_t events) {
   ServeControl(id, events);
   const auto found = controls_.find(id);
   if (found == controls_.end()) return;
-  found->second.share.Work(ThreadCpuNs() - begin, NowNs());
+  found->second.share.Spend(ThreadCpuNs() - begin, NowNs());
   UpdateInterest(&found->second);
 }
 
@@ -98,7 +98,6 @@ void Daemon::ServeControl(uint32_t id, uint32_t events) {
     const auto read = client.connection.Receive(&datagram);
     if (read == session::Connection::Read::kEnd) return CloseControl(id);
     if (read == session::Connection::Read::kNothing) return;
-    client.share.Frame(NowNs());
     const Result<session::Frame> frame = session::ParseFrame(datagram);
     const Status status = frame.ok() ? HandleControl(id, *frame) : frame.status();
     if (status.ok()) continue;

@@ -82,7 +82,7 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
 void Daemon::Charge(flow::JobId id, uint64_t cpu_ns) {
   const auto others = [id](const auto& job) { return job.first != id && job.second.session != 0; };
   if (std::none_of(jobs_.begin(), jobs_.end(), others)) return;
-  if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.share.Work(cpu_ns, NowNs());
+  if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.share.Spend(cpu_ns, NowNs());
 }
 
 void Daemon::OnListener(flow::JobId id) {
@@ -91,7 +91,6 @@ void Daemon::OnListener(flow::JobId id) {
   loop_.Modify(job.listener_token, job.accepts ? EPOLLIN : 0u);
   if (!job.accepts) return;
   const uint64_t begin = ThreadCpuNs();
-  job.share.Frame(NowNs());
   AcceptClient(id);
   Charge(id, ThreadCpuNs() - begin);
 }

@@ -64,7 +64,6 @@ std::optional<SessionEvent> Session::Next(uint64_t now_ns) {
                   " speaks on the connection of process " + std::to_string(peer_.pid) +
                   "; allowed: one of its own");
     }
-    share_->Frame(now_ns);
     Result<Frame> frame = ParseFrame(datagram);
     if (!frame.ok()) return Fail(frame.status().message());
     if (IsLogged(*frame)) logged_->Spend(1, now_ns);

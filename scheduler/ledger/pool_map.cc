@@ -248,9 +248,12 @@ Units PoolMap::Count(JobId holder, UnitState state) const {
 
 Extents Merge(Extents extents) {
   const auto by_offset = [](const Extent& a, const Extent& b) { return a.offset < b.offset; };
-  if (!std::is_sorted(extents.begin(), extents.end(), by_offset)) {
-    std::sort(extents.begin(), extents.end(), by_offset);
+  // Mostly two sorted lists, one behind the other.
+  const auto second = std::is_sorted_until(extents.begin(), extents.end(), by_offset);
+  if (!std::is_sorted(second, extents.end(), by_offset)) {
+    std::sort(second, extents.end(), by_offset);
   }
+  std::inplace_merge(extents.begin(), second, extents.end(), by_offset);
   size_t merged = 0;  // in place: what is written lies before what is read
   for (const Extent extent : extents) {
     if (extent.length == 0) continue;

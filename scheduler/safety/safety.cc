@@ -16,24 +16,29 @@ struct Party {
   Units piece = kWholeClaim;
 };
 
-std::vector<Units> Longest(const Extents& runs) {
+struct LongestRuns {
+  size_t count = 0;    // 0: not even all of them suffice
+  Units shortest = 0;  // of these
+};
+
+/// How few of the longest runs serve `need`. The longest first: each further run adds its length
+/// and costs `waste`, so if any k runs suffice, the k longest do. They are few as a rule: a heap
+/// gives them without sorting the others.
+LongestRuns RunsNeeded(const Extents& runs, Units need, Units piece) {
+  const uint64_t waste = std::min(piece, need) - 1;
   std::vector<Units> lengths;
   lengths.reserve(runs.size());
   for (const Extent& run : runs) lengths.push_back(run.length);
-  std::sort(lengths.rbegin(), lengths.rend());
-  return lengths;
-}
-
-/// How many of the longest runs serve `need`; 0: not even all of them. The longest first: each
-/// further run adds its length and costs `waste`, so if any k runs suffice, the k longest do.
-size_t RunsNeeded(const std::vector<Units>& lengths, Units need, Units piece) {
-  const uint64_t waste = std::min(piece, need) - 1;
+  std::make_heap(lengths.begin(), lengths.end());
   uint64_t sum = 0;
-  for (size_t k = 0; k < lengths.size(); ++k) {
-    sum += lengths[k];
-    if (sum >= need + k * waste) return k + 1;
+  for (size_t k = 0; !lengths.empty(); ++k) {
+    const Units longest = lengths.front();
+    sum += longest;
+    if (sum >= need + k * waste) return {k + 1, longest};
+    std::pop_heap(lengths.begin(), lengths.end());
+    lengths.pop_back();
   }
-  return 0;
+  return {};
 }
 
 /// What a run is good for beyond what a request may find too short in it. The longest k runs serve
@@ -44,24 +49,33 @@ Units UseOf(Units length, Units waste) { return length - std::min(length, waste)
 /// Sets aside what serves `party` for good. False when nothing does.
 bool Reserve(const Party& party, Extents* available) {
   if (party.need == 0) return true;
-  const size_t k = RunsNeeded(Longest(*available), party.need, party.piece);
-  if (k == 0) return false;
-  if (k == 1) {  // the shortest run that is long enough
+  const LongestRuns longest = RunsNeeded(*available, party.need, party.piece);
+  if (longest.count == 0) return false;
+  if (longest.count == 1) {  // the shortest run that is long enough
     Extent* best = nullptr;
     for (Extent& run : *available) {
       if (run.length >= party.need && (best == nullptr || run.length < best->length)) best = &run;
     }
     best->offset += party.need;
     best->length -= party.need;
-    *available = Merge(*available);
+    if (best->length == 0) available->erase(available->begin() + (best - available->data()));
     return true;
   }
   // Which units of these runs it will take is not known, so what it leaves of them serves nobody
-  // else.
-  std::stable_sort(available->begin(), available->end(),
-                   [](const Extent& a, const Extent& b) { return a.length > b.length; });
-  available->erase(available->begin(), available->begin() + static_cast<std::ptrdiff_t>(k));
-  *available = Merge(*available);
+  // else. Of runs as long as the shortest of them, the first.
+  const auto longer = [&](const Extent& run) { return run.length > longest.shortest; };
+  size_t alike = longest.count -
+                 static_cast<size_t>(std::count_if(available->begin(), available->end(), longer));
+  Extents left;
+  for (const Extent& run : *available) {
+    if (longer(run)) continue;
+    if (run.length == longest.shortest && alike > 0) {
+      --alike;
+    } else {
+      left.push_back(run);
+    }
+  }
+  *available = std::move(left);
   return true;
 }
 

@@ -17,12 +17,14 @@ namespace sluice::noded {
 
 namespace {
 uint64_t g_now_ns = 0;
-}
+uint64_t g_cpu_ns = 0;
+uint64_t g_wakeup_ns = 0;
+}  // namespace
 
 /// Stands in for clock.cc: what takes the daemon seconds takes the fuzzer none.
 uint64_t NowNs() { return g_now_ns; }
 /// Nothing that a run does depends on how fast the machine is.
-uint64_t ThreadCpuNs() { return g_now_ns; }
+uint64_t ThreadCpuNs() { return g_cpu_ns += g_wakeup_ns; }
 
 }  // namespace sluice::noded
 
@@ -76,6 +78,7 @@ DaemonWorld::DaemonWorld(const std::string& dir, const flow::FaultPlan& faults,
   logging::Silence();
   BeginProcess();
   noded::g_now_ns = kStartNs;
+  WakeupsCost(0);
   std::filesystem::remove_all(dir_);
   std::filesystem::create_directories(dir_);
   config::Options options;
@@ -122,6 +125,8 @@ void DaemonWorld::Turn() {
   if (!*goes_on) return Violate("the daemon ends");
   Check();
 }
+
+void DaemonWorld::WakeupsCost(uint64_t cpu_ns) { noded::g_wakeup_ns = cpu_ns; }
 
 void DaemonWorld::Pass(uint64_t ns) {
   noded::g_now_ns += ns;

@@ -55,6 +55,8 @@ class DaemonWorld {
     for (int i = 0; i < count; ++i) Turn();
   }
   void Pass(uint64_t ns);
+  /// From now on, each wake-up of a connection costs the daemon's thread as much; nothing at first.
+  static void WakeupsCost(uint64_t cpu_ns);
   /// The honest job gives a unit back behind a fence, or raises the mark and asks for it again.
   void HonestStep();
   /// The honest job asks for a unit more and gives that back behind a fence, which it reaches: it

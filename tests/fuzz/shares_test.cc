@@ -17,8 +17,14 @@ using protocol::FrameType;
 using session::Share;
 
 constexpr uint64_t kMs = 1'000'000;
-constexpr size_t kSocket = 512;  // more frames than a socket takes
+constexpr size_t kSocket = 512;       // more frames than a socket takes
+constexpr uint64_t kWakeup = 50'000;  // ns of the thread's, for up to 32 frames
+constexpr size_t kFrames = 32;
 constexpr uint64_t kTurnsPerSecond = 50'000;
+/// Wake-ups of who spends what it may, in so many turns.
+constexpr uint64_t MostWakeups(uint64_t turns) {
+  return (Share::kBurst + turns * Share::kPerSecond / kTurnsPerSecond) / kWakeup + 1;
+}
 
 class Shares : public ::testing::Test {
  protected:
@@ -49,11 +55,11 @@ TEST_F(Shares, AFloodIsReadLaterAndNobodyElseIs) {
   world_.Open(0);
   ASSERT_EQ(world_.clients().size(), 1u);
   FuzzClient& client = world_.clients().front();
+  DaemonWorld::WakeupsCost(kWakeup);
   constexpr int kTurns = 1500;
   const size_t sent = Flood(client, kTurns);
-  const uint64_t most = Share::kFrameBurst + kTurns * Share::kFramesPerSecond / kTurnsPerSecond;
-  EXPECT_GT(sent, Share::kFrameBurst);
-  EXPECT_LE(sent, most + kSocket);
+  EXPECT_GT(sent, Share::kBurst / kWakeup * kFrames);
+  EXPECT_LE(sent, MostWakeups(kTurns) * kFrames + kSocket);
   while (client.Receive()) {
   }
   EXPECT_FALSE(client.closed()) << "it only waits";
@@ -76,10 +82,11 @@ TEST_F(Shares, WhoeverHangsUpInAFloodIsNoticedSoon) {
   ASSERT_TRUE(client.SendFrame(lease, FrameType::kLease, 1));
   for (int i = 0; i < 10; ++i) world_.Pass(1'000 * kMs);
   ASSERT_FALSE(world_.HeldByOthers().empty());
+  DaemonWorld::WakeupsCost(kWakeup);
   Flood(client, 1500);
-  // What lies in the socket is read 32 frames in a turn, in which its share would be a frame each.
+  // Its share is spent, but what lies in the socket is read, 32 frames in a turn.
   world_.HangUp(0);
-  world_.Turns(kSocket / 32);
+  world_.Turns(kSocket / kFrames);
   EXPECT_TRUE(world_.HeldByOthers().empty()) << "it is still thought to be there";
 }
 
@@ -117,6 +124,7 @@ TEST_F(Shares, WhoeverAsksTheDaemonWithoutEndIsHeardLater) {
   order.job = 999;  // of nobody
   order.bytes = DaemonWorld::kUnit;
   constexpr int kTurns = 1500;
+  DaemonWorld::WakeupsCost(kWakeup);
   size_t answered = 0;
   for (int i = 0; i < kTurns; ++i) {
     while (client.SendFrame(order, FrameType::kSetLimit)) {
@@ -125,9 +133,9 @@ TEST_F(Shares, WhoeverAsksTheDaemonWithoutEndIsHeardLater) {
     while (client.Receive()) ++answered;
   }
   EXPECT_FALSE(client.closed());
-  EXPECT_GE(answered, Share::kFrameBurst);
-  EXPECT_LE(answered,
-            Share::kFrameBurst + kTurns * Share::kFramesPerSecond / kTurnsPerSecond + kSocket);
+  constexpr uint64_t kOrders = 16;  // in a wake-up
+  EXPECT_GE(answered, Share::kBurst / kWakeup * kOrders);
+  EXPECT_LE(answered, MostWakeups(kTurns) * kOrders);
   for (int i = 0; i < 20; ++i) world_.HonestStep();
 }
 

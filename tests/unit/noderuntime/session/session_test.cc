@@ -356,49 +356,25 @@ TEST_F(SessionTest, AWakeupIsBounded) {
   EXPECT_TRUE(Next<protocol::Mismatch>());
 }
 
-// The clock stands still in these, so nothing refills its share.
-TEST_F(SessionTest, AFloodIsReadLater) {
-  Handshake();
-  uint64_t read = 2;  // Hello and Ready
-  for (; read <= Share::kFrameBurst; ++read) {
-    client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
-    session_->StartWakeup();
-    if (!session_->Next(kNow).has_value()) break;
-  }
-  EXPECT_EQ(read, Share::kFrameBurst);
-  EXPECT_FALSE(session_->closed()) << "it only waits";
-  EXPECT_TRUE(session_->paused(kNow));
-  constexpr uint64_t kApart = 1'000'000'000 / Share::kFramesPerSecond;
-  EXPECT_FALSE(session_->Next(kNow + kApart - 1).has_value());
-  EXPECT_TRUE(session_->Next(kNow + kApart).has_value()) << "what was sent is not lost";
-  EXPECT_TRUE(session_->paused(kNow + kApart));
-}
-
-TEST_F(SessionTest, WhoeverCostsMuchIsReadLater) {
+TEST_F(SessionTest, WhoeverIsOverTheShareOfItsJobIsReadLater) {
   Handshake();
   client_->Send(protocol::Mismatch{}, FrameType::kMismatch);
   // Twice what may be had at once: half of it is owed. No frame costs more than that, whatever it
-  // made others wait for.
-  share_.Work(5 * Share::kWorkBurst, kNow);
-  share_.Work(Share::kWorkBurst, kNow);
+  // made others wait for. It may be another connection of its job that spent it.
+  share_.Spend(5 * Share::kBurst, kNow);
+  share_.Spend(Share::kBurst, kNow);
   EXPECT_TRUE(session_->paused(kNow));
   EXPECT_FALSE(session_->Next(kNow).has_value());
-  constexpr uint64_t kEnds = Share::kWorkBurst * 1'000'000'000 / Share::kWorkPerSecond;
+  EXPECT_FALSE(session_->closed()) << "it only waits";
+  constexpr uint64_t kEnds = Share::kBurst * 1'000'000'000 / Share::kPerSecond;
   EXPECT_FALSE(session_->Next(kNow + kEnds).has_value()) << "what is owed comes in first";
-  EXPECT_TRUE(session_->Next(kNow + kEnds + 1000).has_value());
-}
-
-TEST_F(SessionTest, AFloodOfAJobIsThatOfAllItsConnections) {
-  for (uint64_t sent = 0; sent < Share::kFrameBurst; ++sent) share_.Frame(kNow);
-  client_->Hello(pool_.device_uuid);
-  EXPECT_FALSE(session_->Next(kNow).has_value());
-  EXPECT_TRUE(session_->Next(kNow + 1'000'000).has_value());
+  EXPECT_TRUE(session_->Next(kNow + kEnds + 1000).has_value()) << "what was sent is not lost";
 }
 
 TEST_F(SessionTest, WhatLiesUnreadIsNotLate) {
   constexpr uint64_t kLate = kNow + Session::kHelloTimeoutNs + 1;
   EXPECT_TRUE(session_->Overdue(kLate).has_value());
-  share_.Work(Share::kWorkBurst, kLate);
+  share_.Spend(Share::kBurst, kLate);
   EXPECT_FALSE(session_->Overdue(kLate).has_value());
 }
 
@@ -410,7 +386,7 @@ TEST_F(SessionTest, WhoeverHungUpIsReadToItsEnd) {
   client_->Send(protocol::Uncharge{}, FrameType::kUncharge);
   client_->Send(protocol::Bye{}, FrameType::kBye);
   client_.reset();
-  share_.Work(Share::kWorkBurst, kNow);
+  share_.Spend(Share::kBurst, kNow);
   while (logged_.Take(kNow)) {
   }
   EXPECT_FALSE(session_->Next(kNow).has_value()) << "nobody knows yet that it hung up";
@@ -435,7 +411,6 @@ TEST_F(SessionTest, WhatIsLoggedIsReadNoFasterThanTheLogMayGrow) {
   for (; read <= Session::kLoggedBurst; ++read) {
     client_->Send(frame, FrameType::kUncharge);
     session_->StartWakeup();
-    share_ = Share(kNow);
     if (!session_->Next(kNow).has_value()) break;
   }
   EXPECT_EQ(read, Session::kLoggedBurst - Session::kLoggedReserve);
@@ -478,7 +453,6 @@ TEST_F(SessionTest, WhereNothingIsLoggedNothingIsPaused) {
   for (uint64_t i = 0; i <= Session::kLoggedBurst; ++i) {
     client_->Send(protocol::Uncharge{}, FrameType::kUncharge);
     session_->StartWakeup();
-    share_ = Share(kNow);
     ASSERT_TRUE(session_->Next(kNow).has_value());
   }
 }
