@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // What a client that keeps the daemon busy costs an innocent pair of jobs: their speed beside it,
-// over their speed beside the same process while it burns as much of a processor as it has just had
-// and sends nothing. Both in windows that follow each other, so that a machine that does other
-// things slows both. Arguments: names of attacks, or beginnings of them; none are all. Ends with 1
-// when a goal is missed.
+// over their speed on a daemon without it, beside a process that burns as much of a processor and
+// has no session. In windows that follow each other, so that a machine that does other things slows
+// both. Arguments: names of attacks, or beginnings of them; none are all. Ends with 1 when a goal
+// is missed.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -53,7 +53,7 @@ void Burn(uint64_t rounds) {
   for (uint64_t i = 0; i < rounds; ++i) asm volatile("" : : "r"(i) : "memory");
 }
 
-enum class Does : int { kWaits, kAttacks, kBurns, kEnds };
+enum class Does : int { kWaits, kWorks };
 
 /// What the processes share.
 struct Board {
@@ -62,7 +62,7 @@ struct Board {
   std::atomic<Does> hostile{Does::kWaits};
   std::atomic<uint64_t> iterations{0};
   std::atomic<int64_t> hostile_cpu_ns{0};
-  std::atomic<double> burns{1};  // of a processor, at most
+  std::atomic<double> most_busy{1};  // of a processor, the hostile one's
 };
 
 /// Ends when this process does.
@@ -87,6 +87,7 @@ void BeInnocent(const Bed& bed, const std::string& name, Board* board) {
     if (first) ++board->ready;
     first = false;
     ++board->iterations;
+    while (board->hostile == Does::kWaits) ::usleep(1000);
     Burn(kWork);
   }
 }
@@ -97,46 +98,37 @@ struct Attack {
   void (HostileClient::*step)();
 };
 
+/// Repeats `step` while the board says so, and takes no more of a processor than it says.
+void BeBusy(Board* board, const std::function<void()>& step) {
+  ++board->ready;
+  bool worked = false;
+  int64_t since_ns = 0;
+  int64_t cpu_before_ns = 0;
+  for (;;) {
+    const int64_t cpu_ns = NsOf(CLOCK_PROCESS_CPUTIME_ID);
+    const int64_t now_ns = NsOf(CLOCK_MONOTONIC);
+    board->hostile_cpu_ns = cpu_ns;
+    const bool works = board->hostile == Does::kWorks;
+    if (works && !worked) {
+      since_ns = now_ns;
+      cpu_before_ns = cpu_ns;
+    }
+    worked = works;
+    const auto most = board->most_busy * static_cast<double>(now_ns - since_ns);
+    if (!works || static_cast<double>(cpu_ns - cpu_before_ns) > most) {
+      ::usleep(works ? 100 : 1000);
+      continue;
+    }
+    for (int i = 0; i < 64; ++i) step();
+  }
+}
+
 void BeHostile(const Job& job, const std::array<uint8_t, 16>& gpu, const Attack& attack,
                Board* board) {
   std::string error;
   const auto client = HostileClient::Start(job, gpu, &error);
   if (client == nullptr || (attack.pieces > 0 && !client->Scatter(attack.pieces))) return;
-  ++board->ready;
-  Does before = Does::kWaits;
-  int64_t since_ns = 0;  // that it does what it does
-  int64_t cpu_before_ns = 0;
-  for (;;) {
-    const int64_t cpu_ns = NsOf(CLOCK_PROCESS_CPUTIME_ID);
-    board->hostile_cpu_ns = cpu_ns;
-    const Does now = board->hostile.load(std::memory_order_relaxed);
-    const int64_t now_ns = NsOf(CLOCK_MONOTONIC);
-    if (now != before) {
-      before = now;
-      since_ns = now_ns;
-      cpu_before_ns = cpu_ns;
-    }
-    const auto most = board->burns * static_cast<double>(now_ns - since_ns);
-    if (now == Does::kBurns && static_cast<double>(cpu_ns - cpu_before_ns) > most) {
-      ::usleep(100);
-      continue;
-    }
-    for (int i = 0; i < 64; ++i) {
-      switch (board->hostile.load(std::memory_order_relaxed)) {
-        case Does::kWaits:
-          ::usleep(1000);
-          break;
-        case Does::kAttacks:
-          (*client.*attack.step)();
-          break;
-        case Does::kBurns:
-          Burn(1000);
-          break;
-        case Does::kEnds:
-          ::_exit(0);
-      }
-    }
-  }
+  BeBusy(board, [&] { (*client.*attack.step)(); });
 }
 
 struct Window {
@@ -149,74 +141,115 @@ void Sleep(int64_t ns) {
   ::nanosleep(&wait, nullptr);
 }
 
-Window Measure(Board* board, Does does) {
-  board->hostile = does;
-  Sleep(kSettleNs);
-  const int64_t began = NsOf(CLOCK_MONOTONIC);
-  const uint64_t before = board->iterations;
-  const int64_t cpu = board->hostile_cpu_ns;
-  Sleep(kWindowNs);
-  const auto ns = static_cast<double>(NsOf(CLOCK_MONOTONIC) - began);
-  return {static_cast<double>(board->iterations - before) * 1e9 / ns,
-          static_cast<double>(board->hostile_cpu_ns - cpu) / ns};
-}
+/// A daemon with two innocent jobs and one that is hostile, or does the same without a session.
+class Stage {
+ public:
+  /// nullptr: it could not be set up.
+  static std::unique_ptr<Stage> SetUp(const Attack& attack, bool hostile) {
+    // Whoever shows no cycle is waited for no longer than this.
+    Result<std::unique_ptr<Bed>> bed = Bed::Start(
+        {.pool_bytes = (4 * kPieces) * kUnit, .unit_bytes = kUnit, .flags = {"--patience", "1"}});
+    if (!bed.ok()) {
+      std::fprintf(stderr, "%s\n", bed.status().message().c_str());
+      return nullptr;
+    }
+    std::unique_ptr<Stage> stage(new Stage(std::move(*bed)));
+    const Bed& daemon = *stage->bed_;
+    const Result<std::array<uint8_t, 16>> gpu = daemon.GpuUuid();
+    const Result<Job> job = daemon.Register("hostile", 3 * kPieces * kUnit);
+    if (!gpu.ok() || !job.ok()) return nullptr;
+    Board* board = stage->board_;
+    for (int i = 0; i < kInnocents; ++i) {
+      stage->children_.push_back(
+          Fork(board, [&, i] { BeInnocent(daemon, "innocent-" + std::to_string(i), board); }));
+    }
+    stage->children_.push_back(Fork(board, [&] {
+      if (hostile) {
+        BeHostile(*job, *gpu, attack, board);
+      } else {
+        BeBusy(board, [] { Burn(1000); });
+      }
+    }));
+    for (int i = 0; i < 600 && board->ready < kInnocents + 1 && !board->failed; ++i) {
+      Sleep(100'000'000);
+    }
+    if (board->ready < kInnocents + 1) return nullptr;
+    return stage;
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  ~Stage() {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+    ::munmap(board_, sizeof *board_);
+  }
+
+  /// For a second; before and after it all wait.
+  Window Run(double busy) {
+    board_->most_busy = busy;
+    board_->hostile = Does::kWorks;
+    Sleep(kSettleNs);
+    const int64_t began = NsOf(CLOCK_MONOTONIC);
+    const uint64_t before = board_->iterations;
+    const int64_t cpu = board_->hostile_cpu_ns;
+    Sleep(kWindowNs);
+    const auto ns = static_cast<double>(NsOf(CLOCK_MONOTONIC) - began);
+    const Window window = {static_cast<double>(board_->iterations - before) * 1e9 / ns,
+                           static_cast<double>(board_->hostile_cpu_ns - cpu) / ns};
+    board_->hostile = Does::kWaits;
+    Sleep(kSettleNs);
+    return window;
+  }
+  bool failed() const { return board_->failed; }
+
+ private:
+  explicit Stage(std::unique_ptr<Bed> bed) : bed_(std::move(bed)) {
+    void* shared =
+        ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    board_ = new (shared) Board;
+  }
+
+  std::unique_ptr<Bed> bed_;
+  Board* board_;
+  std::vector<pid_t> children_;
+};
 
 /// False: a goal is missed, or it could not be measured.
 bool Beside(const Attack& attack) {
-  // Whoever shows no cycle is waited for no longer than this.
-  const Result<std::unique_ptr<Bed>> bed = Bed::Start(
-      {.pool_bytes = (4 * kPieces) * kUnit, .unit_bytes = kUnit, .flags = {"--patience", "1"}});
-  if (!bed.ok()) {
-    std::fprintf(stderr, "%s\n", bed.status().message().c_str());
-    return false;
-  }
-  void* shared =
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* board = new (shared) Board;
-  const Result<std::array<uint8_t, 16>> gpu = (*bed)->GpuUuid();
-  const Result<Job> job = (*bed)->Register("hostile", 3 * kPieces * kUnit);
-  if (!gpu.ok() || !job.ok()) return false;
-  std::vector<pid_t> children;
-  for (int i = 0; i < kInnocents; ++i) {
-    children.push_back(
-        Fork(board, [&, i] { BeInnocent(**bed, "innocent-" + std::to_string(i), board); }));
-  }
-  children.push_back(Fork(board, [&] { BeHostile(*job, *gpu, attack, board); }));
-  for (int i = 0; i < 600 && board->ready < kInnocents + 1 && !board->failed; ++i) {
-    Sleep(100'000'000);
-  }
+  const std::unique_ptr<Stage> attacked = Stage::SetUp(attack, true);
+  const std::unique_ptr<Stage> calm = Stage::SetUp(attack, false);
   std::vector<double> ratios;
+  std::vector<double> speeds;  // in the calm
   std::vector<double> cpu_attacks;
   std::vector<double> cpu_burns;
-  if (board->ready == kInnocents + 1) {
-    board->burns = Measure(board, Does::kAttacks).cpu;
+  if (attacked != nullptr && calm != nullptr) {
+    double busy = attacked->Run(1).cpu;
     for (int i = 0; i < kPairs; ++i) {
       // Each goes first as often as the other one.
-      const bool attacks_first = i % 2 == 0;
       Window attacks;
-      if (attacks_first) attacks = Measure(board, Does::kAttacks);
-      if (attacks_first) board->burns = attacks.cpu;
-      const Window burns = Measure(board, Does::kBurns);
-      if (!attacks_first) attacks = Measure(board, Does::kAttacks);
+      if (i % 2 == 0) attacks = attacked->Run(1);
+      if (i % 2 == 0) busy = attacks.cpu;
+      const Window burns = calm->Run(busy);
+      if (i % 2 == 1) attacks = attacked->Run(1);
+      busy = attacks.cpu;
       if (burns.per_second > 0) ratios.push_back(attacks.per_second / burns.per_second);
+      speeds.push_back(burns.per_second);
       cpu_attacks.push_back(attacks.cpu);
       cpu_burns.push_back(burns.cpu);
     }
   }
-  const bool failed = board->failed || ratios.size() < kPairs / 2;
-  for (const pid_t child : children) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-  }
-  ::munmap(shared, sizeof(Board));
-  if (failed) {
+  if (ratios.size() < kPairs / 2 || attacked->failed() || calm->failed()) {
     std::printf("%-28s a client lost its session\n", attack.name);
     return false;
   }
   const double ratio = Median(ratios);
-  std::printf("%-28s %6.3f  (goal %.1f: %s; processor of the client %.2f, burning %.2f)\n",
-              attack.name, ratio, kGoal, ratio >= kGoal ? "reached" : "missed", Median(cpu_attacks),
-              Median(cpu_burns));
+  std::printf(
+      "%-28s %6.3f of %.0f iterations in a second (goal %.1f: %s; processor of the client "
+      "%.2f, burning %.2f)\n",
+      attack.name, ratio, Median(speeds), kGoal, ratio >= kGoal ? "reached" : "missed",
+      Median(cpu_attacks), Median(cpu_burns));
   std::fflush(stdout);
   return ratio >= kGoal;
 }

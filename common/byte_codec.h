@@ -21,6 +21,12 @@ class ByteWriter {
   template <typename T>
   requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   void Put(T value) { std::memcpy(Room(sizeof value), &value, sizeof value); }
+  /// The same as one Put after the other, at the price of one.
+  template <typename... T>
+  void PutAll(T... values) {
+    std::byte* at = Room((sizeof values + ...));
+    ((std::memcpy(at, &values, sizeof values), at += sizeof values), ...);
+  }
   void PutText(std::string_view text) { PutBytes(std::as_bytes(std::span(text))); }
   void PutBytes(std::span<const std::byte> bytes) {
     Put(static_cast<uint32_t>(bytes.size()));

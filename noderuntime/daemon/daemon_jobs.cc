@@ -22,6 +22,7 @@ constexpr uint64_t kPredecessorTimeoutNs = 5'000'000'000;
 constexpr uint64_t kTermsTimeoutNs = 10'000'000'000;
 /// Of one client, before it is the others' turn: frames are bounded too, and some cost much.
 constexpr uint64_t kDecisionsPerWakeup = 8;
+constexpr uint64_t kFewPieces = 256;  // of the pool, which any job pays for
 constexpr uint64_t kLongestWakeupNs = 1'000'000;
 
 }  // namespace
@@ -78,10 +79,15 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
 }
 
 /// What the job's connections have made this thread do. Where no other job has a session it takes
-/// nothing from anybody.
+/// nothing from anybody. A decision looks at all pieces of the pool: what many pieces of others
+/// make of it is not the job's to pay.
 void Daemon::Charge(flow::JobId id, uint64_t cpu_ns) {
   const auto others = [id](const auto& job) { return job.first != id && job.second.session != 0; };
   if (std::none_of(jobs_.begin(), jobs_.end(), others)) return;
+  const scheduler::PoolMap& map = flow_->ledger().map();
+  if (const uint64_t all = map.spans().size(); all > kFewPieces) {
+    cpu_ns = cpu_ns * std::min(all, kFewPieces + map.Pieces(id)) / all;
+  }
   if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.share.Spend(cpu_ns, NowNs());
 }
 

@@ -376,6 +376,7 @@ void Flow::HolderGone(JobId id, uint64_t now_ns) {
 
 void Flow::Tick(uint64_t now_ns) {
   now_ns_ = now_ns;
+  spare_.Tick();
   if (jobs_.empty() && requests_.empty()) return;
   ConsumeRings(kRecordsPerTick);
   PollFences(now_ns);

@@ -223,6 +223,11 @@ Extents PoolMap::Held(JobId holder) const {
   return result;
 }
 
+size_t PoolMap::Pieces(JobId holder) const {
+  const auto held = [holder](const Span& span) { return span.holder == holder; };
+  return static_cast<size_t>(std::count_if(spans_.begin(), spans_.end(), held));
+}
+
 Units PoolMap::Count(JobId holder) const {
   Units total = 0;
   for (const Span& span : spans_) total += span.holder == holder ? span.length : 0;

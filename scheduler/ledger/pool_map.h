@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "scheduler/ledger/types.h"
@@ -45,6 +46,8 @@ class PoolMap {
   /// Everything `holder` holds, whatever the state.
   Extents Held(JobId holder) const;
   Units free() const { return free_; }
+  /// Spans that `holder` holds.
+  size_t Pieces(JobId holder) const;
   Units Count(JobId holder) const;
   Units Count(JobId holder, UnitState state) const;
   /// Units of `extent` that `holder` holds, whatever the state. By the pieces in it, not in the

@@ -76,10 +76,7 @@ Job ReadJob(ByteReader* in) {
 }  // namespace
 
 void WriteExtents(const Extents& extents, ByteWriter* out) {
-  out->PutList(extents, [out](const Extent& extent) {
-    out->Put(extent.offset);
-    out->Put(extent.length);
-  });
+  out->PutList(extents, [out](const Extent& extent) { out->PutAll(extent.offset, extent.length); });
 }
 
 Extents ReadExtents(ByteReader* in) {
@@ -95,11 +92,7 @@ void WriteLedger(const Ledger& ledger, ByteWriter* out) {
   out->Put(ledger.pool_units());
   out->Put(ledger.unit_bytes());
   out->PutList(ledger.map().spans(), [out](const Span& span) {
-    out->Put(span.offset);
-    out->Put(span.length);
-    out->Put(span.state);
-    out->Put(span.holder);
-    out->Put(span.release);
+    out->PutAll(span.offset, span.length, span.state, span.holder, span.release);
   });
   out->PutList(ledger.jobs(), [out](const Job& job) { WriteJob(job, out); });
 }

@@ -61,11 +61,7 @@ class Round {
     }
     if (const auto leaves = WhoLeaves(ledger_, requests_, config_)) return Evict(*leaves);
     if (auto decision = OpenGates()) return decision;
-    if (SomethingMoves(Rest::kForNow)) {
-      // Runs that were not tried yet are, at the next look.
-      if (spare_left_ && again_ != nullptr) again_->in = std::min(again_->in, again_->within);
-      return std::nullopt;
-    }
+    if (SomethingMoves(Rest::kForNow)) return std::nullopt;
     // Whatever was put off is tried before somebody is told that there is nothing.
     if (spare_left_) {
       if (auto decision = Reclaim(ledger_, nullptr, &spare_left_)) return decision;

@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -123,11 +124,18 @@ struct AskAgain {
   double in = std::numeric_limits<double>::infinity();  // ns from now; infinity: never
 };
 
-/// Where to go on among the spare runs: of many that may not become free, Next tries so many in a
-/// call, behind those of the call before. All of them, and none is left out, before it denies what
-/// nobody could do anything about. A hint: any value is right.
+/// Where to go on among the spare runs: of many that may not become free, Next tries some, behind
+/// those that it tried before, until it has looked at as many pieces of the pool as it may. All of
+/// them, and none is left out, before it denies what nobody could do anything about. A hint: any
+/// value is right.
 struct SpareCursor {
-  static constexpr uint32_t kTrials = 4;  // searches for an order in a call
+  /// At once, and again in each tick of 5 ms. A look is at all pieces of the pool: of tens there
+  /// are thousands of looks in a second, of thousands tens.
+  static constexpr int64_t kPieces = 4096;
+  static constexpr int64_t kPiecesInATick = 1024;
+  void Tick() { pieces = std::min(kPieces, pieces + kPiecesInATick); }
+
+  int64_t pieces = kPieces;  // below 0: owed
   // The first run of this job at or behind `offset`, or of a later job.
   JobId job = kNoJob;
   Units offset = 0;

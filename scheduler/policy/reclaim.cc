@@ -29,18 +29,25 @@ std::optional<Decision> TryReclaim(const Ledger& ledger, const Job& job, const E
   return decision;
 }
 
+void Look(const Ledger& ledger, SpareCursor* cursor) {
+  if (cursor != nullptr) cursor->pieces -= static_cast<int64_t>(ledger.map().spans().size());
+}
+
 /// The first that may, and those of its job behind it as far as they may together: half as many
 /// each time that they may not.
 std::optional<Decision> ReclaimSome(const Ledger& ledger, const std::vector<SpareRun>& runs,
                                     SpareCursor* cursor, bool* left) {
+  bool tried = false;
   SpareCursor all;
   SpareCursor& at = cursor == nullptr ? all : *cursor;
-  uint32_t trials = 0;
   for (size_t i = 0; i < runs.size();) {
     at.job = runs[i].job->id;
     at.offset = runs[i].extent.offset;
-    *left = cursor != nullptr && trials++ == SpareCursor::kTrials;
+    // One at a time is tried, or it would never come to an end.
+    *left = cursor != nullptr && tried && cursor->pieces <= 0;
     if (*left) return std::nullopt;
+    tried = true;
+    Look(ledger, cursor);
     Extents extents;
     for (size_t k = i; k < runs.size() && k - i < at.together; ++k) {
       if (runs[k].job != runs[i].job) break;
@@ -60,13 +67,21 @@ std::optional<Decision> ReclaimSome(const Ledger& ledger, const std::vector<Spar
 }  // namespace
 
 std::optional<Decision> Reclaim(const Ledger& ledger, SpareCursor* cursor, bool* left) {
-  *left = false;
+  const auto has_some = [](const Job& job) { return job.spare > 0; };
+  *left = cursor != nullptr && cursor->pieces <= 0 &&
+          std::any_of(ledger.jobs().begin(), ledger.jobs().end(), has_some);
+  if (*left) return std::nullopt;
+  const bool anew = cursor == nullptr || cursor->job == kNoJob;
   std::vector<SpareRun> runs;
   for (const Job& job : ledger.jobs()) {
     if (job.spare == 0) continue;
     const Extents spare = ledger.map().Held(job.id, UnitState::kSpare);
-    if (auto decision = TryReclaim(ledger, job, spare)) return decision;
-    if (spare.size() < 2) continue;
+    if (anew || spare.size() == 1) {
+      Look(ledger, cursor);
+      if (auto decision = TryReclaim(ledger, job, spare)) return decision;
+    }
+    if (spare.size() == 1) continue;
+    Look(ledger, cursor);
     const SpareRuns known(ledger, job);
     for (const Extent& extent : spare) {
       if (known.MayBeFreed(extent)) runs.push_back({&job, extent});
@@ -78,7 +93,9 @@ std::optional<Decision> Reclaim(const Ledger& ledger, SpareCursor* cursor, bool*
     });
     std::rotate(runs.begin(), first, runs.end());
   }
-  return ReclaimSome(ledger, runs, cursor, left);
+  auto decision = ReclaimSome(ledger, runs, cursor, left);
+  if (cursor != nullptr && !decision && !*left) *cursor = {.pieces = cursor->pieces};
+  return decision;
 }
 
 }  // namespace sluice::scheduler

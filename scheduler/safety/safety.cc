@@ -3,6 +3,7 @@
 #include "scheduler/safety/safety.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace sluice::scheduler {
@@ -21,30 +22,42 @@ struct LongestRuns {
   Units shortest = 0;  // of these
 };
 
-/// How few of the longest runs serve `need`. The longest first: each further run adds its length
-/// and costs `waste`, so if any k runs suffice, the k longest do. They are few as a rule: a heap
-/// gives them without sorting the others.
-LongestRuns RunsNeeded(const Extents& runs, Units need, Units piece) {
-  const uint64_t waste = std::min(piece, need) - 1;
-  std::vector<Units> lengths;
-  lengths.reserve(runs.size());
-  for (const Extent& run : runs) lengths.push_back(run.length);
-  std::make_heap(lengths.begin(), lengths.end());
-  uint64_t sum = 0;
-  for (size_t k = 0; !lengths.empty(); ++k) {
-    const Units longest = lengths.front();
-    sum += longest;
-    if (sum >= need + k * waste) return {k + 1, longest};
-    std::pop_heap(lengths.begin(), lengths.end());
-    lengths.pop_back();
-  }
-  return {};
-}
-
 /// What a run is good for beyond what a request may find too short in it. The longest k runs serve
 /// `need` where their lengths less `waste` come to `need` less `waste`; a run that is no longer
 /// than that takes nothing away, so of all k the sum over those that are is the best, in any order.
 Units UseOf(Units length, Units waste) { return length - std::min(length, waste); }
+
+/// How few of the longest runs serve `need`: if any k runs suffice, the k longest do. Found by
+/// halving (C. A. R. Hoare, Algorithm 65: Find, CACM 1961), not by sorting: they may be thousands.
+LongestRuns RunsNeeded(const Extents& runs, Units need, Units piece) {
+  const Units waste = std::min(piece, need) - 1;
+  std::vector<Units> uses;
+  for (const Extent& run : runs) {
+    if (run.length > waste) uses.push_back(UseOf(run.length, waste));
+  }
+  uint64_t missing = need - waste;
+  size_t taken = 0;
+  auto begin = uses.begin();
+  for (auto end = uses.end(); begin != end;) {
+    const Units middle = begin[(end - begin) / 2];
+    const auto alike = std::partition(begin, end, [=](Units use) { return use > middle; });
+    const uint64_t longer = std::accumulate(begin, alike, uint64_t{0});
+    if (longer >= missing) {
+      end = alike;
+      continue;
+    }
+    const auto shorter = std::partition(alike, end, [=](Units use) { return use == middle; });
+    const size_t of_these = (missing - longer + middle - 1) / middle;
+    taken += static_cast<size_t>(alike - begin);
+    if (of_these <= static_cast<size_t>(shorter - alike)) {
+      return {taken + of_these, middle + waste};
+    }
+    missing -= longer + uint64_t{middle} * static_cast<size_t>(shorter - alike);
+    taken += static_cast<size_t>(shorter - alike);
+    begin = shorter;
+  }
+  return {};
+}
 
 /// Sets aside what serves `party` for good. False when nothing does.
 bool Reserve(const Party& party, Extents* available) {

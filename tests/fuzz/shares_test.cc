@@ -139,5 +139,34 @@ TEST_F(Shares, WhoeverAsksTheDaemonWithoutEndIsHeardLater) {
   for (int i = 0; i < 20; ++i) world_.HonestStep();
 }
 
+// A decision costs by all pieces of the pool: who asks is not slowed down for those of others.
+TEST(SharesAmongPieces, WhatThePiecesOfOthersCostIsNotCharged) {
+  constexpr scheduler::Units kPieces = 400;
+  const std::string folder = "/tmp/sluice-shares-" + std::to_string(::getpid());
+  DaemonWorld world(folder, {}, {.pool_units = 4 * kPieces});
+  world.Open(0);
+  ASSERT_EQ(world.clients().size(), 1u);
+  FuzzClient& client = world.clients().front();
+  world.Pass(6'000 * kMs);
+  protocol::Lease lease = {};
+  lease.units = lease.contiguous = 2 * kPieces;
+  ASSERT_TRUE(client.SendFrame(lease, FrameType::kLease, 1));
+  for (int i = 0; i < 10; ++i) world.Pass(1'000 * kMs);
+  const scheduler::Extents held = world.HeldByOthers();
+  ASSERT_EQ(held.size(), 1u);
+  for (scheduler::Units at = 1; at < held.front().length; at += 2) {
+    ASSERT_TRUE(client.SendRelease({{held.front().offset + at, 1}}, {}));
+    world.Turn();
+  }
+  ASSERT_GT(world.flow().ledger().map().spans().size(), 2 * kPieces);
+  // Twice what may be had at once, were all of it charged; a third of it is.
+  constexpr int kWakeups = 80;
+  DaemonWorld::WakeupsCost(2 * Share::kBurst / kWakeups);
+  for (int i = 0; i < kWakeups; ++i) world.HonestStep();
+  world.End();
+  EXPECT_FALSE(world.violation().has_value()) << *world.violation();
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace sluice::fuzz
