@@ -171,6 +171,32 @@ TEST(IsSafe, AKeeperHasAllTheRunsThatItNeeds) {
   EXPECT_EQ(FindOrder(ledger).stuck, (std::vector<JobId>{2})) << "1 and 1 may be left, no piece";
 }
 
+TEST(IsSafe, AKeeperLeavesTheRunsThatItDoesNotNeed) {
+  Ledger ledger(21, 1);
+  Parked(&ledger, 1, 1, 8, {{19, 1}});
+  Parked(&ledger, 2, 1, 8, {{20, 1}});
+  Parked(&ledger, 3, 1, 3, {{4, 1}, {9, 1}, {14, 1}});  // four runs of 4 are free
+  // 6 in pieces of 3: 2 and 2 of a run may be of no use to either.
+  Ok(ledger.OpenGate(1, {.claim = 7, .piece = 3, .returns = false}));
+  Ok(ledger.OpenGate(2, {.claim = 7, .piece = 3, .returns = false}));
+  EXPECT_TRUE(IsSafe(ledger)) << "two runs for each";
+}
+
+TEST(IsSafe, AKeeperMayNeedRunsOfEachLength) {
+  const auto safe_with = [](Units claim) {
+    Ledger ledger(16, 1);
+    Parked(&ledger, 1, 1, 10, {{14, 1}});
+    Parked(&ledger, 2, 1, 2, {{15, 1}});
+    Parked(&ledger, 3, 1, 2, {{5, 1}, {10, 1}});  // runs of 5, 4 and 3 are free
+    Ok(ledger.OpenGate(1, {.claim = claim, .piece = 3, .returns = false}));
+    Ok(ledger.OpenGate(2, {.claim = 1, .piece = 3, .returns = false}));
+    return IsSafe(ledger);
+  };
+  // In pieces of 3 it may find 2 of each run too short, but for the last one that it takes.
+  EXPECT_TRUE(safe_with(1 + 8)) << "5 - 2, 4 - 2 and 3";
+  EXPECT_FALSE(safe_with(1 + 9));
+}
+
 TEST(IsSafe, DyingJobsComeBackForGrantsOnly) {
   Ledger ledger(8, 1);
   Parked(&ledger, 1, 1, 6, {{0, 1}});

@@ -271,6 +271,21 @@ TEST(Spare, ThousandsOfRunsOfWhichSomeMayGoCostByTheirNumber) {
   EXPECT_LT(cost(kMany).bytes, kMostTimes * cost(kFew).bytes);
 }
 
+TEST(Spare, OfThousandsOfPiecesThereAreFewLooks) {
+  const Ledger ledger = Scattered(kMany, kMany, false, nullptr);
+  SpareCursor cursor;
+  EXPECT_FALSE(Next(ledger, {}, {}, {}, nullptr, &cursor));
+  int ticks = 0;
+  for (size_t cost = 0; cost < kMany; ++ticks) {
+    ASSERT_LE(ticks, 100);
+    cursor.Tick();
+    const size_t before = g_allocated;
+    EXPECT_FALSE(Next(ledger, {}, {}, {}, nullptr, &cursor));
+    cost = g_allocated - before;
+  }
+  EXPECT_GE(ticks, static_cast<int>(3 * kMany / SpareCursor::kPiecesInATick));
+}
+
 TEST(Spare, ARequestAmongThousandsOfPiecesCostsByTheirNumber) {
   for (const bool stitches : {false, true}) {
     for (const Units units : {1u, 2u, 100u}) {
