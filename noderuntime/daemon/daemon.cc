@@ -270,6 +270,7 @@ int64_t Daemon::NextTimeout(uint64_t now_ns) {
     sooner(until(idle_since_ns_ + Nanoseconds(*options_.idle_exit_s)));
   }
   if (NeedsKeeper()) sooner(until(keeper_losses_.due_ns()));
+  if (keeper_launched_.valid()) sooner(until(keeper_late_ns_));
   if (host_tier_.busy()) sooner(kCopyLookNs);
   if (const auto at = host_tier_.frees_at_ns()) sooner(until(*at));
   if (flow_->again_at_ns() != 0) sooner(until(flow_->again_at_ns()));

@@ -217,7 +217,7 @@ class Daemon : private flow::FlowSink {
   void AcceptClient(flow::JobId job);
   void OnClient(uint32_t id, uint32_t events);
   void ServeClient(uint32_t id, uint32_t events);
-  void Charge(flow::JobId job, uint64_t cpu_ns);
+  void Charge(flow::JobId job, uint64_t cpu_ns, bool looked);
   bool HandleEvent(uint32_t id, session::SessionEvent event, uint64_t now_ns);
   bool TakeBack(uint32_t id, const protocol::Uncharge& uncharge, uint64_t now_ns);
   void Open(uint32_t id, Client* client);
@@ -360,6 +360,7 @@ class Daemon : private flow::FlowSink {
   /// to end when another one has everything.
   std::optional<keeper::KeeperClient> last_keeper_;
   UniqueFd keeper_launched_;           // readable when the one that begins can be connected to
+  uint64_t keeper_late_ns_ = 0;        // then it is given up
   EventLoop::Token keeper_token_ = 0;  // of the one or the other
   KeeperLosses keeper_losses_;
   bool keeper_missed_ = false;  // and that was said

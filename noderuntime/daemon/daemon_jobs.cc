@@ -22,7 +22,8 @@ constexpr uint64_t kPredecessorTimeoutNs = 5'000'000'000;
 constexpr uint64_t kTermsTimeoutNs = 10'000'000'000;
 /// Of one client, before it is the others' turn: frames are bounded too, and some cost much.
 constexpr uint64_t kDecisionsPerWakeup = 8;
-constexpr uint64_t kFewPieces = 256;  // of the pool, which any job pays for
+/// In a pool of no more pieces each job pays for all that it makes the daemon look at.
+constexpr uint64_t kFewPieces = 256;
 constexpr uint64_t kLongestWakeupNs = 1'000'000;
 
 }  // namespace
@@ -79,14 +80,14 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
 }
 
 /// What the job's connections have made this thread do. Where no other job has a session it takes
-/// nothing from anybody. A decision looks at all pieces of the pool: what many pieces of others
-/// make of it is not the job's to pay.
-void Daemon::Charge(flow::JobId id, uint64_t cpu_ns) {
+/// nothing from anybody. To look what there is to decide is to look at all pieces of the pool: what
+/// many pieces of others make of that is not the job's to pay, but for a quarter.
+void Daemon::Charge(flow::JobId id, uint64_t cpu_ns, bool looked) {
   const auto others = [id](const auto& job) { return job.first != id && job.second.session != 0; };
   if (std::none_of(jobs_.begin(), jobs_.end(), others)) return;
   const scheduler::PoolMap& map = flow_->ledger().map();
-  if (const uint64_t all = map.spans().size(); all > kFewPieces) {
-    cpu_ns = cpu_ns * std::min(all, kFewPieces + map.Pieces(id)) / all;
+  if (const uint64_t all = map.spans().size(); looked && all > kFewPieces) {
+    cpu_ns = std::max(cpu_ns / 4, cpu_ns * std::min(all, kFewPieces + map.Pieces(id)) / all);
   }
   if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.share.Spend(cpu_ns, NowNs());
 }
@@ -98,7 +99,7 @@ void Daemon::OnListener(flow::JobId id) {
   if (!job.accepts) return;
   const uint64_t begin = ThreadCpuNs();
   AcceptClient(id);
-  Charge(id, ThreadCpuNs() - begin);
+  Charge(id, ThreadCpuNs() - begin, false);
 }
 
 void Daemon::AcceptClient(flow::JobId id) {
@@ -146,8 +147,9 @@ void Daemon::OnClient(uint32_t id, uint32_t events) {
   if (found == clients_.end()) return;
   const flow::JobId job = found->second.job;
   const uint64_t begin = ThreadCpuNs();
+  const uint64_t looks = flow_->looks();
   ServeClient(id, events);
-  Charge(job, ThreadCpuNs() - begin);
+  Charge(job, ThreadCpuNs() - begin, flow_->looks() > looks);
   if (const auto still = clients_.find(id); still != clients_.end()) UpdateInterest(&still->second);
 }
 

@@ -86,9 +86,15 @@ bool Daemon::NeedsKeeper() const {
          !stopping_;
 }
 
-/// Nobody waits for a keeper that begins: it says when it listens. As long as it does neither that
-/// nor end there is no other one: each puts its socket in the place of the last.
+/// Nobody waits for a keeper that begins: it says when it listens. Until it does that, ends or is
+/// given up there is no other one: each puts its socket in the place of the last. One that was
+/// given up sees that nobody reads what it would say, and ends.
 void Daemon::ReplaceKeeper(uint64_t now_ns) {
+  if (keeper_launched_.valid() && now_ns >= keeper_late_ns_) {
+    loop_.Remove(keeper_token_);
+    keeper_launched_.reset();
+    MissKeeper(Status(StatusCode::kUnavailable, options_.keeper + " does not say that it listens"));
+  }
   if (!NeedsKeeper() || now_ns < keeper_losses_.due_ns()) return;
   Result<UniqueFd> launched = keeper::KeeperClient::Launch(
       options_.keeper, options_.runtime_dir, static_cast<uint32_t>(options_.keeper_linger_s));
@@ -101,6 +107,7 @@ void Daemon::ReplaceKeeper(uint64_t now_ns) {
   if (!token.ok()) return MissKeeper(token.status());
   keeper_token_ = *token;
   keeper_launched_ = std::move(*launched);
+  keeper_late_ns_ = now_ns + uint64_t{keeper::KeeperClient::kStartTimeoutMs} * 1'000'000;
 }
 
 Status Daemon::StoreEverything() {

@@ -138,6 +138,8 @@ class Flow {
   Result<std::string> RecordingOf(JobId job, uint64_t now_ns);
   size_t fences_pending() const { return fences_pending_; }
   uint64_t decisions() const { return decisions_; }
+  /// How often it was looked what there is to decide.
+  uint64_t looks() const { return looks_; }
   /// For people: why the job waits; empty when it does not.
   std::string WhyWaiting(JobId job) const;
   /// The same in one word. Of a job that waits.
@@ -336,6 +338,7 @@ class Flow {
   scheduler::SpareCursor spare_;
   size_t fences_pending_ = 0;
   uint64_t decisions_ = 0;
+  uint64_t looks_ = 0;
   uint64_t changes_ = 0;
   bool frozen_ = false;
 };

@@ -144,6 +144,7 @@ void Flow::Refuse(JobId id, const std::string& reason) {
 
 void Flow::Decide() {
   if (frozen_) return;
+  ++looks_;
   FollowBudget();
   FollowSoftBudget();
   HoldBack();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The Sluice authors
 // sluice-keeper RUNTIME-DIR LINGER-SECONDS READY-FD: started by sluice-noded, never by hand.
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -37,17 +38,20 @@ int main(int argc, char** argv) {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // no core file with other people's descriptors
   // It outlives the terminal and the daemon. SIGTERM ends it: whoever sends that means it.
   for (const int number : {SIGHUP, SIGINT, SIGPIPE}) ::signal(number, SIG_IGN);
-  // The daemon that starts us holds the folder's lock: a socket that is there is a dead keeper's.
-  ::unlink(path.c_str());
-  sluice::Result<sluice::UniqueFd> listener = sluice::session::ListenAt(path);
+  const std::string fresh = std::string(argv[1]) + "/keeper." + std::to_string(::getpid());
+  sluice::Result<sluice::UniqueFd> listener = sluice::session::ListenAt(fresh);
   if (!listener.ok()) {
     std::fprintf(stderr, "sluice-keeper: %s\n", listener.status().message().c_str());
     return 1;
   }
+  // A daemon that has given us up in the meantime has another keeper, with its socket there. Else
+  // it holds the folder's lock, and a socket that is there is a dead keeper's.
+  pollfd reader = {ready, 0, 0};
+  const bool given_up = ::poll(&reader, 1, 0) == 1;
   struct stat own = {};
-  if (::stat(path.c_str(), &own) != 0) {
-    std::perror("sluice-keeper");
-    return 1;
+  if (given_up || ::stat(fresh.c_str(), &own) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0) {
+    ::unlink(fresh.c_str());
+    return given_up ? 0 : 1;
   }
   static sluice::keeper::Server server(std::move(*listener), linger_ms);
   const bool told = ::write(ready, "k", 1) == 1;

@@ -22,8 +22,8 @@ class Share {
 
   explicit Share(uint64_t now_ns) : left_(kBurst, kPerSecond, now_ns) {}
 
-  /// A frame may make the thread do what others are the reason for: one never costs its sender more
-  /// than a burst.
+  /// Frames may make the thread do what others are the reason for: those that are read at once
+  /// never cost their sender more than a burst.
   void Spend(uint64_t cpu_ns, uint64_t now_ns) { left_.Spend(std::min(cpu_ns, kBurst), now_ns); }
   bool Spent(uint64_t now_ns) { return left_.Left(now_ns) == 0; }
 

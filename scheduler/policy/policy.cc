@@ -63,7 +63,7 @@ class Round {
     if (auto decision = OpenGates()) return decision;
     if (SomethingMoves(Rest::kForNow)) return std::nullopt;
     // Whatever was put off is tried before somebody is told that there is nothing.
-    if (spare_left_) {
+    if (spare_left_ && !SomethingMoves(Rest::kForGood)) {
       if (auto decision = Reclaim(ledger_, nullptr, &spare_left_)) return decision;
     }
     placements_ = kMaxPlacements;

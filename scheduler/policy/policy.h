@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: The Sluice authors
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -124,22 +124,25 @@ struct AskAgain {
   double in = std::numeric_limits<double>::infinity();  // ns from now; infinity: never
 };
 
-/// Where to go on among the spare runs: of many that may not become free, Next tries some, behind
-/// those that it tried before, until it has looked at as many pieces of the pool as it may. All of
-/// them, and none is left out, before it denies what nobody could do anything about. A hint: any
-/// value is right.
+/// Where to go on among the spare runs. A trial looks at all pieces of the pool. Of a job with many
+/// runs that may not become free Next tries some, as many as its budget of pieces allows, and goes
+/// on behind them in a later call. It tries all of all jobs before it denies what nobody could do
+/// anything about. A hint: any value is right.
 struct SpareCursor {
-  /// At once, and again in each tick of 5 ms. A look is at all pieces of the pool: of tens there
-  /// are thousands of looks in a second, of thousands tens.
+  /// A job's budget: so many pieces at once, and so many more in each tick.
   static constexpr int64_t kPieces = 4096;
   static constexpr int64_t kPiecesInATick = 1024;
-  void Tick() { pieces = std::min(kPieces, pieces + kPiecesInATick); }
 
-  int64_t pieces = kPieces;  // below 0: owed
-  // The first run of this job at or behind `offset`, or of a later job.
-  JobId job = kNoJob;
-  Units offset = 0;
-  size_t together = kWholeClaim;  // so many runs, the next time
+  struct Place {
+    bool begun = false;             // all of its runs together were tried
+    Units offset = 0;               // the next run is the first at or behind it
+    size_t together = kWholeClaim;  // so many runs, the next time
+    int64_t pieces = kPieces;       // what is left of the budget; below 0 it was overdrawn
+  };
+
+  void Tick();
+
+  std::map<JobId, Place> places;
 };
 
 /// The next single decision, or nothing. The caller applies it (Apply), removes an answered request

@@ -39,7 +39,9 @@ LongestRuns RunsNeeded(const Extents& runs, Units need, Units piece) {
   size_t taken = 0;
   auto begin = uses.begin();
   for (auto end = uses.end(); begin != end;) {
-    const Units middle = begin[(end - begin) / 2];
+    const auto half = begin + (end - begin) / 2;
+    std::nth_element(begin, half, end);
+    const Units middle = *half;
     const auto alike = std::partition(begin, end, [=](Units use) { return use > middle; });
     const uint64_t longer = std::accumulate(begin, alike, uint64_t{0});
     if (longer >= missing) {

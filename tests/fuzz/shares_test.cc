@@ -26,6 +26,18 @@ constexpr uint64_t MostWakeups(uint64_t turns) {
   return (Share::kBurst + turns * Share::kPerSecond / kTurnsPerSecond) / kWakeup + 1;
 }
 
+/// As much as is taken, for so many turns. How many frames that were.
+size_t Flood(DaemonWorld& world, FuzzClient& client, int turns) {
+  protocol::Count count = {};
+  count.family = static_cast<uint32_t>(protocol::Family::kHostPinned);
+  size_t sent = 0;
+  for (int i = 0; i < turns; ++i) {
+    while (sent < size_t{1} << 20 && client.SendFrame(count, FrameType::kCount)) ++sent;
+    world.Turn();
+  }
+  return sent;
+}
+
 class Shares : public ::testing::Test {
  protected:
   Shares() : folder_("/tmp/sluice-shares-" + std::to_string(::getpid())), world_(folder_, {}) {}
@@ -35,17 +47,7 @@ class Shares : public ::testing::Test {
     EXPECT_FALSE(world_.violation().has_value()) << *world_.violation();
   }
 
-  /// As much as is taken, for so many turns. How many frames that were.
-  size_t Flood(FuzzClient& client, int turns) {
-    protocol::Count count = {};
-    count.family = static_cast<uint32_t>(protocol::Family::kHostPinned);
-    size_t sent = 0;
-    for (int i = 0; i < turns; ++i) {
-      while (sent < size_t{1} << 20 && client.SendFrame(count, FrameType::kCount)) ++sent;
-      world_.Turn();
-    }
-    return sent;
-  }
+  size_t Flood(FuzzClient& client, int turns) { return fuzz::Flood(world_, client, turns); }
 
   const std::string folder_;
   DaemonWorld world_;
@@ -159,10 +161,17 @@ TEST(SharesAmongPieces, WhatThePiecesOfOthersCostIsNotCharged) {
     world.Turn();
   }
   ASSERT_GT(world.flow().ledger().map().spans().size(), 2 * kPieces);
-  // Twice what may be had at once, were all of it charged; a third of it is.
+  // More than may be had at once, were all of it charged. Every other wake-up asks for memory, and
+  // a third of that is.
   constexpr int kWakeups = 80;
-  DaemonWorld::WakeupsCost(2 * Share::kBurst / kWakeups);
+  DaemonWorld::WakeupsCost(Share::kBurst * 6 / 5 / kWakeups);
   for (int i = 0; i < kWakeups; ++i) world.HonestStep();
+  // Frames that make no decision cost as much as ever.
+  world.Open(1);
+  DaemonWorld::WakeupsCost(kWakeup);
+  constexpr int kTurns = 1000;
+  const size_t sent = Flood(world, world.clients().back(), kTurns);
+  EXPECT_LE(sent, MostWakeups(kTurns) * kFrames + kSocket);
   world.End();
   EXPECT_FALSE(world.violation().has_value()) << *world.violation();
   std::filesystem::remove_all(folder);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "common/bytes.h"
 #include "tests/support/restart_bed.h"
@@ -152,6 +154,38 @@ TEST(KeeperLoss, WhileNoneCanBeHadTheDaemonServesAndSaysSo) {
   std::filesystem::rename(away, program);
   AwaitKeeper(bed);
   EXPECT_EQ(bed.Sluice({"status"}).out.find("keeper"), std::string::npos);
+  ExpectTheJobOutlivesTheDaemon(bed, job, input);
+}
+
+// It hangs before it has said a word. When it goes on, another one is there.
+TEST(KeeperLoss, OneThatNeverBeginsIsGivenUp) {
+  const TempFolder folder;
+  const std::string program = folder.path() + "/keeper";
+  const std::string hangs = folder.path() + "/hangs";
+  const std::string goes_on = folder.path() + "/goes-on";
+  std::ofstream(program) << "#!/bin/sh\nif [ -e " << hangs << " ] && rm " << hangs
+                         << "; then\n  echo $$ >" << folder.path() << "/new && mv " << folder.path()
+                         << "/new " << folder.path() << "/pid\n  until [ -e " << goes_on
+                         << " ]; do sleep 0.1; done\nfi\nexec " << Program("BIN")
+                         << "/sluice-keeper \"$@\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  BedOptions options = SmallBed();
+  options.keeper_program = program;
+  TestBed bed(options);
+  InputPipe input = MakeInputPipe();
+  cli::JobProcess job = StartHolding(bed, input);
+  const pid_t first = AwaitKeeper(bed);
+  std::ofstream(hangs) << "once";
+  ASSERT_EQ(::kill(first, SIGKILL), 0);
+  AwaitKeeper(bed, first);  // the third one
+  pid_t second = 0;
+  std::ifstream(folder.path() + "/pid") >> second;
+  ASSERT_GT(second, 0);
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, second, 0)));
+  ASSERT_TRUE(process.valid());
+  std::ofstream(goes_on) << "now";
+  pollfd end = {process.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, kRestartWaitMs), 1) << "it lives on with nobody";
   ExpectTheJobOutlivesTheDaemon(bed, job, input);
 }
 

@@ -117,7 +117,7 @@ TEST(Spare, IsFreedAsIfEachRunWereTriedByItself) {
       Ledger ledger = start;
       // Whoever has a cursor asks again, as every tick does.
       for (int nothing = 0; nothing <= (at == nullptr ? 0 : 32);) {
-        cursor.pieces = static_cast<int64_t>(random() % 20);
+        for (auto& [id, place] : cursor.places) place.pieces = static_cast<int64_t>(random() % 20);
         const auto decision = Next(ledger, {}, {}, {}, nullptr, at);
         ++nothing;
         if (!decision) continue;
@@ -166,7 +166,7 @@ TEST(Spare, NobodyIsDeniedBeforeEachRunWasTried) {
   requests[0].job = 2;
   requests[0].units = requests[0].contiguous = kEach + 1;  // more than it was promised
   SpareCursor cursor;
-  cursor.pieces = 1;
+  cursor.places[1].pieces = 1;
   const auto first = Next(ledger, requests, {}, {}, nullptr, &cursor);
   ASSERT_TRUE(first.has_value());
   ASSERT_EQ(first->kind, Decision::Kind::kReclaim) << first->reason;
@@ -235,7 +235,7 @@ Cost ToDecide(Ledger ledger, const std::vector<Request>& requests) {
   const size_t before = g_allocated;
   // Half as many runs each time that they may not become free: twelve ticks for thousands.
   for (int nothing = 0; nothing <= 16; ++nothing) {
-    cursor.pieces = SpareCursor::kPieces;
+    for (int i = 0; i < 16; ++i) cursor.Tick();
     const auto decision = Next(ledger, requests, {}, {}, nullptr, &cursor);
     if (!decision) continue;
     nothing = 0;
@@ -284,6 +284,27 @@ TEST(Spare, OfThousandsOfPiecesThereAreFewLooks) {
     cost = g_allocated - before;
   }
   EXPECT_GE(ticks, static_cast<int>(3 * kMany / SpareCursor::kPiecesInATick));
+}
+
+TEST(Spare, OneJobsBudgetIsItsOwn) {
+  Ledger ledger = Scattered(kMany, kMany, false, nullptr);
+  SpareCursor cursor;
+  while (Next(ledger, {}, {}, {}, nullptr, &cursor)) {
+  }
+  ASSERT_LE(cursor.places.at(1).pieces, 0);
+  // Of another job; there is room for both.
+  Ok(ledger.SetLimit(1, ledger.Find(1)->limit - 4));
+  Ok(ledger.Admit(2, "other", 0, 2));
+  Ok(ledger.StartUnprofiled(2));
+  const Extent two = {3 * kMany, 2};
+  Ok(ledger.Grant(2, {two}));
+  Ok(ledger.Release(2, {two}, 2));
+  Ok(ledger.Fenced(2, 2));
+  ASSERT_EQ(ledger.Find(2)->spare, 2u);
+  const auto decision = Next(ledger, {}, {}, {}, nullptr, &cursor);
+  ASSERT_TRUE(decision.has_value());
+  EXPECT_EQ(decision->job, 2u);
+  EXPECT_EQ(decision->reclaim, (Extents{two}));
 }
 
 TEST(Spare, ARequestAmongThousandsOfPiecesCostsByTheirNumber) {
