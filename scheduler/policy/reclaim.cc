@@ -31,7 +31,8 @@ std::optional<Decision> ReclaimOf(const Ledger& ledger, const Job& job, bool bou
                                   SpareCursor::Place* at, bool* left) {
   const auto look = [&] { at->pieces -= static_cast<int64_t>(ledger.map().spans().size()); };
   const Extents spare = ledger.map().Held(job.id, UnitState::kSpare);
-  if (!at->begun || spare.size() == 1) {
+  const bool in_the_middle = at->begun;
+  if (!in_the_middle || spare.size() == 1) {
     look();
     if (auto decision = TryReclaim(ledger, job, spare)) return decision;
   }
@@ -41,10 +42,8 @@ std::optional<Decision> ReclaimOf(const Ledger& ledger, const Job& job, bool bou
   const SpareRuns known(ledger, job);
   Extents runs;
   for (const Extent& extent : spare) {
-    if (known.MayBeFreed(extent)) runs.push_back(extent);
+    if (extent.offset >= at->offset && known.MayBeFreed(extent)) runs.push_back(extent);
   }
-  const auto next = [&](const Extent& run) { return run.offset < at->offset; };
-  std::rotate(runs.begin(), std::partition_point(runs.begin(), runs.end(), next), runs.end());
   bool tried = false;
   for (size_t i = 0; i < runs.size();) {
     at->offset = runs[i].offset;
@@ -62,7 +61,10 @@ std::optional<Decision> ReclaimOf(const Ledger& ledger, const Job& job, bool bou
     if (together == 1) ++i;
     at->together = std::max<size_t>(together / 2, 1);
   }
+  // A round ends; the next one begins with all together. What was tried before this call was tried
+  // in another state.
   *at = {.pieces = at->pieces};
+  *left = bounded && in_the_middle;
   return std::nullopt;
 }
 
