@@ -140,9 +140,9 @@ TEST(Spare, IsFreedAsIfEachRunWereTriedByItself) {
   }
   EXPECT_GT(freed, 500);
   EXPECT_GT(kept, 500);
-  // Where one frees another's way, another order ends elsewhere: as often with more as with less.
-  EXPECT_LE(less, more);
-  EXPECT_LT(less + more, freed / 20);
+  // Where one frees another's way, another order ends elsewhere, with more or with less.
+  EXPECT_LT(less, freed / 200) << more << " with more, of " << freed;
+  EXPECT_LT(less + more, freed / 100);
 }
 
 TEST(Spare, NobodyIsDeniedBeforeEachRunWasTried) {
