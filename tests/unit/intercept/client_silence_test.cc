@@ -67,9 +67,12 @@ class ClientSilence : public ClientTest {
     Start({.minor = minor, .socket_is_kept = true}, settings);
     driver.immediate = true;
   }
-  /// The next request stays without an answer.
+  /// The next requests stay without an answer, while holds_ is true.
   void HoldNext() {
-    daemon->on_request = [this](const protocol::Header& request) { held_ = request.seq; };
+    daemon->on_request = [this](const protocol::Header& request) {
+      if (!holds_) return daemon->AnswerAsUsual(request);
+      held_ = request.seq;
+    };
   }
   std::future<CUresult> AskForMore() {
     return std::async(std::launch::async, [this] {
@@ -91,6 +94,8 @@ class ClientSilence : public ClientTest {
   }
 
   std::atomic<uint32_t> held_{0};
+  // Not an assignment to on_request: the daemon's thread may still be on its way out of that.
+  std::atomic<bool> holds_{true};
 };
 
 TEST_F(ClientSilence, IsSaidOnceAndSoIsItsEnd) {
@@ -117,7 +122,7 @@ TEST_F(ClientSilence, EndsWithTheNextDaemon) {
   const Stderr said;
   auto more = AskForMore();
   EXPECT_TRUE(said.Await(kSilent, 1)) << said.Text();
-  daemon->on_request = nullptr;
+  holds_ = false;
   daemon->HangUp();
   EXPECT_EQ(more.get(), CUDA_SUCCESS);
   EXPECT_EQ(said.Count(kSilent), 1u) << said.Text();
