@@ -229,11 +229,13 @@ bool Beside(const Attack& attack) {
     for (int i = 0; i < kPairs; ++i) {
       // Each goes first as often as the other one.
       Window attacks;
-      if (i % 2 == 0) attacks = attacked->Run(1);
-      if (i % 2 == 0) busy = attacks.cpu;
+      const auto attack_now = [&] {
+        attacks = attacked->Run(1);
+        busy = attacks.cpu;
+      };
+      if (i % 2 == 0) attack_now();
       const Window burns = calm->Run(busy);
-      if (i % 2 == 1) attacks = attacked->Run(1);
-      busy = attacks.cpu;
+      if (i % 2 == 1) attack_now();
       if (burns.per_second > 0) ratios.push_back(attacks.per_second / burns.per_second);
       speeds.push_back(burns.per_second);
       cpu_attacks.push_back(attacks.cpu);
@@ -262,7 +264,7 @@ bool Asked(const std::vector<std::string>& names, const char* name) {
 
 int Main(const std::vector<std::string>& names) {
   std::printf("%s\n", MachineLine().c_str());
-  std::printf("speed of two jobs beside a hostile client / beside one that burns as much\n");
+  std::printf("speed of two jobs beside a hostile client / on a daemon without it\n");
   std::fflush(stdout);
   bool reached = true;
   for (const Attack& attack : {Attack{"a ring that is never empty", 0, &HostileClient::FillRing},

@@ -80,8 +80,8 @@ void Daemon::RemoveJobIfOver(flow::JobId id) {
 }
 
 /// What the job's connections have made this thread do. Where no other job has a session it takes
-/// nothing from anybody. To look what there is to decide is to look at all pieces of the pool: what
-/// many pieces of others make of that is not the job's to pay, but for a quarter.
+/// nothing from anybody. To look what there is to decide is to look at all pieces of the pool:
+/// where they are many the job pays in proportion to its own, a quarter at least.
 void Daemon::Charge(flow::JobId id, uint64_t cpu_ns, bool looked) {
   const auto others = [id](const auto& job) { return job.first != id && job.second.session != 0; };
   if (std::none_of(jobs_.begin(), jobs_.end(), others)) return;
